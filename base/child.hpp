@@ -1,0 +1,47 @@
+// Child processes: started with only the descriptors that they need, dead when their parent is, never a
+// shell.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+
+namespace spark {
+
+struct ChildOptions {
+  bool pipe_stdin = false;
+  bool pipe_stdout = true;
+  bool pipe_stderr = false;       // false: the parent's
+  bool own_process_group = true;  // a ^C at the terminal then reaches the parent alone
+  std::string working_directory;  // empty: the parent's
+};
+
+// A running child. Pipes are the parent's ends, blocking, close-on-exec. The owner reaps it (wait_for or
+// waitid on pidfd).
+struct Child {
+  pid_t pid = -1;
+  UniqueFd pidfd;
+  UniqueFd in, out, err;
+};
+
+// argv[0] is looked up in PATH. The child gets SIGKILL when the calling thread ends.
+Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& options = {});
+
+struct ChildOutput {
+  int exit_status = 0;  // 128 + signal number if a signal ended it
+  std::string out, err;
+};
+
+// Runs to the end with `input` on stdin, capturing both outputs. Past the deadline it is killed: TimedOut.
+Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono::milliseconds deadline,
+                              const std::string& input = {});
+
+// The exit status of a reaped waitid/waitpid status.
+int exit_status_of(int wait_status);
+
+}  // namespace spark

@@ -1,0 +1,28 @@
+// Time as a seam, so that back-off, deadlines and outages are tested without waiting.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace spark {
+
+using WallTime = std::chrono::system_clock::time_point;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual WallTime wall() const = 0;      // for records and people; may jump
+  virtual SteadyTime steady() const = 0;  // for durations
+};
+
+class SystemClock final : public Clock {
+ public:
+  WallTime wall() const override { return std::chrono::system_clock::now(); }
+  SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
+};
+
+// RFC 3339 UTC, whole seconds: "2026-11-20T16:21:26Z". The form of every time in the JSON.
+std::string rfc3339(WallTime time);
+
+}  // namespace spark

@@ -1,0 +1,78 @@
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace spark {
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
+  std::string content;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(errno, "reading " + printable(path.native()));
+    if (got == 0) return content;
+    content.append(buffer, static_cast<std::size_t>(got));
+    if (content.size() > limit) {
+      return fail(Errc::Invalid, "reading " + printable(path.native()) + ": larger than " +
+                                     std::to_string(limit) + " bytes");
+    }
+  }
+}
+
+Result<std::string> read_line_file(const std::filesystem::path& path) {
+  auto content = read_file(path);
+  if (!content) return content;
+  return std::string(trim(*content));
+}
+
+namespace {
+
+Result<> write_all(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno(errno, "writing " + name);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<> write_and_flush(const std::filesystem::path& path, std::string_view content, unsigned mode) {
+  const std::string name = printable(path.native());
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!fd) return fail_errno(errno, "creating " + name);
+  if (auto written = write_all(fd.get(), content, name); !written) return written;
+  if (::fsync(fd.get()) != 0) return fail_errno(errno, "flushing " + name);
+  return {};
+}
+
+}  // namespace
+
+Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
+  std::filesystem::path temporary = path;
+  temporary += "." + std::to_string(::getpid()) + ".new";
+  if (auto written = write_and_flush(temporary, content, mode); !written) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int number = errno;
+    ::unlink(temporary.c_str());
+    return fail_errno(number, "replacing " + printable(path.native()));
+  }
+  const UniqueFd folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::fsync(folder.get()) != 0) {
+    return fail_errno(errno, "flushing folder " + printable(path.parent_path().native()));
+  }
+  return {};
+}
+
+}  // namespace spark

@@ -1,0 +1,56 @@
+// Descriptors and whole small files.
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.hpp"
+
+namespace spark {
+
+// Owns a descriptor; closes it once.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Where /sys, /proc, /dev and /etc are; a test points it at a tree of its own.
+struct SystemRoot {
+  std::filesystem::path path = "/";
+  std::filesystem::path operator/(std::string_view below) const { return path / below; }
+};
+
+// The whole file, at most `limit` bytes; longer is an error.
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 16 << 20);
+
+// As read_file, trimmed of white space at both ends: for sysfs attributes and one-line files.
+Result<std::string> read_line_file(const std::filesystem::path& path);
+
+// Other readers see the old content or the new, also after power loss: temporary file, fsync, rename, fsync
+// of the folder.
+Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                               unsigned mode = 0644);
+
+}  // namespace spark

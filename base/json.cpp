@@ -1,0 +1,107 @@
+#include "base/json.hpp"
+
+namespace spark {
+
+Result<json::value> parse_json(std::string_view text) {
+  json::parse_options options;
+  options.allow_invalid_utf8 = true;
+  boost::system::error_code error;
+  json::value value = json::parse({text.data(), text.size()}, error, {}, options);
+  if (error) return fail(Errc::Invalid, "reading JSON: " + error.message());
+  return value;
+}
+
+Result<json::object> parse_json_object(std::string_view text) {
+  auto value = parse_json(text);
+  if (!value) return tl::unexpected<Error>(std::move(value.error()));
+  if (!value->is_object()) return fail(Errc::Invalid, "reading JSON: not an object");
+  return std::move(value->as_object());
+}
+
+std::optional<std::string> get_string(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  if (value == nullptr || !value->is_string()) return std::nullopt;
+  return std::string(value->get_string());
+}
+
+std::optional<std::int64_t> get_int(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  if (value == nullptr) return std::nullopt;
+  boost::system::error_code error;
+  const auto number = value->to_number<std::int64_t>(error);
+  if (error) return std::nullopt;
+  return number;
+}
+
+std::optional<double> get_double(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  if (value == nullptr) return std::nullopt;
+  boost::system::error_code error;
+  const auto number = value->to_number<double>(error);
+  if (error) return std::nullopt;
+  return number;
+}
+
+std::optional<bool> get_bool(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  if (value == nullptr || !value->is_bool()) return std::nullopt;
+  return value->get_bool();
+}
+
+const json::object* get_object(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  return value == nullptr ? nullptr : value->if_object();
+}
+
+const json::array* get_array(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  return value == nullptr ? nullptr : value->if_array();
+}
+
+json::object to_json(const Error& error) {
+  return {{"kind", to_string(error.kind)}, {"what", error.what}, {"hint", error.hint}};
+}
+
+Error error_from_json(const json::object& object) {
+  return {errc_from_string(get_string(object, "kind").value_or("failed")),
+          get_string(object, "what").value_or("an error without words"),
+          get_string(object, "hint").value_or("")};
+}
+
+namespace {
+
+void write_pretty(const json::value& value, std::string& out, std::size_t indent) {
+  const std::string inner(indent + 2, ' ');
+  const auto close = [&](char bracket) { out += "\n" + std::string(indent, ' ') + bracket; };
+  if (const auto* object = value.if_object(); object != nullptr && !object->empty()) {
+    out += "{";
+    bool first = true;
+    for (const auto& [key, member] : *object) {
+      out += (first ? "\n" : ",\n") + inner + json::serialize(json::string(key)) + ": ";
+      write_pretty(member, out, indent + 2);
+      first = false;
+    }
+    close('}');
+  } else if (const auto* array = value.if_array(); array != nullptr && !array->empty()) {
+    out += "[";
+    bool first = true;
+    for (const json::value& element : *array) {
+      out += (first ? "\n" : ",\n") + inner;
+      write_pretty(element, out, indent + 2);
+      first = false;
+    }
+    close(']');
+  } else {
+    out += json::serialize(value);
+  }
+}
+
+}  // namespace
+
+std::string pretty(const json::value& value) {
+  std::string out;
+  write_pretty(value, out, 0);
+  return out;
+}
+
+}  // namespace spark

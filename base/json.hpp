@@ -1,0 +1,34 @@
+// Boost.JSON with our errors. Requests and answers between processes are small objects.
+#pragma once
+
+#include <boost/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace spark {
+
+namespace json = boost::json;
+
+// Names may hold bytes that are not UTF-8: they pass through unchanged between our own processes.
+Result<json::value> parse_json(std::string_view text);
+Result<json::object> parse_json_object(std::string_view text);
+
+// A member, or no value if it is absent or of another type.
+std::optional<std::string> get_string(const json::object& object, std::string_view key);
+std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
+std::optional<double> get_double(const json::object& object, std::string_view key);
+std::optional<bool> get_bool(const json::object& object, std::string_view key);
+const json::object* get_object(const json::object& object, std::string_view key);
+const json::array* get_array(const json::object& object, std::string_view key);
+
+// {"kind", "what", "hint"}
+json::object to_json(const Error& error);
+Error error_from_json(const json::object& object);
+
+// Two-space indented, for people who read --json with their eyes.
+std::string pretty(const json::value& value);
+
+}  // namespace spark

@@ -1,0 +1,63 @@
+// Result<T>: a value or an Error that is a sentence. Ignoring one does not compile.
+#pragma once
+
+#include <string>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace spark {
+
+// Each kind means one action of the user's and one exit status (exit_status below).
+enum class Errc {
+  Failed,       // it was tried and went wrong                            1
+  Invalid,      // the request or the config is wrong                     2
+  NotFound,     // no such volume, dataset, subsystem, file               3
+  Unavailable,  // daemon, target or volume can't be reached now          4
+  NoSpace,      // would not fit, or did not                              5
+  Mismatch,     // data does not equal what was promised                  6
+  Refused,      // possible but unsafe; a person has to decide            7
+  Denied,       // the caller may not do this                             1
+  Unsupported,  // this kernel, file system or library can't              1
+  TimedOut,     // a deadline passed                                    124
+  Cancelled,    // interrupted by the user                              130
+};
+
+// "what: why - what next". `what` names what was tried, on what, and why it failed; `hint` what to do next.
+struct Error {
+  Errc kind = Errc::Failed;
+  std::string what;
+  std::string hint;
+
+  // The whole sentence for a person.
+  std::string message() const;
+};
+
+// A value, or why there is none. tl::expected with [[nodiscard]] on the type.
+template <class T = void>
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+  Result(tl::expected<T, Error> other) : tl::expected<T, Error>(std::move(other)) {}
+};
+
+// What a repeatable change did. A second call finds AlreadyThere and is no error.
+enum class Change { AlreadyThere, Done };
+
+tl::unexpected<Error> fail(Errc kind, std::string what, std::string hint = {});
+
+// For a failed system call: "what: strerror(number)". ENOSPC becomes NoSpace, ENOENT NotFound, EACCES and
+// EPERM Denied, ETIMEDOUT TimedOut, EINTR Cancelled.
+tl::unexpected<Error> fail_errno(int number, std::string what, std::string hint = {});
+
+// Passes an error on, with what was being done in front: "mounting /mnt/x: …".
+tl::unexpected<Error> fail_with(Error error, const std::string& doing);
+
+// The process exit status of design's contract for an error of this kind.
+int exit_status(Errc kind);
+
+// The kind's name as it stands in JSON ("not_found"), and back; an unknown name is Failed.
+const char* to_string(Errc kind);
+Errc errc_from_string(std::string_view name);
+
+}  // namespace spark

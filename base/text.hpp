@@ -1,0 +1,22 @@
+// Small text work shared by parsers and messages.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spark {
+
+std::string_view trim(std::string_view text);
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
+// bytes that are not UTF-8 become \xNN. What is printable UTF-8 stays as it is.
+std::string printable(std::string_view name);
+
+// The candidate nearest to `word` by edits, or empty when none is near enough for a "did you mean".
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace spark

@@ -1,0 +1,28 @@
+# Every outside library, found once. One adapter file or folder uses each (docs/architecture.md).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tl-expected REQUIRED)
+pkg_check_modules(libnvme REQUIRED IMPORTED_TARGET libnvme)
+pkg_check_modules(libmount REQUIRED IMPORTED_TARGET mount)
+pkg_check_modules(libblkid REQUIRED IMPORTED_TARGET blkid)
+pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
+pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+if(SPARK_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+# Newer yaml-cpp (Debian 13) names its target yaml-cpp::yaml-cpp.
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()
+
+# Debian installs Boost.Asio and Beast as headers only.
+add_library(spark_asio INTERFACE)
+target_link_libraries(spark_asio INTERFACE Boost::headers Threads::Threads)
+target_compile_definitions(spark_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)

@@ -1,0 +1,28 @@
+# What can be chosen at configure time, and the flags that every target of ours gets.
+option(SPARK_TESTS "build the unit tests" ON)
+option(SPARK_FUZZ "build the fuzzers (clang only)" OFF)
+set(SPARK_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, for example address,undefined")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(spark_flags INTERFACE)
+target_compile_options(spark_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
+target_compile_definitions(spark_flags INTERFACE _FILE_OFFSET_BITS=64)
+if(SPARK_SANITIZE)
+  target_compile_options(spark_flags INTERFACE -fsanitize=${SPARK_SANITIZE} -fno-omit-frame-pointer
+                                               -fno-sanitize-recover=all)
+  target_link_options(spark_flags INTERFACE -fsanitize=${SPARK_SANITIZE})
+  # g++'s sanitizer instrumentation makes the optimiser report impossible paths in the standard library.
+  target_compile_options(spark_flags INTERFACE -Wno-error=maybe-uninitialized)
+endif()

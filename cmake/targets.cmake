@@ -1,0 +1,27 @@
+# spark_library(NAME SOURCES a.cpp … [PUBLIC lib …] [PRIVATE lib …])
+# One library a folder. PUBLIC: what its headers show; PRIVATE: what only its .cpp files see.
+function(spark_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE spark_flags ${arg_PRIVATE})
+endfunction()
+
+# spark_program(NAME SOURCES main.cpp … LIBRARIES lib …): an installed executable.
+function(spark_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES;DESTINATION" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(${name} PRIVATE spark_flags ${arg_LIBRARIES})
+  install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
+endfunction()
+
+# spark_test(NAME SOURCES x_test.cpp … LIBRARIES lib …): one GoogleTest program a folder, its cases seen by ctest.
+include(GoogleTest)
+function(spark_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE spark_flags ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endfunction()

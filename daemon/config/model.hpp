@@ -1,0 +1,90 @@
+// The configuration in force, as plain values. Made by parse.hpp, read by everyone.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace spark::config {
+
+struct Auth {
+  std::filesystem::path host_key_file, controller_key_file;  // empty: not asked for
+};
+
+struct Portal {
+  std::string address;
+  std::uint16_t port = 4420;
+};
+
+struct Target {
+  std::string name;
+  std::vector<Portal> portals;  // at least one
+  std::string interface;
+  unsigned io_queues = 0;  // 0: auto
+  std::chrono::seconds keep_alive{5};
+  std::chrono::seconds reconnect_delay{2};
+  std::optional<std::chrono::seconds> controller_loss;  // none: never
+  std::optional<std::chrono::seconds> fast_fail;        // none: off
+  bool header_digest = false, data_digest = false;
+  Auth auth;
+  std::filesystem::path tls_psk_file;  // empty: no TLS
+};
+
+enum class Access { ReadOnly, Exclusive };
+enum class Fence { Auto, Reservation, Mmp, None };
+
+struct NvmeSource {
+  std::string target;  // key of Config::targets
+  std::string subsystem;
+  std::uint32_t nsid = 1;
+  std::string filesystem_type, filesystem_uuid;  // empty: not pinned in the config
+};
+
+struct NfsSource {
+  std::string host, path;  // "192.168.0.98", "/data/shared"
+};
+
+struct Volume {
+  std::string name;
+  std::optional<NvmeSource> nvme;  // exactly one of the two
+  std::optional<NfsSource> nfs;
+  std::filesystem::path mount;
+  Access access = Access::ReadOnly;
+  Fence fence = Fence::Auto;
+  std::vector<std::string> options;
+};
+
+// A size in bytes or as a part of the file system.
+struct Amount {
+  Bytes bytes = 0;
+  double percent = 0;  // > 0: used instead of bytes
+};
+
+struct CacheSettings {
+  std::filesystem::path path = "/var/lib/spark-stage/cache";
+  Amount capacity;  // both 0: all of the file system but keep_free
+  Amount keep_free{0, 5};
+};
+
+struct Dataset {
+  std::string name;
+  std::string volume;  // empty: `path` is absolute, any folder
+  std::string path;
+  std::vector<std::string> exclude;
+  std::string env;  // one more variable that `run` sets; empty: none
+};
+
+struct Config {
+  std::filesystem::path file;  // where it was read from
+  std::map<std::string, Target> targets;
+  std::vector<Volume> volumes;  // in the file's order
+  CacheSettings cache;
+  std::map<std::string, Dataset> datasets;
+};
+
+}  // namespace spark::config

@@ -1,0 +1,33 @@
+// YAML → Config, strictly: unknown keys, wrong types and impossible values are errors with file:line:column.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+
+namespace spark::config {
+
+inline constexpr char kDefaultPath[] = "/etc/spark-stage/spark-stage.yaml";
+
+// Every problem found, one a line, as "file:line:column: sentence". Invalid; NotFound if there is no such
+// file.
+Result<Config> parse(const std::string& yaml, const std::string& file_name);
+Result<Config> load(const std::filesystem::path& file);
+
+// What is in force, with every default filled in, as `config show` prints it. No key material, file names
+// only.
+json::object to_json(const Config& config);
+std::string to_yaml(const Config& config);
+
+// NAME from the config or VOLUME:PATH for any folder of a volume. NotFound names the nearest.
+Result<Dataset> find_dataset(const Config& config, const std::string& name);
+const Volume* find_volume(const Config& config, const std::string& name);
+
+// NAME → SPARK_STAGE_<NAME>: upper case, `_` for what is neither letter nor digit.
+std::string environment_name(const std::string& dataset);
+
+}  // namespace spark::config

@@ -1,0 +1,30 @@
+// The seam to mount(2), by libmount. Every call may block for ever: workers only.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spark::mounts {
+
+struct MountRequest {
+  std::string source;                // "/dev/nvme3n1" or "host:/path"
+  std::filesystem::path target;      // made if missing; refused if it is not an empty folder
+  std::string type;                  // "ext4", "xfs", "nfs"
+  bool read_only = true;             // also sets the block device read-only, and adds noload / norecovery
+  std::vector<std::string> options;  // the user's; _netdev is always added
+};
+
+class Mounter {
+ public:
+  virtual ~Mounter() = default;
+  // AlreadyThere: the same source is mounted there already. Refused: the mount point is not empty, or
+  // something else is mounted there. Busy MMP and other kernel refusals are explained in words.
+  virtual Result<Change> mount(const MountRequest& request) = 0;
+  // Refused: in use, with the users' names and pids in the error. `detach` (lazy) is for dead mounts only.
+  virtual Result<Change> unmount(const std::filesystem::path& target, bool detach) = 0;
+};
+
+}  // namespace spark::mounts

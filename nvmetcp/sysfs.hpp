@@ -1,0 +1,23 @@
+// Reads of /sys that never block: safe on the daemon's thread. No device is opened.
+#pragma once
+
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::nvmetcp {
+
+// Every controller of every transport. One that vanishes while it is read is left out.
+Result<std::vector<Controller>> list_controllers(const SystemRoot& root);
+
+// The controllers of a subsystem that this host NQN made (empty host_nqn: any).
+std::vector<Controller> controllers_of(const std::vector<Controller>& all, const std::string& subsystem,
+                                       const std::string& host_nqn);
+
+// The namespace's block device under a controller of this subsystem that is not going away. NotFound: not
+// (yet) there.
+Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid);
+
+}  // namespace spark::nvmetcp

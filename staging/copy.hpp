@@ -1,0 +1,55 @@
+// The copy engine: a file or folder, hashed while it is read, published under its name by one rename.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "staging/manifest.hpp"
+
+namespace spark::staging {
+
+struct CopyOptions {
+  unsigned threads = 0;              // 0: chosen from the CPUs
+  Bytes chunk = 2 * kMiB;            // of one direct read or write
+  Bytes max_rate = 0;                // bytes per second; 0: no limit
+  std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
+  bool verify = false;               // read the copy back from the disk and compare before publishing
+  Bytes keep_free = 0;               // bytes of the destination's file system that have to stay free
+};
+
+enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
+
+// A snapshot, given about four times a second from one thread.
+struct CopyProgress {
+  CopyPhase phase = CopyPhase::Walking;
+  Bytes bytes_done = 0, bytes_total = 0;
+  std::uint64_t files_done = 0, files_total = 0;
+  double seconds = 0;
+};
+using ProgressSink = std::function<void(const CopyProgress&)>;
+
+struct CopyReport {
+  Bytes bytes = 0;                   // of file content in the published set
+  std::uint64_t files = 0;           // regular files in the published set
+  double seconds = 0;                // from the call to durable and published
+  std::string hash;                  // of the whole set, see Manifest::hash
+  Bytes resumed_bytes = 0;           // taken over from an earlier attempt instead of copied
+  Bytes memfree_drop_bytes = 0;      // how far MemFree fell at most while copying
+  std::vector<std::string> skipped;  // printable names of FIFOs, sockets and device nodes
+};
+
+// Stops a copy from another thread or a signal handler; the partial copy stays for the next attempt.
+using StopFlag = std::atomic<bool>;
+
+// `destination` must not exist yet, or be an earlier copy of ours that is replaced; anything else there is
+// refused. NoSpace before the first byte with the numbers; Cancelled when `stop` was set.
+Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
+                        const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
+
+}  // namespace spark::staging
