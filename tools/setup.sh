@@ -16,7 +16,7 @@ build="ca-certificates cmake g++ git make ninja-build pkgconf
   libboost$boost-dev libboost-json$boost-dev fio rsync e2fsprogs xfsprogs util-linux python3 strace attr acl"
 test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
   qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
-  dosfstools zstd tmux shellcheck"
+  dosfstools kmod zstd tmux shellcheck"
 
 case "$what" in
   build) packages=$build ;;
