@@ -81,7 +81,7 @@ def _assemble(path, userland, kernel, install_tree):
         subprocess.run(["systemctl", f"--root={tree}", "-q", verb, *units], check=True)
     _write_partition_table(path)
     subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-L", "root", "-E", f"offset={PARTITION_OFFSET}", "-d", tree, path,
-                    f"{(SIZE - PARTITION_OFFSET) >> 10}k"], check=True)
+                    f"{(SIZE - PARTITION_OFFSET) >> 10}k"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["rm", "-rf", tree], check=True)
 
 
