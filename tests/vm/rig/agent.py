@@ -2,7 +2,6 @@
 import base64
 import itertools
 import json
-import shlex
 import signal
 import socket
 import threading
@@ -83,7 +82,7 @@ class Agent:
         self._processes = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._socket = _connect(path)
+        self._socket = connect(path)
         threading.Thread(target=self._receive, daemon=True).start()
 
     def start(self, command, stdin=b"", on_output=None):
@@ -117,7 +116,7 @@ class Agent:
             return b""
 
 
-def _connect(path, deadline=20):
+def connect(path, deadline=20):
     """QEMU makes the socket some time after it starts."""
     end = time.monotonic() + patience(deadline)
     while True:
@@ -130,7 +129,3 @@ def _connect(path, deadline=20):
             if time.monotonic() > end:
                 raise
             time.sleep(0.05)
-
-
-def quoted(*words):
-    return " ".join(shlex.quote(str(word)) for word in words)

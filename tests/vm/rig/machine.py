@@ -92,9 +92,9 @@ class Machine:
             return
         self._process.kill()
         self._process.wait()
-        self._agent.close()
-        self._qmp.close()
-        self._process = None
+        for channel in filter(None, (self._agent, self._qmp)):
+            channel.close()
+        self._process = self._agent = self._qmp = None
         self._frozen = False
 
     def poweroff(self, deadline=60):

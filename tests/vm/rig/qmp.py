@@ -1,13 +1,13 @@
 """QEMU's monitor: one command at a time, events are ignored."""
 import json
 
-from .agent import _connect
+from .agent import connect
 from .settings import patience
 
 
 class Qmp:
     def __init__(self, path):
-        self._socket = _connect(path)
+        self._socket = connect(path)
         self._socket.settimeout(patience(20))
         self._file = self._socket.makefile("rw")
         json.loads(self._file.readline())  # greeting
