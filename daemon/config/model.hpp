@@ -14,11 +14,13 @@ namespace spark::config {
 
 struct Auth {
   std::filesystem::path host_key_file, controller_key_file;  // empty: not asked for
+  bool operator==(const Auth&) const = default;
 };
 
 struct Portal {
   std::string address;
   std::uint16_t port = 4420;
+  bool operator==(const Portal&) const = default;
 };
 
 struct Target {
@@ -33,6 +35,7 @@ struct Target {
   bool header_digest = false, data_digest = false;
   Auth auth;
   std::filesystem::path tls_psk_file;  // empty: no TLS
+  bool operator==(const Target&) const = default;
 };
 
 enum class Access { ReadOnly, Exclusive };
@@ -43,10 +46,12 @@ struct NvmeSource {
   std::string subsystem;
   std::uint32_t nsid = 1;
   std::string filesystem_type, filesystem_uuid;  // empty: not pinned in the config
+  bool operator==(const NvmeSource&) const = default;
 };
 
 struct NfsSource {
   std::string host, path;  // "192.168.0.98", "/data/shared"
+  bool operator==(const NfsSource&) const = default;
 };
 
 struct Volume {
@@ -57,6 +62,7 @@ struct Volume {
   Access access = Access::ReadOnly;
   Fence fence = Fence::Auto;
   std::vector<std::string> options;
+  bool operator==(const Volume&) const = default;
 };
 
 // A size in bytes or as a part of the file system.
