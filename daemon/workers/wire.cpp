@@ -107,11 +107,13 @@ nvmetcp::DiscoveryLog discovery_log_from_json(const json::object& object) {
 }
 
 json::object to_json(const nvmetcp::Connection& connection) {
-  return {{"controller", connection.controller}, {"done", connection.change == Change::Done}};
+  return {{"controller", connection.controller},
+          {"done", connection.change == Change::Done},
+          {"differences", texts_to_json(connection.differences)}};
 }
 
 nvmetcp::Connection connection_from_json(const json::object& object) {
-  return {text(object, "controller"), change_from_json(object)};
+  return {text(object, "controller"), change_from_json(object), texts(object, "differences")};
 }
 
 json::object to_json(const mounts::Superblock& superblock) {
