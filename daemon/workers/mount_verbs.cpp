@@ -23,7 +23,7 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* wanted = get_object(request, "mount");
   if (wanted == nullptr) return fail(Errc::Invalid, "mount worker: no mount in the request");
-  mounts::LibmountMounter mounter{SystemRoot{}};
+  mounts::LibmountMounter mounter;
   auto change = mounter.mount(mount_request_from_json(*wanted));
   if (!change) return tl::unexpected<Error>(std::move(change.error()));
   if (const auto pin_file = get_string(request, "pin_file")) {
@@ -40,7 +40,7 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
 
 // {"target", "detach"} → {"done"}
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  mounts::LibmountMounter mounter{SystemRoot{}};
+  mounts::LibmountMounter mounter;
   return mounter
       .unmount(get_string(request, "target").value_or(""), get_bool(request, "detach").value_or(false))
       .map([](Change change) { return to_json(change); });

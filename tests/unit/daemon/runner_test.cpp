@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <boost/asio/steady_timer.hpp>
+
 #include <fstream>
 
 #include "tests/support/run_on.hpp"
