@@ -35,20 +35,26 @@ struct CopyProgress {
 using ProgressSink = std::function<void(const CopyProgress&)>;
 
 struct CopyReport {
-  Bytes bytes = 0;                   // of file content in the published set
-  std::uint64_t files = 0;           // regular files in the published set
-  double seconds = 0;                // from the call to durable and published
-  std::string hash;                  // of the whole set, see Manifest::hash
-  Bytes resumed_bytes = 0;           // taken over from an earlier attempt instead of copied
-  Bytes memfree_drop_bytes = 0;      // how far MemFree fell at most while copying
-  std::vector<std::string> skipped;  // printable names of FIFOs, sockets and device nodes
+  Bytes bytes = 0;                    // of file content in the published set
+  std::uint64_t files = 0;            // regular files in the published set
+  double seconds = 0;                 // from the call to durable and published
+  std::string hash;                   // of the whole set, see Manifest::hash
+  Bytes resumed_bytes = 0;            // taken over from an earlier attempt instead of copied
+  Bytes memfree_drop_bytes = 0;       // how far MemFree fell at most while copying
+  bool unchanged = false;             // the source equals an earlier copy: nothing was copied
+  std::vector<std::string> skipped;   // FIFOs, sockets and device nodes, printable: "a/pipe (FIFO)"
+  std::vector<std::string> warnings;  // sentences about metadata that could not be kept
 };
 
 // Stops a copy from another thread or a signal handler; the partial copy stays for the next attempt.
 using StopFlag = std::atomic<bool>;
 
-// `destination` must not exist yet, or be an earlier copy of ours that is replaced; anything else there is
-// refused. NoSpace before the first byte with the numbers; Cancelled when `stop` was set.
+// Copies to the name `destination`, which must not exist yet or be an earlier copy of ours that nobody
+// changed since; that one is replaced, anything else there is Refused. Its folder has to exist. While it
+// grows the copy is beside it, in .NAME.spark-partial, which stays for the next attempt when this one fails;
+// its manifest is .NAME.spark-manifest, and by that an earlier copy of ours is known. A source that equals an
+// earlier copy (is_same_source) copies nothing. NoSpace before the first byte, with the numbers; Cancelled
+// when `stop` was set; Mismatch when `verify` found the copy different.
 Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
                         const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

@@ -1,0 +1,50 @@
+// Where things are in a cache folder, and the small changes made to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/publish.hpp"
+
+namespace spark::staging {
+
+class CacheFolder {
+ public:
+  explicit CacheFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path data() const { return path_ / "data"; }
+  std::filesystem::path partials() const { return path_ / ".partial"; }
+  std::filesystem::path trash() const { return path_ / ".trash"; }
+  std::filesystem::path partial(const std::string& dataset) const;
+  std::filesystem::path link(const std::string& dataset) const;
+  // The generation and its manifest.
+  Destination place(const std::string& dataset, std::uint64_t generation) const;
+
+  Result<> make() const;
+  // The identity written in the folder; empty if it has none.
+  Result<std::string> id() const;
+  Result<std::string> make_id() const;
+
+  std::vector<std::string> keys() const;  // folders in data
+  std::vector<std::uint64_t> generations(const std::string& key) const;
+
+  // Lets the stable link name this generation, by one rename.
+  Result<> point_link(const std::string& dataset, std::uint64_t generation) const;
+  // Takes the link away if it names this generation.
+  Result<> drop_link(const std::string& dataset, std::uint64_t generation) const;
+
+  // Renames the generation away and takes its manifest; either may be gone already. Durable.
+  Result<> move_to_trash(const std::string& dataset, std::uint64_t generation) const;
+  Result<> empty_trash() const;
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) const;
+};
+
+}  // namespace spark::staging

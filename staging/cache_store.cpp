@@ -1,0 +1,126 @@
+#include "staging/cache_store.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "staging/names.hpp"
+#include "staging/partial_area.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+
+Result<> CacheStore::check_identity() {
+  auto known = catalog_->cache_id();
+  if (!known) return tl::unexpected<Error>(std::move(known.error()));
+  auto found = folder_.id();
+  if (!found) return tl::unexpected<Error>(std::move(found.error()));
+  if (known->empty()) {
+    if (auto made = folder_.make(); !made) return made;
+    if (found->empty()) found = folder_.make_id();
+    if (!found) return tl::unexpected<Error>(std::move(found.error()));
+    return catalog_->set_cache_id(*found);
+  }
+  if (*known == *found) return {};
+  const std::string shown = printable(folder_.path().native());
+  return fail(Errc::Unavailable,
+              "opening the cache " + shown + ": it is not the folder that the catalog knows" +
+                  (found->empty() ? ", it has nothing of a cache" : ""),
+              "mount the cache's drive there; for a new cache on purpose, move catalog.sqlite away first");
+}
+
+Result<> CacheStore::recover() {
+  const auto rows = catalog_->generations();
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  std::set<std::string> keys;
+  for (const std::string& key : folder_.keys()) keys.insert(key);
+  for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
+  for (const std::string& key : keys) {
+    if (auto recovered = recover_key(key); !recovered) return recovered;
+  }
+  return folder_.empty_trash();
+}
+
+Result<> CacheStore::recover_key(const std::string& key) {
+  auto area = PartialArea::try_open(folder_.partials() / key);
+  if (!area && area.error().kind == Errc::Unavailable) return {};  // somebody is at work there
+  if (!area) return tl::unexpected<Error>(std::move(area.error()));
+  const auto rows = catalog_->generations();
+  if (!rows) return tl::unexpected<Error>(rows.error());
+
+  std::vector<std::uint64_t> found = folder_.generations(key);
+  std::optional<GenerationRow> newest;
+  for (const GenerationRow& row : *rows) {
+    if (folder_name(row.dataset) != key) continue;
+    const bool is_there = std::erase(found, row.generation) > 0;
+    if (row.state == GenerationState::Evicting || !is_there) {
+      if (auto gone = finish_eviction(row); !gone) return gone;
+    } else if (!newest) {
+      newest = row;
+    }
+  }
+  for (const std::uint64_t generation : found) {
+    const Destination place{folder_.data() / key, std::to_string(generation)};
+    if (auto completed = recover_publishing(place, *area); !completed) return completed;
+    if (auto entered = enter_unknown(key, generation); !entered) return entered;
+    if (newest && newest->generation < generation) newest.reset();  // enter pointed the link
+  }
+  return newest ? folder_.point_link(newest->dataset, newest->generation) : Result<>();
+}
+
+// What was published but not entered. Without a manifest of its own it is not ours to judge: it stays,
+// unused.
+Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
+  const Destination place{folder_.data() / key, std::to_string(generation)};
+  const auto manifest = read_manifest(place.manifest());
+  const auto identity = identity_of(place.path());
+  if (!manifest || !identity || manifest->root != *identity || folder_name(manifest->dataset) != key)
+    return {};
+  return enter(*manifest, generation);
+}
+
+Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
+  auto rows = catalog_->generations();
+  if (!rows) return rows;
+  std::erase_if(*rows, [&](const GenerationRow& row) {
+    return row.dataset != dataset || row.state != GenerationState::Ready;
+  });
+  return rows;
+}
+
+Result<> CacheStore::enter(const Manifest& manifest, std::uint64_t generation) {
+  GenerationRow row;
+  row.dataset = manifest.dataset;
+  row.generation = generation;
+  row.bytes = manifest.bytes();
+  row.allocated = manifest.allocated();
+  row.files = manifest.files();
+  row.hash = manifest.hash();
+  row.staged_at = row.last_used = now();
+  if (auto put = catalog_->put(row); !put) return put;
+  if (auto go_on = after(step_, "committed"); !go_on) return go_on;
+  const auto ready = ready_generations(manifest.dataset);
+  if (!ready) return tl::unexpected<Error>(ready.error());
+  if (auto linked = folder_.point_link(manifest.dataset, ready->front().generation); !linked) return linked;
+  return after(step_, "linked");
+}
+
+Result<> CacheStore::evict(const GenerationRow& row) {
+  if (auto marked = catalog_->begin_eviction(row.dataset, row.generation, now()); !marked) return marked;
+  if (auto go_on = after(step_, "marked"); !go_on) return go_on;
+  return finish_eviction(row);
+}
+
+Result<> CacheStore::finish_eviction(const GenerationRow& row) {
+  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+  if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
+  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
+  if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
+  if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+  if (auto go_on = after(step_, "forgotten"); !go_on) return go_on;
+  return folder_.empty_trash();
+}
+
+}  // namespace spark::staging

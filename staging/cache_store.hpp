@@ -1,0 +1,53 @@
+// The catalog and the folder of a cache, kept in step: a row for every published generation, a link to the
+// newest.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "staging/cache_folder.hpp"
+#include "staging/catalog.hpp"
+
+namespace spark::staging {
+
+class CacheStore {
+ public:
+  CacheStore(CacheFolder folder, std::unique_ptr<Catalog> catalog, const Clock& clock, StepHook step)
+      : folder_(std::move(folder)), catalog_(std::move(catalog)), clock_(clock), step_(std::move(step)) {}
+
+  CacheFolder& folder() { return folder_; }
+  Catalog& catalog() { return *catalog_; }
+  const StepHook& step() const { return step_; }
+  WallTime now() const { return clock_.wall(); }
+
+  // Ties catalog and folder together at the first use; Unavailable if they are not each other's.
+  Result<> check_identity();
+
+  // After a crash: completes what was renamed, drops what was being evicted, forgets what is gone. Datasets
+  // that another process works on are left to it.
+  Result<> recover();
+
+  // Newest first.
+  Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
+
+  // Enters a generation that is published and lets the link name it.
+  Result<> enter(const Manifest& manifest, std::uint64_t generation);
+
+  // With the dataset's lock held. Refused while leased.
+  Result<> evict(const GenerationRow& row);
+
+ private:
+  CacheFolder folder_;
+  std::unique_ptr<Catalog> catalog_;
+  const Clock& clock_;
+  StepHook step_;
+
+  Result<> recover_key(const std::string& key);
+  Result<> enter_unknown(const std::string& key, std::uint64_t generation);
+  Result<> finish_eviction(const GenerationRow& row);
+};
+
+}  // namespace spark::staging

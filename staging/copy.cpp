@@ -1,0 +1,137 @@
+#include "staging/copy.hpp"
+
+#include "base/text.hpp"
+#include "staging/copy_with.hpp"
+#include "staging/fill.hpp"
+#include "staging/monitor.hpp"
+#include "staging/space.hpp"
+#include "staging/tree.hpp"
+#include "staging/verify.hpp"
+#include "staging/walk.hpp"
+
+namespace spark::staging {
+namespace {
+
+// A copy into its own source would never be its equal; one over what holds its source would delete it.
+Result<> check_apart(const Tree& source, const Destination& destination) {
+  const std::string from = source.root();
+  const std::string to = destination.path().native();
+  if (!is_inside(to, from) && !is_inside(from, to)) return {};
+  return fail(Errc::Invalid,
+              "copying " + printable(from) + " to " + printable(to) + ": one is inside the other",
+              "choose a destination outside the source");
+}
+
+class Copy {
+ public:
+  Copy(const CopyHooks& hooks, const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop)
+      : hooks_(hooks), options_(options), stop_(stop), monitor_(progress) {}
+
+  Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
+    auto source = open_tree(from);
+    if (!source) return tl::unexpected<Error>(std::move(source.error()));
+    auto destination = destination_of(to);
+    if (!destination) return tl::unexpected<Error>(std::move(destination.error()));
+    if (auto apart = check_apart(*source, *destination); !apart) return tl::unexpected<Error>(apart.error());
+    auto area = PartialArea::open(destination->partial(), stop_);
+    if (!area) return tl::unexpected<Error>(std::move(area.error()));
+    if (auto ready = recover_publishing(*destination, *area); !ready) {
+      return tl::unexpected<Error>(std::move(ready.error()));
+    }
+    auto earlier = earlier_copy(*destination);
+    if (!earlier) return tl::unexpected<Error>(std::move(earlier.error()));
+    auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source, options_.exclude, stop_); });
+    if (!walked) return tl::unexpected<Error>(std::move(walked.error()));
+    if (*earlier) {
+      if (auto intact = check_intact(*destination, **earlier); !intact)
+        return tl::unexpected<Error>(intact.error());
+      if (is_same_source(**earlier, walked->entries)) return unchanged(**earlier, *walked, *area);
+    }
+    return copy_walked(*source, std::move(*walked), *destination, *area);
+  }
+
+ private:
+  const CopyHooks& hooks_;
+  const CopyOptions& options_;
+  const StopFlag& stop_;
+  Monitor monitor_;
+
+  // What was changed since is somebody's work: neither replaced nor called a copy of the source.
+  Result<> check_intact(const Destination& destination, const Manifest& manifest) {
+    const auto copy = open_tree(destination.path());
+    if (!copy) return tl::unexpected<Error>(copy.error());
+    const auto differences = compare_metadata(*copy, manifest, 1, stop_);
+    if (!differences) return tl::unexpected<Error>(differences.error());
+    if (differences->empty()) return {};
+    return fail(
+        Errc::Refused,
+        "copying to " + copy->shown("") + ": it was changed since it was copied: " + differences->front(),
+        "move it away or delete it, then copy again");
+  }
+
+  Result<CopyReport> unchanged(const Manifest& manifest, const Walked& walked, PartialArea& area) {
+    if (auto cleared = area.clear(); !cleared) return tl::unexpected<Error>(cleared.error());
+    CopyReport report = report_of(manifest);
+    report.unchanged = true;
+    report.skipped = walked.skipped;
+    return report;
+  }
+
+  Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
+                                 PartialArea& area) {
+    const Need need = need_of(walked.entries, finished_before(area, walked.entries));
+    if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
+      return tl::unexpected<Error>(fits.error());
+    }
+    std::vector<std::string> skipped = walked.skipped;
+    FillJob job{&source, std::move(walked), &area, &options_, &stop_, hooks_.before_read};
+    auto filled = fill(std::move(job), monitor_);
+    if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
+    filled->manifest.source = source.root();
+    if (auto same = verify_if_asked(area, filled->manifest); !same)
+      return tl::unexpected<Error>(same.error());
+    const auto published = monitor_.during(
+        CopyPhase::Publishing, [&] { return publish(destination, area, filled->manifest, hooks_.step); });
+    if (!published) return tl::unexpected<Error>(published.error());
+    CopyReport report = report_of(filled->manifest);
+    report.resumed_bytes = filled->resumed_bytes;
+    report.skipped = std::move(skipped);
+    report.warnings = std::move(filled->warnings);
+    return report;
+  }
+
+  Result<> verify_if_asked(PartialArea& area, const Manifest& manifest) {
+    if (!options_.verify) return {};
+    const auto copy = open_tree(area.data());
+    if (!copy) return tl::unexpected<Error>(copy.error());
+    auto same = verify_copy(*copy, manifest, options_, monitor_, stop_);
+    if (same || same.error().kind != Errc::Mismatch) return same;
+    if (auto cleared = area.clear(); !cleared) return cleared;  // nothing of it is taken over
+    return same;
+  }
+
+  CopyReport report_of(const Manifest& manifest) const {
+    CopyReport report;
+    report.bytes = manifest.bytes();
+    report.files = manifest.files();
+    report.hash = manifest.hash();
+    report.seconds = monitor_.seconds();
+    report.memfree_drop_bytes = monitor_.memfree_drop();
+    return report;
+  }
+};
+
+}  // namespace
+
+Result<CopyReport> copy_with(const CopyHooks& hooks, const std::filesystem::path& source,
+                             const std::filesystem::path& destination, const CopyOptions& options,
+                             const ProgressSink& progress, const StopFlag& stop) {
+  return Copy(hooks, options, progress, stop).go(source, destination);
+}
+
+Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
+                        const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop) {
+  return copy_with({}, source, destination, options, progress, stop);
+}
+
+}  // namespace spark::staging

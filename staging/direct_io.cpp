@@ -1,0 +1,96 @@
+#include "staging/direct_io.hpp"
+
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace spark::staging {
+namespace {
+
+// The file's alignment for direct I/O; 0 where it is not possible.
+std::size_t direct_alignment(int fd) {
+  struct statx info {};
+  const bool told =
+      ::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0 && (info.stx_mask & STATX_DIOALIGN) != 0;
+  if (!told) return 4096;
+  if (info.stx_dio_offset_align == 0 || info.stx_dio_mem_align == 0) return 0;
+  const std::size_t alignment =
+      std::max<std::size_t>({info.stx_dio_offset_align, info.stx_dio_mem_align, 4096});
+  return alignment <= kLargestAlignment && std::has_single_bit(alignment) ? alignment : 0;
+}
+
+// Waits for the write-back of what was written, so that its pages can be dropped.
+int write_back(int fd, Bytes offset, std::size_t bytes) {
+  constexpr unsigned kNow = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), kNow) == 0) return 0;
+  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;  // else: not offered here
+}
+
+void drop_pages(int fd, Bytes offset, std::size_t bytes) {
+  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+}
+
+}  // namespace
+
+IoBuffer::IoBuffer(std::size_t size)
+    : bytes_(static_cast<std::byte*>(std::aligned_alloc(kLargestAlignment, size))), size_(size) {
+  if (!bytes_) throw std::bad_alloc();
+}
+
+IoMode make_direct(int fd) {
+  const std::size_t alignment = direct_alignment(fd);
+  if (alignment == 0) return {};
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_DIRECT) != 0) return {};
+  return {true, alignment};
+}
+
+ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t want, Bytes offset) {
+  std::size_t done = 0;
+  std::size_t ended_at = SIZE_MAX;  // a direct read that stopped at no multiple has met the end
+  while (done < want) {
+    const std::size_t ask = mode.direct ? round_up(want - done, mode.alignment) : want - done;
+    const ssize_t got = ::pread(fd, into + done, ask, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return {done, errno};
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+    if (!mode.direct || done >= want || done % mode.alignment == 0) continue;
+    if (done == ended_at) break;
+    ended_at = done;
+    done = round_down(done, mode.alignment);
+  }
+  if (ended_at != SIZE_MAX && done < want) done = std::max(done, ended_at);
+  done = std::min(done, want);
+  if (!mode.direct) drop_pages(fd, offset, done);
+  return {done, 0};
+}
+
+int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Bytes offset) {
+  std::size_t length = bytes;
+  if (mode.direct) {
+    length = round_up(bytes, mode.alignment);
+    std::memset(from + bytes, 0, length - bytes);
+  }
+  for (std::size_t done = 0; done < length;) {
+    const ssize_t wrote = ::pwrite(fd, from + done, length - done, static_cast<off_t>(offset + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno;
+    if (wrote == 0) return EIO;
+    done += static_cast<std::size_t>(wrote);
+    if (mode.direct && done < length) done = round_down(done, mode.alignment);
+  }
+  if (mode.direct) return 0;
+  const int failed = write_back(fd, offset, bytes);
+  drop_pages(fd, offset, bytes);
+  return failed;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,58 @@
+// XXH3-128: finds corruption, not malice. The only face of xxHash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/units.hpp"
+
+struct XXH3_state_s;
+
+namespace spark::staging {
+
+struct Digest {
+  std::uint64_t high = 0, low = 0;
+  bool operator==(const Digest&) const = default;
+};
+
+std::string to_hex(const Digest& digest);  // 32 digits, as xxh128sum prints it
+std::optional<Digest> digest_from_hex(std::string_view text);
+
+// A file's content is hashed in pieces of this size, whatever the size of a read, so that pieces can be
+// hashed side by side and resumed. The file's hash is the piece's own when there is one piece (it then equals
+// xxh128sum's), and XXH3-128 over the pieces' digests, big-endian and in order, when there are more.
+inline constexpr Bytes kHashPiece = 8 * kMiB;
+
+std::uint64_t piece_count(Bytes size);  // at least 1: an empty file has one empty piece
+Digest digest_of_pieces(std::span<const Digest> pieces);
+
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  void reset();
+  void add(std::span<const std::byte> bytes);
+  void add(std::string_view bytes);
+  void add_number(std::uint64_t number);  // 8 bytes, big-endian
+  void add_zeros(Bytes count);            // of a hole
+  Digest digest();
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+  Bytes zeros_ = 0;         // given so far, if nothing else was
+  bool only_zeros_ = true;  // a piece that is all hole has a known digest
+  void add_pending_zeros();
+};
+
+}  // namespace spark::staging

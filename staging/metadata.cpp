@@ -1,0 +1,102 @@
+#include "staging/metadata.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace spark::staging {
+namespace {
+
+constexpr char kAccessAcl[] = "system.posix_acl_access", kDefaultAcl[] = "system.posix_acl_default";
+
+std::array<timespec, 2> times_of(const Entry& entry) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t seconds = entry.mtime_ns / kSecond, rest = entry.mtime_ns % kSecond;
+  if (rest < 0) {
+    rest += kSecond;
+    --seconds;
+  }
+  return {timespec{0, UTIME_OMIT}, timespec{seconds, rest}};
+}
+
+// As root the owner, else the group if it is one of the user's: EPERM is then no failure.
+bool put_owner(int fd, const Entry& entry) {
+  if (::geteuid() == 0) return ::fchown(fd, entry.uid, entry.gid) == 0;
+  return ::fchown(fd, static_cast<uid_t>(-1), entry.gid) == 0 || errno == EPERM;
+}
+
+bool is_kept_attribute(std::string_view name) {
+  return name.starts_with("user.") || name == kAccessAcl || name == kDefaultAcl;
+}
+
+std::vector<std::string> list_attributes(int fd) {
+  std::string names(4096, '\0');
+  ssize_t length = ::flistxattr(fd, names.data(), names.size());
+  if (length < 0 && errno == ERANGE) {
+    names.resize(XATTR_LIST_MAX);
+    length = ::flistxattr(fd, names.data(), names.size());
+  }
+  std::vector<std::string> kept;
+  for (ssize_t at = 0; at < length;) {
+    const std::string name = names.data() + at;
+    if (is_kept_attribute(name)) kept.push_back(name);
+    at += static_cast<ssize_t>(name.size()) + 1;
+  }
+  return kept;
+}
+
+Result<Kept> copy_attributes(int fd, int source_fd, const std::string& shown) {
+  Kept kept = Kept::All;
+  for (const std::string& name : list_attributes(source_fd)) {
+    std::string value(XATTR_SIZE_MAX, '\0');
+    const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
+    if (length < 0 && errno == ENODATA) continue;
+    if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
+    if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) continue;
+    if (errno != EOPNOTSUPP && errno != EPERM) {
+      return fail_errno(errno, "setting attribute " + name + " of " + shown);
+    }
+    kept = Kept::WithoutAttributes;
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::uint32_t kept_mode(const Entry& entry) {
+  if (::geteuid() == 0 || entry.type == EntryType::Folder) return entry.mode;
+  return entry.mode & 01777;
+}
+
+Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
+  // The order matters: a change of owner clears mode bits, and the times have to be last.
+  if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
+  auto kept = copy_attributes(fd, source_fd, shown);
+  if (!kept) return kept;
+  if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
+  return kept;
+}
+
+Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,
+                              const std::string& shown) {
+  if (::geteuid() == 0 && ::fchownat(folder, name.c_str(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the owner of " + shown);
+  }
+  if (::utimensat(folder, name.c_str(), times_of(entry).data(), AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the times of " + shown);
+  }
+  return {};
+}
+
+void drop_inherited_acl(int folder) {
+  ::fremovexattr(folder, kDefaultAcl);
+  ::fremovexattr(folder, kAccessAcl);
+}
+
+}  // namespace spark::staging

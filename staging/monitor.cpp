@@ -1,0 +1,49 @@
+#include "staging/monitor.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+// 0 where it can't be read.
+Bytes read_memfree() {
+  const auto text = read_file("/proc/meminfo");
+  constexpr std::string_view kKey = "MemFree:";
+  const std::size_t at = text ? text->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return 0;
+  const std::string_view number = trim(std::string_view(*text).substr(at + kKey.size(), 20));
+  Bytes kibibytes = 0;
+  std::from_chars(number.data(), number.data() + number.size(), kibibytes);
+  return kibibytes * kKiB;
+}
+
+}  // namespace
+
+Monitor::Monitor(const ProgressSink& sink)
+    : sink_(sink),
+      start_(std::chrono::steady_clock::now()),
+      memfree_at_start_(read_memfree()),
+      memfree_lowest_(memfree_at_start_) {}
+
+double Monitor::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Monitor::report() {
+  memfree_lowest_ = std::min(memfree_lowest_, read_memfree());
+  if (!sink_) return;
+  CopyProgress progress;
+  progress.phase = phase_;
+  progress.bytes_done = counters.bytes_done;
+  progress.bytes_total = counters.bytes_total;
+  progress.files_done = counters.files_done;
+  progress.files_total = counters.files_total;
+  progress.seconds = seconds();
+  sink_(progress);
+}
+
+}  // namespace spark::staging

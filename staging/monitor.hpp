@@ -1,0 +1,48 @@
+// Watches a run from the caller's thread: progress about four times a second, and how far MemFree fell.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "base/units.hpp"
+#include "staging/copy.hpp"
+
+namespace spark::staging {
+
+// Counted by all threads of a run.
+struct Counters {
+  std::atomic<Bytes> bytes_done{0}, bytes_total{0};
+  std::atomic<std::uint64_t> files_done{0}, files_total{0};
+};
+
+class Monitor {
+ public:
+  explicit Monitor(const ProgressSink& sink);
+
+  Counters counters;
+
+  // Does `work` in a thread of its own while this one reports.
+  template <class Work>
+  auto during(CopyPhase phase, Work work) {
+    phase_ = phase;
+    report();
+    auto result = std::async(std::launch::async, std::move(work));
+    while (result.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready) report();
+    report();
+    return result.get();
+  }
+
+  double seconds() const;
+  Bytes memfree_drop() const { return memfree_at_start_ - memfree_lowest_; }
+
+ private:
+  const ProgressSink& sink_;
+  CopyPhase phase_ = CopyPhase::Walking;
+  std::chrono::steady_clock::time_point start_;
+  Bytes memfree_at_start_, memfree_lowest_;
+  void report();
+};
+
+}  // namespace spark::staging

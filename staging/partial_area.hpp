@@ -1,0 +1,44 @@
+// The private folder in which a copy grows, on the file system of its destination: one process at a time.
+//   FOLDER/data      what is being copied      FOLDER/journal   what of it is finished and flushed
+//   FOLDER/manifest  of the whole, from just before publishing until just after
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "staging/copy.hpp"
+
+namespace spark::staging {
+
+class PartialArea {
+ public:
+  // Makes the folder, or takes over what is there; waits for another process that has it. Refused if it is
+  // not a folder of this user's alone.
+  static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
+  // The same, but Unavailable at once if another process has it.
+  static Result<PartialArea> try_open(const std::filesystem::path& folder);
+
+  PartialArea(PartialArea&&) = default;
+  PartialArea& operator=(PartialArea&&) = default;
+  ~PartialArea();  // takes an empty folder away; what is in it stays
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path data() const { return folder_ / "data"; }
+  std::filesystem::path journal() const { return folder_ / "journal"; }
+  std::filesystem::path manifest() const { return folder_ / "manifest"; }
+
+  // Deletes what is in it.
+  Result<> clear();
+
+ private:
+  PartialArea(std::filesystem::path folder, UniqueFd lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  static Result<PartialArea> acquire(const std::filesystem::path& folder);
+
+  std::filesystem::path folder_;
+  UniqueFd lock_;  // flock on the folder itself; gone with the process
+};
+
+}  // namespace spark::staging

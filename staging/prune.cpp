@@ -1,0 +1,75 @@
+#include "staging/prune.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+namespace {
+
+const Entry* find(const std::vector<Entry>& entries, const std::string& path) {
+  const auto found = std::ranges::lower_bound(entries, path, {}, &Entry::path);
+  return found != entries.end() && found->path == path ? &*found : nullptr;
+}
+
+class Prune {
+ public:
+  Prune(const Tree& tree, const std::vector<Entry>& entries, const std::vector<Entry>& kept)
+      : tree_(tree), entries_(entries), kept_(kept) {}
+
+  Result<> go() {
+    struct stat info {};
+    const int failed = ::fstatat(tree_.folder.get(), tree_.file.c_str(), &info, AT_SYMLINK_NOFOLLOW);
+    if (failed != 0) return errno == ENOENT ? Result<>() : fail_errno(errno, "looking at " + tree_.shown(""));
+    const bool wants_folder = entries_.front().type == EntryType::Folder;
+    if (S_ISDIR(info.st_mode) && wants_folder) return prune_folders();
+    if (S_ISREG(info.st_mode) && !kept_.empty() && !wants_folder) return {};
+    return remove_tree(tree_, "");
+  }
+
+ private:
+  const Tree& tree_;
+  const std::vector<Entry>& entries_;
+  const std::vector<Entry>& kept_;
+
+  Result<> prune_folders() {
+    std::vector<std::string> folders = {""};
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      const std::string folder = folders[i];
+      UniqueFd opened = open_beneath(tree_, folder, O_RDONLY | O_DIRECTORY);
+      if (!opened) return fail_errno(errno, "opening folder " + tree_.shown(folder));
+      ::fchmod(opened.get(), 0700);  // the attempt before may have got as far as to close it
+      auto names = names_in(std::move(opened), tree_.shown(folder));
+      if (!names) return tl::unexpected<Error>(std::move(names.error()));
+      for (const std::string& name : *names) {
+        const std::string path = folder.empty() ? name : folder + "/" + name;
+        const Entry* wanted = find(entries_, path);
+        const UniqueFd fd = open_beneath(tree_, path, O_PATH | O_NOFOLLOW);
+        struct stat info {};
+        // O_PATH stops at a symlink: it is no folder and goes.
+        const bool is_folder = fd && ::fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode);
+        if (is_folder && wanted != nullptr && wanted->type == EntryType::Folder) {
+          folders.push_back(path);
+        } else if (is_folder || find(kept_, path) == nullptr) {
+          if (auto removed = remove_tree(tree_, path); !removed) return removed;
+        }
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const std::vector<Entry>& kept) {
+  auto tree = tree_in(area.folder(), "data");
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  return Prune(*tree, entries, kept).go();
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,15 @@
+// Takes away what an earlier attempt left in a partial area and this one can't use.
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/manifest.hpp"
+#include "staging/partial_area.hpp"
+
+namespace spark::staging {
+
+// Leaves of `data` the files in `kept` and the folders that `entries` has; both sorted by path.
+Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const std::vector<Entry>& kept);
+
+}  // namespace spark::staging

@@ -1,0 +1,140 @@
+#include "staging/publish.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "staging/metadata.hpp"
+#include "staging/names.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+namespace {
+
+bool is_there(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+// A folder that its owner may not write can't change parents, but for root.
+void open_for_rename(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::geteuid() == 0 || ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+  if ((info.st_mode & S_IWUSR) == 0) ::chmod(path.c_str(), (info.st_mode & 07777) | S_IWUSR);
+}
+
+Result<> close_after_rename(const Destination& destination, const Manifest& manifest) {
+  const Entry& root = manifest.entries.front();
+  if (::geteuid() == 0 || root.type != EntryType::Folder || (root.mode & S_IWUSR) != 0) return {};
+  if (::chmod(destination.path().c_str(), kept_mode(root)) == 0) return {};
+  return fail_errno(errno, "setting the permissions of " + printable(destination.path().native()));
+}
+
+Result<> exchange(const std::filesystem::path& one, const std::filesystem::path& other) {
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return fail_errno(
+      errno, "replacing " + printable(other.native()) + " by one rename",
+      errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
+}
+
+// The manifest gets its lasting name, and what the copy replaced goes away.
+Result<> finish_publishing(const Destination& destination, PartialArea& area) {
+  if (::rename(area.manifest().c_str(), destination.manifest().c_str()) != 0) {
+    return fail_errno(errno, "renaming the manifest to " + printable(destination.manifest().native()));
+  }
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  return area.clear();
+}
+
+}  // namespace
+
+std::filesystem::path Destination::manifest() const {
+  return folder / companion_name(name, ".spark-manifest");
+}
+
+std::filesystem::path Destination::partial() const {
+  return folder / companion_name(name, ".spark-partial");
+}
+
+Result<Destination> destination_of(const std::filesystem::path& path) {
+  std::string text = path.native();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  const std::filesystem::path trimmed(text);
+  Destination destination;
+  destination.name = trimmed.filename();
+  if (destination.name.empty() || destination.name == "." || destination.name == "..") {
+    return fail(Errc::Invalid, "'" + printable(path.native()) + "' is not a name that a copy could get");
+  }
+  const std::filesystem::path folder = trimmed.has_parent_path() ? trimmed.parent_path() : ".";
+  std::error_code error;
+  destination.folder = std::filesystem::canonical(folder, error);
+  if (error) {
+    return fail_errno(error.value(),
+                      "copying to " + printable(path.native()) + ": its folder " + printable(folder.native()),
+                      "make the folder first");
+  }
+  return destination;
+}
+
+Result<std::optional<Manifest>> earlier_copy(const Destination& destination) {
+  if (!is_there(destination.path())) return std::optional<Manifest>();
+  const std::string shown = printable(destination.path().native());
+  const auto identity = identity_of(destination.path());
+  if (!identity) return tl::unexpected<Error>(identity.error());
+  auto manifest = read_manifest(destination.manifest());
+  if (!manifest || manifest->root != *identity) {
+    return fail(Errc::Refused,
+                "copying to " + shown + ": something is there that is not a copy made by spark-stage",
+                "choose another name, or delete it first");
+  }
+  return std::optional<Manifest>(std::move(*manifest));
+}
+
+Result<> publish(const Destination& destination, PartialArea& area, Manifest& manifest,
+                 const StepHook& hook) {
+  const auto identity = identity_of(area.data());
+  if (!identity) return tl::unexpected<Error>(identity.error());
+  manifest.root = *identity;
+  // From here on the manifest vouches for `data`; after an exchange the journal would vouch for another.
+  if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
+  if (auto written = write_manifest(area.manifest(), manifest); !written) return written;
+  if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
+
+  const bool replaces = is_there(destination.path());
+  open_for_rename(area.data());
+  if (replaces) open_for_rename(destination.path());
+  auto renamed =
+      replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
+  if (!renamed) return renamed;
+  if (auto go_on = after(hook, "rename"); !go_on) return go_on;
+  if (auto closed = close_after_rename(destination, manifest); !closed) return closed;
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
+  if (auto go_on = after(hook, "flush"); !go_on) return go_on;
+  return finish_publishing(destination, area);
+}
+
+Result<> recover_publishing(const Destination& destination, PartialArea& area) {
+  const auto manifest = read_manifest(area.manifest());
+  const auto published = identity_of(destination.path());
+  if (!manifest || !published || *published != manifest->root) return {};
+  if (auto closed = close_after_rename(destination, *manifest); !closed) return closed;
+  // The rename was done; whether it was flushed is not known.
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  return finish_publishing(destination, area);
+}
+
+Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+  int failed = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (failed == EINVAL) {  // not offered by this file system
+    failed = is_there(to) ? EEXIST : ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
+  if (failed == 0) return {};
+  return fail_errno(failed, "renaming " + printable(from.native()) + " to " + printable(to.native()));
+}
+
+}  // namespace spark::staging

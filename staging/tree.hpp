@@ -1,0 +1,66 @@
+// A folder or file and what lies below it, reached without ever leaving it: no symlink, no "..", no other
+// file system mounted inside is followed, whatever somebody swaps in meanwhile.
+#pragma once
+
+#include <fcntl.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "staging/manifest.hpp"
+
+namespace spark::staging {
+
+struct Tree {
+  UniqueFd folder;
+  std::string file;         // the tree is this one name in `folder`; empty: the tree is `folder` itself
+  std::string folder_path;  // for messages
+  // Of regular files: all permission bits, or all but set-user-ID and set-group-ID where the tree is mounted
+  // nosuid. A copy that gave them effect would be a way to become root.
+  std::uint32_t file_mode_mask = 07777;
+
+  // The path below `folder` of the entry with `path` in the tree.
+  std::string below(std::string_view path) const;
+  std::string root() const;  // the whole path of the root
+  // For people: the whole path, printable.
+  std::string shown(std::string_view path) const;
+};
+
+// Whether `path` is `folder` or below it; both canonical.
+bool is_inside(const std::string& path, const std::string& folder);
+
+// The tree at `path`; symlinks in `path` itself are followed, it is the user's. NotFound, or Invalid if it is
+// neither a folder nor a regular file.
+Result<Tree> open_tree(const std::filesystem::path& path);
+
+// A tree that is to be made as `name` in the folder, or is there already.
+Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name);
+
+// Opens the entry. Without a descriptor errno says why: ELOOP for a symlink, EXDEV for a mount point in
+// between.
+UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode = 0);
+
+// The folder that holds the entry, and its name there.
+struct Parent {
+  UniqueFd folder;  // none: errno says why
+  std::string name;
+};
+Parent open_parent(const Tree& tree, std::string_view path);
+
+// Deletes the entry and all below it; not there is no error. Follows nothing.
+Result<> remove_tree(const Tree& tree, std::string_view path);
+Result<> remove_tree(const std::filesystem::path& folder, const std::string& name);
+
+// What is in the folder, without "." and "..".
+Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& shown);
+
+// Which object `path` is, without following it; NotFound if there is none.
+Result<RootIdentity> identity_of(const std::filesystem::path& path);
+
+Result<> flush_folder(const std::filesystem::path& folder);
+
+}  // namespace spark::staging

@@ -1,0 +1,194 @@
+#include "staging/verify.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/text.hpp"
+#include "staging/fill.hpp"
+#include "staging/metadata.hpp"
+#include "staging/piece_reader.hpp"
+#include "staging/runner.hpp"
+#include "staging/throttle.hpp"
+#include "staging/walk.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kShownDifferences = 5;
+
+// What differs between an entry and what was found under its name; empty if nothing does.
+std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask) {
+  if (entry.type != found.type) return "is of another type";
+  if (entry.type == EntryType::Symlink) return entry.target == found.target ? "" : "points elsewhere";
+  if (entry.type == EntryType::File && entry.size != found.size) {
+    return "has " + std::to_string(found.size) + " bytes instead of " + std::to_string(entry.size);
+  }
+  if (entry.type == EntryType::File && entry.mtime_ns != found.mtime_ns)
+    return "has another modification time";
+  const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
+  if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";
+  if (::geteuid() == 0 && (entry.uid != found.uid || entry.gid != found.gid)) return "has another owner";
+  return "";
+}
+
+// Differing names, from several threads.
+class Differences {
+ public:
+  explicit Differences(std::vector<std::string> known) : names_(std::move(known)) {}
+  void add(std::string difference) {
+    const std::scoped_lock lock(mutex_);
+    names_.push_back(std::move(difference));
+  }
+  Result<> result(const Tree& copy) {
+    if (names_.empty()) return {};
+    std::ranges::sort(names_);
+    const std::size_t shown = std::min(names_.size(), kShownDifferences);
+    const std::string rest =
+        names_.size() > shown ? " and " + std::to_string(names_.size() - shown) + " more" : "";
+    return fail(
+        Errc::Mismatch,
+        copy.shown("") + " differs from what was copied: " + join({names_.data(), shown}, "; ") + rest,
+        "copy it again; if it happens again, test the drive and the memory");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> names_;
+};
+
+struct VerifyContext {
+  const Tree& copy;
+  const StopFlag& stop;
+  std::atomic<bool>& failed;
+  Counters& counters;
+  Throttle& throttle;
+  Differences& differences;
+};
+
+class VerifyFile final : public FileWork {
+ public:
+  VerifyFile(const VerifyContext& context, const Entry& entry) : context_(context), entry_(entry) {}
+
+  Result<> start() override {
+    if (auto go_on = check(); !go_on) return go_on;
+    file_.tree = &context_.copy;
+    file_.path = entry_.path;
+    file_.fd = open_beneath(context_.copy, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    struct stat info {};
+    if (!file_.fd || ::fstat(file_.fd.get(), &info) != 0) {
+      return fail_errno(errno, "opening " + context_.copy.shown(entry_.path));
+    }
+    file_.size = entry_.size;
+    file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
+    file_.mode = make_direct(file_.fd.get());
+    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // read the disk
+    digests_.assign(piece_count(entry_.size), {});
+    return {};
+  }
+
+  std::uint64_t pieces() const override { return digests_.size(); }
+
+  Result<> piece(std::uint64_t index, IoBuffer& buffer) override {
+    PieceVisitor visitor;
+    visitor.before_read = [this](Bytes, std::size_t bytes) {
+      std::this_thread::sleep_for(context_.throttle.book(bytes, std::chrono::steady_clock::now()));
+      return check();
+    };
+    visitor.after_read = [this](Bytes, std::size_t bytes) {
+      context_.counters.bytes_done += bytes;
+      return Result<>();
+    };
+    visitor.hole = [this](Bytes bytes) { context_.counters.bytes_done += bytes; };
+    if (auto go_on = check(); !go_on) return go_on;
+    auto read = read_piece(file_, index, buffer, visitor);
+    if (!read) return tl::unexpected<Error>(std::move(read.error()));
+    if (!read->ended_early) digests_[index] = read->digest;
+    return {};
+  }
+
+  Result<> finish(IoBuffer&) override {
+    if (digest_of_pieces(digests_) != entry_.hash) {
+      context_.differences.add(printable(entry_.path) + " has other content");
+    }
+    ++context_.counters.files_done;
+    return {};
+  }
+
+ private:
+  const VerifyContext& context_;
+  const Entry& entry_;
+  Readable file_;
+  std::vector<Digest> digests_;
+
+  Result<> check() const {
+    if (!context_.stop && !context_.failed) return {};
+    return fail(Errc::Cancelled, "verifying " + context_.copy.shown("") + ": interrupted");
+  }
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manifest& manifest,
+                                                  std::size_t limit, const StopFlag& stop) {
+  const auto walked = walk(copy, {}, stop);
+  if (!walked) return tl::unexpected<Error>(walked.error());
+  std::vector<std::string> differences;
+  const auto add = [&](const std::string& path, const std::string& what) {
+    differences.push_back((path.empty() ? "the root" : printable(path)) + " " + what);
+  };
+  auto found = walked->entries.begin();
+  auto entry = manifest.entries.begin();
+  while (differences.size() < limit && (found != walked->entries.end() || entry != manifest.entries.end())) {
+    const bool is_extra =
+        entry == manifest.entries.end() || (found != walked->entries.end() && found->path < entry->path);
+    if (is_extra) {
+      add((found++)->path, "was added");
+    } else if (found == walked->entries.end() || entry->path < found->path) {
+      add((entry++)->path, "is missing");
+    } else {
+      const std::string what = difference(*entry, *found, copy.file_mode_mask);
+      if (!what.empty()) add(entry->path, what);
+      ++entry;
+      ++found;
+    }
+  }
+  for (const std::string& special : walked->skipped) {
+    if (differences.size() < limit) differences.push_back(special + " was added");
+  }
+  return differences;
+}
+
+Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
+                     const StopFlag& stop) {
+  monitor.counters.bytes_done = monitor.counters.files_done = 0;
+  monitor.counters.bytes_total = manifest.bytes();
+  return monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
+    auto known = compare_metadata(copy, manifest, kShownDifferences, stop);
+    if (!known) return tl::unexpected<Error>(std::move(known.error()));
+    Differences differences(std::move(*known));
+    if (auto same = differences.result(copy); !same) return same;
+    std::vector<const Entry*> files;
+    for (const Entry& entry : manifest.entries) {
+      if (entry.type == EntryType::File && entry.link_to.empty()) files.push_back(&entry);
+    }
+    monitor.counters.files_total = files.size();
+    std::atomic<bool> failed{false};
+    Throttle throttle(options.max_rate);
+    const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
+    RunPlan plan;
+    plan.threads = options.threads > 0 ? options.threads : default_threads();
+    plan.buffer = usable_chunk(options.chunk);
+    plan.files = files.size();
+    plan.work_for = [&](std::uint64_t index) { return std::make_unique<VerifyFile>(context, *files[index]); };
+    if (auto done = run(plan, failed); !done) return done;
+    return differences.result(copy);
+  });
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,22 @@
+// Whether a copy on the disk is still what its manifest says.
+#pragma once
+
+#include <vector>
+
+#include "staging/copy.hpp"
+#include "staging/manifest.hpp"
+#include "staging/monitor.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+
+// Names, types, sizes, permissions, owners (as root), modification times of files, targets: no content is
+// read. Gives the differences, printable, at most `limit`.
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manifest& manifest,
+                                                  std::size_t limit, const StopFlag& stop);
+
+// That, and every file read back from the disk and hashed. Mismatch names the first differing entries.
+Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
+                     const StopFlag& stop);
+
+}  // namespace spark::staging

@@ -1,0 +1,25 @@
+// What a source holds: every entry with its metadata, nothing opened but folders.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/copy.hpp"
+#include "staging/manifest.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+
+struct Walked {
+  std::vector<Entry> entries;        // sorted by path, the root first; hashes are not known yet
+  std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
+};
+
+// `exclude`: shell patterns (fnmatch) against the path inside the tree and against its last name; an excluded
+// folder is excluded with all it holds. Refused when another file system is mounted inside: a copy without it
+// would be called whole, one with it would hold what is not the dataset's.
+Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
+
+}  // namespace spark::staging
