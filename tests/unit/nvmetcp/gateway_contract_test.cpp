@@ -1,7 +1,9 @@
 // What every NvmeGateway promises, asked of the fake and of the real one. The real one needs root, a kernel
 // with nvme-tcp and a target that this host may use and nobody else is using:
 //   SPARK_REAL_TARGET=ADDRESS:PORT:NQN spark_nvmetcp_tests --gtest_filter='*Contract*'
-// It connects and disconnects that subsystem, and touches no other.
+// It connects and disconnects that subsystem, and touches no other. SPARK_REAL_FORBIDDEN=NQN names one at the
+// same portal that does not allow this host.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -26,10 +28,12 @@ using std::chrono::seconds;
 struct Fabric {
   virtual ~Fabric() = default;
   virtual NvmeGateway& gateway() = 0;
+  virtual bool can_be_read(const Namespace& found) = 0;
   SystemRoot root;
   HostIdentity host;
   Portal portal;
   std::string subsystem;
+  std::string forbidden;  // one that does not allow this host; empty: none
 };
 
 struct FakeFabric final : Fabric {
@@ -39,14 +43,23 @@ struct FakeFabric final : Fabric {
     portal = {"10.0.0.5", 4420};
     subsystem = "raid5-data";
     fake.offer(portal, subsystem);
+    forbidden = "somebody-elses-data";
+    fake.offer(portal, forbidden);
+    fake.allow_only(forbidden, {"nqn.somebody-else"});
   }
   NvmeGateway& gateway() override { return fake; }
+  bool can_be_read(const Namespace&) override { return true; }
   test::FakeSysfs sysfs;
   test::FakeNvmeGateway fake{sysfs};
 };
 
 struct RealFabric final : Fabric {
   NvmeGateway& gateway() override { return real; }
+  bool can_be_read(const Namespace& found) override {
+    const UniqueFd fd(::open(("/dev/" + found.device).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    alignas(4096) char block[4096];
+    return ::read(fd.get(), block, sizeof block) == sizeof block;
+  }
   LibnvmeGateway real{SystemRoot{}};
 };
 
@@ -61,6 +74,7 @@ Result<std::unique_ptr<Fabric>> real_fabric() {
   if (port == 0) return fail(Errc::Invalid, "SPARK_REAL_TARGET is not ADDRESS:PORT:NQN");
   fabric->portal = {parts[0], port};
   fabric->subsystem = join(std::span(parts).subspan(2), ":");
+  if (const char* forbidden = std::getenv("SPARK_REAL_FORBIDDEN")) fabric->forbidden = forbidden;
   auto host = read_host_identity(fabric->root);
   if (!host) return tl::unexpected<Error>(host.error());
   fabric->host = *host;
@@ -132,6 +146,7 @@ TEST_P(GatewayContract, AConnectionIsLiveAndItsNamespaceAppears) {
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_GT(found->bytes, 0U);
   EXPECT_NE(found->device_number, 0U);
+  EXPECT_TRUE(fabric->can_be_read(*found)) << found->device;
 }
 
 TEST_P(GatewayContract, ConnectingAgainAdopts) {
@@ -202,6 +217,16 @@ TEST_P(GatewayContract, ASubsystemThatIsNotThereIsNotFound) {
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().kind, Errc::NotFound) << connection.error().message();
   EXPECT_EQ(all().size(), before);
+}
+
+TEST_P(GatewayContract, ASubsystemThatDoesNotAllowThisHostIsDeniedAndNotDiscovered) {
+  if (fabric->forbidden.empty()) GTEST_SKIP() << "SPARK_REAL_FORBIDDEN=NQN is not set";
+  const auto log = fabric->gateway().discover(fabric->portal, fabric->host, "");
+  ASSERT_TRUE(log) << log.error().message();
+  for (const OfferedSubsystem& entry : log->entries) EXPECT_NE(entry.nqn, fabric->forbidden);
+  const auto connection = fabric->gateway().connect(fabric->forbidden, fabric->portal, fabric->host, {});
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().kind, Errc::Denied) << connection.error().message();
 }
 
 TEST_P(GatewayContract, APortWhereNobodyListensIsUnavailable) {
