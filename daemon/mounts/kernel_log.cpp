@@ -20,11 +20,13 @@ std::string_view message_of(std::string_view record) {
   return message.substr(0, message.find('\n'));
 }
 
-// "EXT4-fs (nvme3n1): …" or "EXT4-fs warning (device nvme3n1): …"
-bool names(std::string_view message, std::string_view device) {
+// "EXT4-fs (nvme3n1): …", "EXT4-fs warning (device nvme3n1): …", or before a device is known "ext4: Unknown
+// …"
+bool is_about(std::string_view message, std::string_view device, std::string_view type) {
   const std::string closed = std::string(device) + ")";
   return message.find("(" + closed) != std::string_view::npos ||
-         message.find("(device " + closed) != std::string_view::npos;
+         message.find("(device " + closed) != std::string_view::npos ||
+         message.starts_with(std::string(type) + ": ");
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ KernelLog::KernelLog() : fd_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEX
   if (fd_) ::lseek(fd_.get(), 0, SEEK_END);
 }
 
-std::string KernelLog::about(std::string_view device) const {
+std::string KernelLog::about(std::string_view device, std::string_view type) const {
   std::string all;
   char record[8192];
   for (int messages = 0; fd_ && messages < kMostMessages;) {
@@ -41,7 +43,7 @@ std::string KernelLog::about(std::string_view device) const {
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: older records were overwritten
     if (got <= 0) break;
     const std::string_view message = message_of({record, static_cast<std::size_t>(got)});
-    if (!names(message, device)) continue;
+    if (!is_about(message, device, type)) continue;
     all += (all.empty() ? "" : "; ") + printable(trim(message));
     ++messages;
   }

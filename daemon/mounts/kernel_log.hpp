@@ -12,8 +12,8 @@ namespace spark::mounts {
 class KernelLog {
  public:
   KernelLog();
-  // The first messages since then that name `device` ("nvme3n1"), as one line.
-  std::string about(std::string_view device) const;
+  // The first messages since then about mounting `device` ("nvme3n1") as `type`, as one line.
+  std::string about(std::string_view device, std::string_view type) const;
 
  private:
   UniqueFd fd_;

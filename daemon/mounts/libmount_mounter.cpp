@@ -127,8 +127,8 @@ Result<> mount_block(const MountRequest& request) {
   const std::string device = std::filesystem::path(request.source).filename();
   // MMP's node is that of the moment: it may have mounted between our read and the kernel's.
   const auto after = probe_superblock(request.source);
-  return tl::unexpected<Error>(
-      explain_block_mount(request, outcome.error_number, after ? *after : *superblock, log.about(device)));
+  return tl::unexpected<Error>(explain_block_mount(
+      request, outcome.error_number, after ? *after : *superblock, log.about(device, request.type)));
 }
 
 Result<> mount_nfs(const MountRequest& request) {
