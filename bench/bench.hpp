@@ -53,9 +53,11 @@ std::string progress_line(const Progress& progress);
 
 // Measures. Before the first byte is written it refuses: bad options and paths that are no folders (Invalid),
 // missing ones (NotFound), raw devices (Refused), too little space (NoSpace), fio missing (NotFound).
-// After that a path that fails only marks its own cells. When `stop` is set the run ends within seconds, its
-// folders are removed, and the record has `interrupted` (exit status 130). Blocks for minutes: call it on a
-// thread of its own or in a program of its own; its children die with the calling thread.
+// After that a path that fails only marks its own cells (has_results tells whether any is left). When `stop`
+// is set the run ends within seconds (plus 30 s for each path that hangs), its folders are removed, and the
+// record has `interrupted` (exit status 130); before the first path is ready it is an Error, Cancelled.
+// Blocks for minutes, and forks: call it from a program with one thread. Its children die with the calling
+// thread.
 Result<Record> run(const BenchOptions& options, const ProgressSink& progress, const StopFlag& stop);
 
 // The comparison for a terminal: at most 80 columns (paths in groups of three), with a newline at its end.

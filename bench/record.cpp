@@ -168,6 +168,11 @@ Summary summarize(const Record& record, const std::string& path, const std::stri
   return summary;
 }
 
+bool has_results(const Record& record) {
+  return std::any_of(record.cells.begin(), record.cells.end(),
+                     [](const Cell& cell) { return cell.status == CellStatus::Valid; });
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

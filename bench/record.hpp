@@ -99,6 +99,9 @@ struct Summary {
 };
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario);
 
+// At least one cell is valid; if not, the run has failed (exit status 1) and the reasons stand in the cells.
+bool has_results(const Record& record);
+
 // 0 for none.
 double median(std::vector<double> values);
 

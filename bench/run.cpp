@@ -62,7 +62,7 @@ class Runner {
 
   Result<Record> run() {
     start_record();
-    auto workshop = Workshop::open(options_.fio, stop_);
+    auto workshop = Workshop::open(options_.fio, owner_, stop_);
     if (!workshop) return tl::unexpected<Error>(std::move(workshop.error()));
     record_.fio = workshop->facts;
     if (!workshop->facts.engine_note.empty()) record_.warnings.push_back(workshop->facts.engine_note);
@@ -89,6 +89,8 @@ class Runner {
                                    std::string(scenario->shape), scenario->writes, scenario->counts_ios});
     }
     cells_ = plan_cells(options_.paths.size(), scenarios_, options_.rounds, record_.seed);
+    const auto last_moment = record_.started + longest_run(options_, cells_.size());
+    owner_ = this_process(std::chrono::system_clock::to_time_t(last_moment));
   }
 
   Result<std::vector<Site>> inspect_all() {
@@ -107,8 +109,7 @@ class Runner {
 
   void prepare(Site& site, const FioSetup& setup) {
     if (!site.is_usable() || stop_) return;
-    const auto last_moment = std::chrono::system_clock::now() + longest_run(options_, cells_.size());
-    site.open(this_process(std::chrono::system_clock::to_time_t(last_moment)), record_.size, stop_);
+    site.open(owner_, record_.size, stop_);
     if (!site.is_usable() || !site.is_writable() || stop_) return;
     FioRun fio;
     fio.command = layout_command(setup, site.record.files.front());
@@ -233,6 +234,7 @@ class Runner {
   std::chrono::steady_clock::time_point cell_start_ = start_;
   unsigned current_cell_ = 0;
   std::vector<PlannedCell> cells_;
+  Owner owner_;
   Record record_;
 };
 

@@ -55,8 +55,20 @@ std::string marker_of(const Owner& owner) {
          "\n";
 }
 
+// The marker may have been planted by anyone: no link is followed and no FIFO waited for.
+Result<std::string> read_marker(const std::string& folder) {
+  const std::string path = folder + "/" + kScratchMarker;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno(errno, "reading " + printable(path));
+  std::string text(4096, '\0');
+  const ssize_t got = S_ISREG(status.st_mode) ? ::read(file.get(), text.data(), text.size()) : 0;
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
 Result<Owner> read_owner(const std::string& folder) {
-  auto text = read_file(folder + "/" + kScratchMarker, 4096);
+  auto text = read_marker(folder);
   if (!text) return tl::unexpected<Error>(std::move(text.error()));
   auto marker = parse_json_object(*text);
   if (!marker) return tl::unexpected<Error>(std::move(marker.error()));

@@ -18,7 +18,7 @@ namespace spark::bench {
 namespace {
 
 constexpr Duration kAnswerTime{20'000};
-constexpr Duration kRemoveTime{60'000};
+constexpr Duration kRemoveTime{30'000};
 constexpr const char* kNoDirect =
     "its file system refuses direct I/O (O_DIRECT), and through the page cache "
     "this would measure memory";

@@ -1,7 +1,6 @@
 #include "bench/workshop.hpp"
 
-#include <cerrno>
-#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 #include "base/child.hpp"
@@ -15,10 +14,10 @@ constexpr Duration kProbeTime{30'000};
 
 }  // namespace
 
-Result<Workshop> Workshop::open(const std::string& fio_program, const StopFlag& stop) {
+Result<Workshop> Workshop::open(const std::string& fio_program, const Owner& owner, const StopFlag& stop) {
   Workshop workshop;
   workshop.setup.program = fio_program;
-  if (auto made = workshop.make_folder(); !made) return tl::unexpected<Error>(std::move(made.error()));
+  if (auto made = workshop.make_folder(owner); !made) return tl::unexpected<Error>(std::move(made.error()));
   if (auto read = workshop.read_version(); !read) return tl::unexpected<Error>(std::move(read.error()));
   if (auto chosen = workshop.choose_engine(stop); !chosen) {
     return tl::unexpected<Error>(std::move(chosen.error()));
@@ -32,11 +31,13 @@ Workshop::~Workshop() {
   std::filesystem::remove_all(setup.aux_folder, ignored);
 }
 
-Result<> Workshop::make_folder() {
+Result<> Workshop::make_folder(const Owner& owner) {
   std::error_code error;
   const std::string temporary = std::filesystem::temp_directory_path(error).string();
-  std::string folder = (error ? "/tmp" : temporary) + "/spark-stage-bench-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return fail_errno(errno, "making a temporary folder " + folder);
+  const std::string parent = error ? "/tmp" : temporary;
+  (void)sweep_leftovers(parent, ::time(nullptr));  // nobody's data: not worth a word
+  const std::string folder = parent + "/" + new_scratch_name();
+  if (auto made = make_scratch(folder, owner); !made) return made;
   setup.aux_folder = folder;
   return {};
 }
@@ -55,7 +56,7 @@ Result<> Workshop::read_version() {
 }
 
 Result<> Workshop::choose_engine(const StopFlag& stop) {
-  const std::string file = setup.aux_folder + "/probe";
+  const std::string file = setup.aux_folder + "/" + kScratchData;
   if (auto written = write_file_atomically(file, std::string(4096, 'x')); !written) return written;
   for (const char* engine : {"io_uring", "libaio"}) {
     setup.engine = engine;

@@ -27,6 +27,13 @@ TEST(Record, ASummaryCountsValidRoundsOnlyAndKeepsTheReasonsOfTheOthers) {
   EXPECT_EQ(summarize(record, "nvme-tcp", "checkpoint").status, CellStatus::NotMeasured);
 }
 
+TEST(Record, OnlyValidCellsAreResults) {
+  Record record = sample_record();
+  EXPECT_TRUE(has_results(record));
+  for (Cell& cell : record.cells) cell.status = CellStatus::Invalid;
+  EXPECT_FALSE(has_results(record));
+}
+
 TEST(Record, LocalIsTheBaselineOrElseTheFirst) {
   Record record = sample_record();
   EXPECT_EQ(baseline_of(record), 1u);

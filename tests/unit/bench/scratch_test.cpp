@@ -1,7 +1,7 @@
 #include "bench/scratch.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
-#include <utime.h>
 
 #include <ctime>
 
@@ -82,6 +82,18 @@ TEST(Scratch, LinksFilesAndFreshUnmarkedFoldersOfThatNameAreLeftAlone) {
   EXPECT_TRUE(fs::exists(disk / ".spark-stage-bench-new"));
   sweep_leftovers(disk.path(), ::time(nullptr) + 3600);
   EXPECT_FALSE(fs::exists(disk / ".spark-stage-bench-new")) << "empty, unmarked and an hour old";
+}
+
+TEST(Scratch, APlantedMarkerIsNeitherWaitedForNorFollowed) {
+  const DiskFolder disk;
+  write_text(disk / "secret", "precious");
+  for (const char* name : {"fifo", "link"}) fs::create_directory(disk / (std::string(kScratchPrefix) + name));
+  ASSERT_EQ(::mkfifo((disk / ".spark-stage-bench-fifo/owner.json").c_str(), 0600), 0);
+  fs::create_symlink(disk / "secret", disk / ".spark-stage-bench-link/owner.json");
+  sweep_leftovers(disk.path(), ::time(nullptr));
+  EXPECT_EQ(std::distance(fs::directory_iterator(disk.path()), {}), 3);
+  sweep_leftovers(disk.path(), ::time(nullptr) + 3600);
+  EXPECT_EQ(read_text(disk / "secret"), "precious");
 }
 
 TEST(Scratch, RemovingWhatIsGoneIsFine) {
