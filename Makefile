@@ -1,7 +1,7 @@
 # What there is to do, for people; the build itself is CMake's. `make help` lists it.
 JOBS ?= $(shell nproc)
 PYTHON := /usr/bin/python3
-PREFIX ?= /usr
+PREFIX ?= /usr/local
 STEPS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 

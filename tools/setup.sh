@@ -1,16 +1,19 @@
 #!/bin/sh
-# Installs what building and testing spark-stage needs on Debian 12 or 13. Safe to run twice.
+# Installs what spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
+# Safe to run twice.
 # Usage: tools/setup.sh [build|test]            build: compile and unit tests; test (default): also lint, fuzzing
 #                                               and virtual machines
-#        tools/setup.sh list build|test SYSTEM  only prints the packages; SYSTEM: debian-12 or debian-13
+#        tools/setup.sh list build|test SYSTEM  only prints the packages; SYSTEM: debian-12, debian-13 or
+#                                               ubuntu-24.04
 set -eu
 
 # Debian 13 is only built on and unit-tested; lint, fuzzing and machines run from Debian 12.
 packages_of() {  # SET SYSTEM
   case "$2" in
     debian-12) boost=1.81 ;;
-    debian-13) boost=1.83 ;;
-    *) echo "setup: made for Debian 12 and 13, this is $2 - install its names of the packages in tools/setup.sh by hand" >&2
+    debian-13 | ubuntu-24.04) boost=1.83 ;;
+    *) echo "setup: made for Debian 12 and 13 and Ubuntu 24.04, this is $2 - install what its archive has for the" \
+         "packages in tools/setup.sh" >&2
        return 2 ;;
   esac
   build="ca-certificates cmake g++ git make ninja-build pkgconf

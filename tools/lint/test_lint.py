@@ -93,6 +93,9 @@ class Layering(unittest.TestCase):
         ("daemon/main.cpp", "#include <systemd/sd-daemon.h>"),
         ("nvmetcp/a.cpp", "#include <spdlog/spdlog.h>"),
         ("daemon/a.cpp", "#include <CLI/CLI.hpp>"),
+        ("daemon/volumes/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/service.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
+        ("daemon/config/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
         ("daemon/volume.cpp", "#include <boost/beast/http.hpp>"),
         ("cli/status.cpp", "#include <boost/asio/io_context.hpp>"),
         ("staging/a.cpp", "#include <boost/json.hpp>"),
@@ -106,6 +109,9 @@ class Layering(unittest.TestCase):
         ("cli/client.cpp", "#include <boost/beast/http.hpp>"),
         ("base/a.cpp", '#include <vector>\n// #include "staging/copy.hpp"'),
         ("tests/unit/cli/a.cpp", '#include "daemon/volumes.hpp"\n#include <gtest/gtest.h>'),
+        ("tests/unit/cli/a.cpp", '#include "helper.hpp"'),
+        ("daemon/main.cpp", '#include <CLI/CLI.hpp>\n#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/workers/a.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
         ("elsewhere.cpp", '#include "staging/copy.hpp"'),
     ]
 
