@@ -24,7 +24,7 @@ if(SPARK_SANITIZE)
                                                -fno-sanitize-recover=all)
   target_link_options(spark_flags INTERFACE -fsanitize=${SPARK_SANITIZE})
   # g++'s sanitizer instrumentation makes the optimiser report impossible paths in the standard library.
-  target_compile_options(spark_flags INTERFACE -Wno-error=maybe-uninitialized)
+  target_compile_options(spark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)
 endif()
 if(SPARK_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

@@ -9,12 +9,11 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <charconv>
 #include <random>
 
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/workers/wire.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -29,25 +28,9 @@ std::string new_id() {
   return text;
 }
 
-std::int64_t unix_seconds(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-}
-
 }  // namespace
 
-std::uint64_t start_time_of(pid_t pid) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat) return 0;
-  // proc(5): field 22, counted behind the command's name, which may hold anything but ends at the last ')'.
-  const std::size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos) return 0;
-  const auto fields = split(std::string_view(*stat).substr(name_end + 2), ' ');
-  std::uint64_t ticks = 0;
-  if (fields.size() > 19) std::from_chars(fields[19].data(), fields[19].data() + fields[19].size(), ticks);
-  return ticks;
-}
-
-json::object to_json(const Lease& lease) {
+json::object show(const Lease& lease) {
   return {{"id", lease.id},
           {"holder", printable(lease.holder)},
           {"expires", lease.expires ? json::value(rfc3339(*lease.expires)) : json::value(nullptr)}};
@@ -72,21 +55,9 @@ asio::awaitable<Result<>> Leases::load() {
   const json::array* rows = get_array(*answer, "leases");
   if (rows == nullptr) co_return Result<>{};
   for (const json::value& value : *rows) {
-    const json::object& row = value.as_object();
-    Lease lease;
-    lease.id = get_string(row, "id").value_or("");
-    lease.dataset = get_string(row, "dataset").value_or("");
-    lease.generation = static_cast<std::uint64_t>(get_int(row, "generation").value_or(0));
-    lease.holder = get_string(row, "holder").value_or("");
-    lease.pid = static_cast<pid_t>(get_int(row, "pid").value_or(0));
-    if (const auto expires = get_int(row, "expires"); expires && *expires > 0) {
-      lease.expires = WallTime(std::chrono::seconds(*expires));
-    }
-    const auto started = static_cast<std::uint64_t>(get_int(row, "pid_start_time").value_or(0));
-    const bool holder_gone = lease.pid != 0 && start_time_of(lease.pid) != started;
-    const bool over = lease.expires && *lease.expires <= clock_.wall();
+    const Lease lease = workers::lease_from_json(value.as_object());
     leases_[lease.id] = lease;
-    if (holder_gone || over) {
+    if (!staging::is_live(lease, clock_.wall())) {
       if (auto released = release(lease.id); !released) log::survived(released.error());
     } else {
       watch(lease);
@@ -103,25 +74,21 @@ std::string Leases::grant(const std::string& dataset, std::uint64_t generation, 
   lease.generation = generation;
   lease.holder = std::move(holder);
   lease.pid = pid;
+  if (pid != 0) lease.pid_start_time = staging::process_start_time(pid).value_or(0);
   if (duration) lease.expires = clock_.wall() + *duration;
   leases_[lease.id] = lease;
   watch(lease);
-  record({{"op", "add"},
-          {"id", lease.id},
-          {"dataset", dataset},
-          {"generation", generation},
-          {"holder", lease.holder},
-          {"pid", pid},
-          {"pid_start_time", pid == 0 ? 0 : start_time_of(pid)},
-          {"expires", lease.expires ? unix_seconds(*lease.expires) : 0}});
+  record("add", lease);
   return lease.id;
 }
 
 Result<> Leases::release(const std::string& id) {
-  if (leases_.erase(id) == 0) {
+  const auto found = leases_.find(id);
+  if (found == leases_.end()) {
     return fail(Errc::NotFound, "no lease " + printable(id), "`spark-stage ls` shows the leases");
   }
-  record({{"op", "remove"}, {"id", id}});
+  record("remove", found->second);
+  leases_.erase(found);
   return {};
 }
 
@@ -166,9 +133,10 @@ void Leases::watch(const Lease& lease) {
 }
 
 // Written behind: memory decides while the daemon runs.
-void Leases::record(json::object change) {
-  json::object request = catalog_request_();
-  for (auto& member : change) request[member.key()] = std::move(member.value());
+void Leases::record(std::string op, const Lease& lease) {
+  json::object request = workers::to_json(lease);
+  for (auto& member : catalog_request_()) request[member.key()] = member.value();
+  request["op"] = std::move(op);
   auto write = [](Leases& leases, json::object what) -> asio::awaitable<void> {
     workers::Call call;
     call.verb = "lease";

@@ -13,19 +13,13 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/workers/runner.hpp"
+#include "staging/catalog.hpp"
 
 namespace spark::datasets {
 
 namespace asio = boost::asio;
 
-struct Lease {
-  std::string id;
-  std::string dataset;
-  std::uint64_t generation = 0;
-  std::string holder;  // for people: "pid 4711 (torchrun), uid 1000" or "uid 1000"
-  pid_t pid = 0;       // 0: by time alone
-  std::optional<WallTime> expires;
-};
+using staging::Lease;
 
 class Leases {
  public:
@@ -46,7 +40,7 @@ class Leases {
 
  private:
   void watch(const Lease& lease);
-  void record(json::object change);
+  void record(std::string op, const Lease& lease);
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
@@ -55,10 +49,7 @@ class Leases {
   std::map<std::string, Lease> leases_;
 };
 
-json::object to_json(const Lease& lease);
-
-// The kernel's start time of a process, which tells it from a later one with the same pid; 0 if there is
-// none.
-std::uint64_t start_time_of(pid_t pid);
+// {"id", "holder", "expires"}, as in `ls --json`
+json::object show(const Lease& lease);
 
 }  // namespace spark::datasets

@@ -31,7 +31,7 @@ Result<json::object> Stager::list() const {
     row["name"] = printable(name);
     row["state"] = evicting_.contains(name) ? "evicting" : "ready";
     json::array leases;
-    for (const Lease* lease : leases_.of(name)) leases.push_back(to_json(*lease));
+    for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));
     row["leases"] = std::move(leases);
     rows[name] = std::move(row);
   }

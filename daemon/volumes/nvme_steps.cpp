@@ -92,7 +92,10 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal));
       const auto options = connect_options();
       const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal, options);
-      if (connected) co_return Result<>{};
+      if (connected) {
+        status_.warnings = connected->differences;
+        co_return Result<>{};
+      }
       reached = tl::unexpected<Error>(connected.error());
     }
     if (first_failure) first_failure = std::move(reached);

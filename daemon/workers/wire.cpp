@@ -107,11 +107,13 @@ nvmetcp::DiscoveryLog discovery_log_from_json(const json::object& object) {
 }
 
 json::object to_json(const nvmetcp::Connection& connection) {
-  return {{"controller", connection.controller}, {"done", connection.change == Change::Done}};
+  return {{"controller", connection.controller},
+          {"done", connection.change == Change::Done},
+          {"differences", texts_to_json(connection.differences)}};
 }
 
 nvmetcp::Connection connection_from_json(const json::object& object) {
-  return {text(object, "controller"), change_from_json(object)};
+  return {text(object, "controller"), change_from_json(object), texts(object, "differences")};
 }
 
 json::object to_json(const mounts::Superblock& superblock) {
@@ -205,6 +207,33 @@ json::object to_json(const staging::CopyProgress& progress) {
           {"bytes_per_second",
            progress.seconds > 0 ? static_cast<double>(progress.bytes_done) / progress.seconds : 0},
           {"seconds", progress.seconds}};
+}
+
+json::object to_json(const staging::Lease& lease) {
+  const auto since_1970 = [](WallTime time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  };
+  return {{"id", lease.id},
+          {"dataset", lease.dataset},
+          {"generation", lease.generation},
+          {"holder", lease.holder},
+          {"pid", lease.pid},
+          {"pid_start_time", lease.pid_start_time},
+          {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
+}
+
+staging::Lease lease_from_json(const json::object& object) {
+  staging::Lease lease;
+  lease.id = text(object, "id");
+  lease.dataset = text(object, "dataset");
+  lease.generation = number<std::uint64_t>(object, "generation");
+  lease.holder = text(object, "holder");
+  lease.pid = number<pid_t>(object, "pid");
+  lease.pid_start_time = number<std::uint64_t>(object, "pid_start_time");
+  if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
+    lease.expires = WallTime(std::chrono::seconds(expires));
+  }
+  return lease;
 }
 
 }  // namespace spark::workers

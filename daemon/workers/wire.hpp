@@ -8,6 +8,7 @@
 #include "daemon/mounts/superblock.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "staging/cache.hpp"
+#include "staging/catalog.hpp"
 
 namespace spark::workers {
 
@@ -37,5 +38,9 @@ json::object to_json(const config::CacheSettings& settings, const std::string& s
 config::CacheSettings cache_settings_from_json(const json::object& object);
 
 json::object to_json(const staging::CopyProgress& progress);
+
+// Times as seconds since 1970, 0 for none.
+json::object to_json(const staging::Lease& lease);
+staging::Lease lease_from_json(const json::object& object);
 
 }  // namespace spark::workers
