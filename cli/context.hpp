@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "bench/bench.hpp"
 #include "cli/client.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "staging/copy.hpp"
@@ -31,6 +32,9 @@ using CopyEngine = std::function<Result<staging::CopyReport>(
     const std::filesystem::path& source, const std::filesystem::path& destination,
     const staging::CopyOptions& options, const staging::ProgressSink& progress, const StopFlag& stop)>;
 
+using BenchRun = std::function<Result<bench::Record>(
+    const bench::BenchOptions& options, const bench::ProgressSink& progress, const StopFlag& stop)>;
+
 struct Context {
   std::ostream& out;
   std::ostream& err;
@@ -41,6 +45,7 @@ struct Context {
   std::function<std::unique_ptr<Client>(const std::string& socket)> make_client;
   std::function<std::unique_ptr<nvmetcp::NvmeGateway>()> make_gateway;
   CopyEngine copy;
+  BenchRun bench;
   SystemRoot root;
   bool is_root = false;
 

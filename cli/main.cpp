@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
                   [](const std::string& socket) { return make_unix_client(socket, stop); },
                   [] { return std::make_unique<nvmetcp::LibnvmeGateway>(SystemRoot{}); },
                   staging::copy,
+                  bench::run,
                   SystemRoot{},
                   ::geteuid() == 0,
                   {},

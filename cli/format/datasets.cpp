@@ -13,6 +13,7 @@ constexpr int kPathColumn = 5;
 
 Colour colour_of(const std::string& state) {
   if (state == "ready") return Colour::Green;
+  if (state == "absent") return Colour::Faint;
   return state == "failed" || state == "stalled" ? Colour::Red : Colour::Yellow;
 }
 
@@ -41,13 +42,15 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
     if (!value.is_object()) continue;
     const json::object& dataset = value.get_object();
     const std::string state = printable(get_string(dataset, "state").value_or("-"));
+    const bool is_here = get_string(dataset, "path").value_or("") != "";
     const std::string used = age_of(get_string(dataset, "last_used"), now);
     table.add({{printable(get_string(dataset, "name").value_or("-"))},
                {state, colour_of(state)},
-               {format_bytes(count_of(dataset, "bytes"))},
-               {format_count(count_of(dataset, "files"))},
+               {is_here ? format_bytes(count_of(dataset, "bytes")) : "-"},
+               {is_here ? format_count(count_of(dataset, "files")) : "-"},
                {used == "-" ? used : used + " ago"},
-               {printable(get_string(dataset, "path").value_or("-"))}});
+               {is_here ? printable(*get_string(dataset, "path")) : "-"}});
+    if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
     const json::array* leases = get_array(dataset, "leases");
     if (leases == nullptr) continue;
     for (const json::value& lease : *leases) {

@@ -35,7 +35,7 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
   return {{"name", name},
           {"state", "ready"},
           {"path", path},
-          {"served_from", "copied"},
+          {"served_from", report.unchanged ? "cache" : "copied"},
           {"bytes", report.bytes},
           {"files", report.files},
           {"seconds", report.seconds},
@@ -78,11 +78,13 @@ Result<int> copy(Context& context, const Options& options) {
   }
   if (!report) return tl::unexpected<Error>(report.error());
   warn_of_skipped(view, report->skipped);
+  for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
   const json::object answer = to_json(*report, name, named.string());
   if (options.as_json) {
     context.out << pretty(answer) << "\n";
   } else {
-    context.out << printable(named.string()) << ": " << staged_in_words(answer) << "\n";
+    const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
+    context.out << printable(named.string()) << ": " << words << "\n";
   }
   return 0;
 }

@@ -7,7 +7,8 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kDeadline{30'000};  // a connect that the kernel gives up takes less
+// Longer than the gateway's own deadlines together, so that it takes its discovery controller away again.
+constexpr Duration kDeadline{60'000};
 
 struct Options {
   std::string address;

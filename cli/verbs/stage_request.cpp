@@ -1,7 +1,5 @@
 #include "cli/verbs/stage_request.hpp"
 
-#include <algorithm>
-
 #include "base/text.hpp"
 #include "cli/format/screens.hpp"
 #include "cli/job.hpp"
@@ -38,22 +36,17 @@ Result<json::object> stage_and_tell(Context& context, const std::vector<std::str
 
 Result<std::vector<StagedDataset>> staged_datasets(const json::object& result,
                                                    const std::vector<std::string>& datasets) {
+  const json::array* rows = get_array(result, "datasets");
   std::vector<StagedDataset> staged;
-  if (const json::array* rows = get_array(result, "datasets")) {
-    for (const json::value& row : *rows) {
-      const json::object* dataset = row.if_object();
-      const auto path = dataset != nullptr ? get_string(*dataset, "path") : std::nullopt;
-      if (!path || path->empty()) continue;
-      staged.push_back(
-          {get_string(*dataset, "name").value_or(""), *path, get_string(*dataset, "lease").value_or("")});
-    }
-  }
-  for (const std::string& name : datasets) {
-    if (std::none_of(staged.begin(), staged.end(), [&](const auto& s) { return s.name == name; })) {
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const json::object* row = rows != nullptr && i < rows->size() ? (*rows)[i].if_object() : nullptr;
+    const auto path = row != nullptr ? get_string(*row, "path") : std::nullopt;
+    if (!path || path->empty()) {
       return fail(Errc::Failed,
-                  "spark-staged says it is done, and names no path for '" + printable(name) + "'",
+                  "spark-staged says it is done, and names no path for '" + printable(datasets[i]) + "'",
                   "are spark-stage and spark-staged of one version?");
     }
+    staged.push_back({datasets[i], *path, get_string(*row, "lease").value_or("")});
   }
   return staged;
 }

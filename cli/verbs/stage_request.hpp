@@ -22,10 +22,10 @@ Result<json::object> stage_and_tell(Context& context, const std::vector<std::str
                                     const Lease& lease);
 
 struct StagedDataset {
-  std::string name, path, lease;  // lease: empty if none was asked for
+  std::string name, path, lease;  // lease: empty if none was given
 };
 
-// Failed if the answer has not one path for each of `datasets`.
+// In the order of `datasets`, under the names they were asked for. Failed if one has no path.
 Result<std::vector<StagedDataset>> staged_datasets(const json::object& result,
                                                    const std::vector<std::string>& datasets);
 

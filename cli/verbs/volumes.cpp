@@ -50,7 +50,11 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
       failed(result.error());
       continue;
     }
-    context.out << printable(names[i]) << ": " << printable(get_string(*result, "state").value_or("done"))
+    const std::string state = get_string(*result, "state").value_or("done");
+    const bool is_under_way = verb == "up" && state != "ready";
+    context.out << printable(names[i]) << ": " << printable(state)
+                << (is_under_way ? " - 'spark-stage wait " + printable(names[i]) + "' waits until it is ready"
+                                 : "")
                 << std::endl;
   }
   return status;

@@ -24,7 +24,8 @@ class Copy : public ::testing::Test {
   Program program;
   std::filesystem::path source, destination;
   staging::CopyOptions options;
-  Result<staging::CopyReport> answer = staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, kMiB, {}};
+  Result<staging::CopyReport> answer =
+      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, kMiB, false, {}, {}};
 };
 
 TEST_F(Copy, TellsHowItWent) {
@@ -48,11 +49,21 @@ TEST_F(Copy, PassesItsOptionsOn) {
   EXPECT_EQ(options.exclude, (std::vector<std::string>{"*.tmp", ".git"}));
 }
 
-TEST_F(Copy, WarnsOfWhatItSkipped) {
-  answer->skipped = {"run/socket", "fifo"};
+TEST_F(Copy, OfWhatIsCopiedAlreadySaysSo) {
+  answer->unchanged = true;
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
-  EXPECT_NE(program.errors().find("skipped 2 that are neither file, folder nor symlink: run/socket, fifo"),
-            std::string::npos);
+  EXPECT_EQ(program.output(), "/data/b: an equal copy is there already\n");
+}
+
+TEST_F(Copy, WarnsOfWhatItSkipped) {
+  answer->skipped = {"run/socket (socket)", "pipe (FIFO)"};
+  answer->warnings = {"the owner of a/b was not kept"};
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_NE(program.errors().find(
+                "skipped 2 that are neither file, folder nor symlink: run/socket (socket), pipe (FIFO)"),
+            std::string::npos)
+      << program.errors();
+  EXPECT_NE(program.errors().find("spark-stage: the owner of a/b was not kept\n"), std::string::npos);
 }
 
 TEST_F(Copy, ThatIsInterruptedExitsWith130) {

@@ -18,8 +18,9 @@ TEST_F(Datasets, AreListedWithTheirLeases) {
      {"id": "13", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
      "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"
 },
-    {"name": "datasets:laion/part-07", "state": "failed", "path": "", "bytes": 0, "files": 0, "leases": [],
-     "staged_at": null, "last_used": null}]
+    {"name": "datasets:laion/part-07", "state": "failed", "path": null, "bytes": 0, "files": 0, "leases": [],
+     "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see 'spark-stage status'"},
+    {"name": "models", "state": "absent", "path": null, "bytes": 0, "files": 0, "leases": [], "staged_at": null, "last_used": null}]
 })");
   EXPECT_EQ(program.run({"ls"}), 0);
 expect_golden("ls.txt", program.output());

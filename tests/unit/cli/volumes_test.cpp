@@ -22,6 +22,12 @@ TEST_F(Volumes, AreBroughtUpByName) {
   EXPECT_EQ(program.output(), "datasets: ready\n");
 }
 
+TEST_F(Volumes, ThatAreOnTheirWaySayHowToWait) {
+  job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "waiting"}})");
+  EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
+  EXPECT_EQ(program.output(), "datasets: waiting - 'spark-stage wait datasets' waits until it is ready\n");
+}
+
 TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a"}, {"name": "b"}]})");
   job("a", "down", "1", R"({"event": "failed", "error": {"kind": "refused", "what": "a is in use by pid 9 (python)", "hint": "stop it"
