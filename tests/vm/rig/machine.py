@@ -162,7 +162,7 @@ class Machine:
         parts = [f"===== {self.name}: console (end) =====", self._console_end()]
         if self.is_running() and not self._frozen:
             for title, command in (("kernel log", "dmesg | tail -n 60"), ("journal", "journalctl -b --no-pager -n 120"),
-                                   ("mounts", "grep -vE 'cgroup|proc|sysfs|tmpfs' /proc/self/mountinfo"),
+                                   ("mounts", "grep -E ' - (ext4|xfs|nfs4?) ' /proc/self/mountinfo"),
                                    ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
                 try:
                     parts += [f"===== {self.name}: {title} =====", self.run(command, 10).out]

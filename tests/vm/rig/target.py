@@ -86,10 +86,10 @@ class Target:
     def filesystem(self, device, *, kind="ext4", name=None, mmp=False, fill="true"):
         """Makes a file system with a UUID known by its name, runs the shell text `fill` in its root; returns the UUID."""
         fs_uuid = stable_uuid(name or device)
+        # nvmet gives a file's namespace sectors of 4 KiB: no file system mounts there that was made for smaller ones.
         if kind == "ext4":
-            make = f"mkfs.ext4 -q -F -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
+            make = f"mkfs.ext4 -q -F -b 4096 -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
         else:
-            # nvmet gives a file's namespace sectors of 4 KiB, and XFS does not mount with smaller ones there.
             make = f"mkfs.xfs -q -f -s size=4096 -m uuid={fs_uuid} {device}"
         self.machine.sh(f"""set -e
             {make}
