@@ -4,7 +4,15 @@ from rig import image
 from rig.house import House
 from rig.topology import Topology
 
+# The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
+ORDER = ["test_rig", "test_boot", "test_discover", "test_volumes", "test_staging", "test_crash", "test_config",
+         "test_bench", "test_frozen"]
+
 _topologies = []
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: ORDER.index(item.path.stem))
 
 
 def _started(topology):

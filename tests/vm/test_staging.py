@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from rig.house import CACHE, DATASETS_MOUNT, IMAGES_MB
+from rig.house import CACHE, DATASETS_MOUNT, SHARD_MIB, SHARDS
 
 MIB = 1 << 20
 
@@ -16,7 +16,7 @@ def images(house):
 
 def test_stage_copies_and_reports(house, images):
     assert images["state"] == "ready" and images["served_from"] == "copied"
-    assert images["bytes"] == IMAGES_MB * MIB and images["files"] == 6
+    assert images["bytes"] == SHARDS * SHARD_MIB * MIB and images["files"] == SHARDS
     assert images["path"].startswith(CACHE)
     house.host.sh(f"/usr/local/lib/rig/same-tree {DATASETS_MOUNT}/images {images['path']}", 60)
 

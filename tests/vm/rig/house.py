@@ -2,6 +2,7 @@
 import time
 from contextlib import contextmanager
 
+from .disks import ext4
 from .machine import disk
 from .product import CONFIG, Product, config_text
 from .target import Target, stable_uuid
@@ -14,15 +15,10 @@ NAS_MOUNT = "/mnt/dell-shared"
 NAS_EXPORT = "/srv/shared"
 LOCAL = "/local"
 CACHE = f"{LOCAL}/cache"
-IMAGES_MB = 96
 
-# A dataset of plain files, one with every name and kind of file that a copier gets wrong, and one that lasts a while.
-FILL = f"""
-mkdir images slow
-for i in 1 2 3 4 5 6; do dd if=/dev/urandom of=images/shard-$i.bin bs=1M count={IMAGES_MB // 6} status=none; done
-dd if=/dev/urandom of=slow/big.bin bs=1M count=200 status=none
-/usr/local/lib/rig/hostile-tree hostile
-"""
+# A dataset of plain files and one that lasts a while, in MiB; one with all that a copier gets wrong is added later.
+SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
+FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB}
 
 
 class House:
@@ -31,7 +27,8 @@ class House:
     def __init__(self, rig):
         self.rig = rig
         self.host = rig.add_host("host1", disks=[6 << 30], files={CONFIG: self.config()})
-        self.target_machine = rig.add_target("target1", disks=[2 << 30])
+        datasets = ext4(rig.folder / "datasets.raw", 2 << 30, DATASETS_UUID, FILES)
+        self.target_machine = rig.add_target("target1", disks=[datasets])
         assert self.target_machine.address == TARGET_ADDRESS
         self.target = Target(self.target_machine)
         self.product = Product(self.host)
@@ -59,7 +56,7 @@ class House:
         self.target_machine.start()
         self.target_machine.wait_ready()
         self.target_machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
-        self.target.filesystem(disk(1), name="datasets", fill=FILL)
+        self.target.fill(disk(1), "/usr/local/lib/rig/hostile-tree hostile")
         self.target.export(SUBSYSTEM, disk(1))
         self.target.export_nfs(NAS_EXPORT)
 

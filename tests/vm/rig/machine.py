@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 from .agent import Agent, CommandFailed, GuestTimeout
+from .disks import blank
 from .image import ROOT_PARTUUID
 from .qmp import Qmp
 from .settings import patience
@@ -32,7 +33,8 @@ class Wire:
 
 
 class Machine:
-    """number: last byte of its address, unique on the wire. disks: sizes in bytes of extra NVMe drives, see disk().
+    """number: last byte of its address, unique on the wire. disks: extra NVMe drives, see disk():
+    sizes in bytes, or raw images that the machine then uses.
 
     files: {absolute path: text or bytes} present from the first boot on. Disks live in `folder` as long as it does,
     through kill() and start(): a power loss loses only what the guest had not given to its disk.
@@ -160,7 +162,7 @@ class Machine:
         parts = [f"===== {self.name}: console (end) =====", self._console_end()]
         if self.is_running() and not self._frozen:
             for title, command in (("kernel log", "dmesg | tail -n 60"), ("journal", "journalctl -b --no-pager -n 120"),
-                                   ("mounts", "grep -vE 'cgroup|proc|sysfs|tmpfs' /proc/self/mountinfo"),
+                                   ("mounts", "grep -E ' - (ext4|xfs|nfs4?) ' /proc/self/mountinfo"),
                                    ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
                 try:
                     parts += [f"===== {self.name}: {title} =====", self.run(command, 10).out]
@@ -174,16 +176,14 @@ class Machine:
 
     # --- making ---
 
-    def _make_disks(self, image, sizes):
+    def _make_disks(self, image, disks):
         root = self._folder / "root.qcow2"
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image), str(root)], check=True)
         arguments = ["-drive", f"id=root,if=none,format=qcow2,cache=unsafe,file={root}",
                      "-device", "nvme,drive=root,serial=root"]
-        for number, size in enumerate(sizes, 1):
-            disk = self._folder / f"disk{number}.raw"
-            with open(disk, "wb") as file:
-                file.truncate(size)
-            arguments += ["-drive", f"id=disk{number},if=none,format=raw,cache=unsafe,discard=unmap,file={disk}",
+        for number, given in enumerate(disks, 1):
+            path = blank(self._folder / f"disk{number}.raw", given) if isinstance(given, int) else given
+            arguments += ["-drive", f"id=disk{number},if=none,format=raw,cache=unsafe,discard=unmap,file={path}",
                           "-device", f"nvme,drive=disk{number},serial=disk{number}"]
         return arguments
 

@@ -83,18 +83,25 @@ class Target:
         self.machine.sh(f"mkdir -p /srv && truncate -s {size} {path}")
         return path
 
-    def filesystem(self, device, *, kind="ext4", name=None, fill="true", mmp=False):
+    def filesystem(self, device, *, kind="ext4", name=None, mmp=False, fill="true"):
         """Makes a file system with a UUID known by its name, runs the shell text `fill` in its root; returns the UUID."""
         fs_uuid = stable_uuid(name or device)
+        # nvmet gives a file's namespace sectors of 4 KiB: no file system mounts there that was made for smaller ones.
         if kind == "ext4":
-            make = f"mkfs.ext4 -q -F -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
+            make = f"mkfs.ext4 -q -F -b 4096 -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
         else:
-            make = f"mkfs.xfs -q -f -m uuid={fs_uuid} {device}"
+            make = f"mkfs.xfs -q -f -s size=4096 -m uuid={fs_uuid} {device}"
         self.machine.sh(f"""set -e
             {make}
+            sync""", 60)
+        self.fill(device, fill)
+        return fs_uuid
+
+    def fill(self, device, commands):
+        """Runs shell text in the root of the device's file system."""
+        self.machine.sh(f"""set -e
             mkdir -p /run/fill
             mount $([ -f {device} ] && echo -o loop) {device} /run/fill
-            (cd /run/fill && {fill})
+            (cd /run/fill && {commands})
             umount /run/fill
             sync""", 120)
-        return fs_uuid

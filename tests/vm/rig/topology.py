@@ -21,7 +21,7 @@ class Topology:
         self.machines = []
         self._targets = self._hosts = 0
         _sweep()
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self.accelerator = self._choose_accelerator()
 
     def __enter__(self):
@@ -46,12 +46,12 @@ class Topology:
         for machine in self.machines:
             machine.kill()
         if KEEP:
-            print(f"rig: machines' folders are kept in {self._folder}")
+            print(f"rig: machines' folders are kept in {self.folder}")
         else:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _add(self, name, number, **options):
-        machine = Machine(name, number, self._image, self.kernel, self._wire, self._folder / name,
+        machine = Machine(name, number, self._image, self.kernel, self._wire, self.folder / name,
                           accelerator=self.accelerator, **options)
         self.machines.append(machine)
         return machine
@@ -60,7 +60,7 @@ class Topology:
         """"auto" boots a machine under KVM: /dev/kvm may exist and yet not run these kernels."""
         if ACCELERATOR != "auto":
             return ACCELERATOR
-        trial = Machine("trial", 9, self._image, self.kernel, self._wire, self._folder / "trial", accelerator="kvm",
+        trial = Machine("trial", 9, self._image, self.kernel, self._wire, self.folder / "trial", accelerator="kvm",
                         append="systemd.mask=spark-staged.service")
         try:
             trial.start()
