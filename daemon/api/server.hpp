@@ -57,6 +57,7 @@ class Server {
   static Result<std::unique_ptr<Server>> listen(asio::any_io_executor executor,
                                                 const std::filesystem::path& socket, const std::string& group,
                                                 Handler handler);
+  // Its coroutines refer to it: destroy it only when the loop will not run again.
   virtual ~Server() = default;
   virtual void start() = 0;
   // Removes the socket; connections under way are cut.

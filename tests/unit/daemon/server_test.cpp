@@ -141,16 +141,25 @@ TEST_F(ServerTest, GarbageIsCutOffAndTheNextCallerServed) {
   EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
 }
 
-TEST_F(ServerTest, ALeftoverSocketIsReplacedButALivingDaemonIsNot) {
+TEST_F(ServerTest, ALivingDaemonsSocketIsNotTakenOver) {
   listen();
   const auto second = Server::listen(context.get_executor(), socket, "no-such-group", {});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, Errc::Unavailable);
   EXPECT_THAT(second.error().what, HasSubstr("another spark-staged"));
+}
 
-  server.reset();  // as after kill -9: the file stays, nobody listens
-  EXPECT_TRUE(std::filesystem::exists(socket));
-  EXPECT_TRUE(Server::listen(context.get_executor(), socket, "no-such-group", {}));
+TEST_F(ServerTest, ASocketThatAKilledDaemonLeftIsReplaced) {
+  std::filesystem::create_directories(socket.parent_path());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", socket.c_str());
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::close(fd);
+  ASSERT_TRUE(std::filesystem::exists(socket));
+  listen();
+  EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
 }
 
 TEST(DecodePath, RefusesBadEscapes) {
