@@ -261,6 +261,16 @@ std::vector<Entry> finished_before(const PartialArea& area, const std::vector<En
   return kept;
 }
 
+CopyReport report_of(const Manifest& manifest, const Monitor& monitor) {
+  CopyReport report;
+  report.bytes = manifest.bytes();
+  report.files = manifest.files();
+  report.hash = manifest.hash();
+  report.seconds = monitor.seconds();
+  report.memfree_drop_bytes = monitor.memfree_drop();
+  return report;
+}
+
 Bytes usable_chunk(Bytes wanted) {
   return std::clamp<Bytes>(round_up(wanted, kLargestAlignment), kLargestAlignment, kHashPiece);
 }
