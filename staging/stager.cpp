@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "staging/fill.hpp"
+#include "staging/names.hpp"
 #include "staging/tree.hpp"
 #include "staging/verify.hpp"
 
@@ -21,6 +22,9 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   }
   auto area = PartialArea::open(store_.folder().partial(source.dataset), stop_);
   if (!area) return tl::unexpected<Error>(std::move(area.error()));
+  if (auto recovered = store_.recover_key(folder_name(source.dataset), *area); !recovered) {
+    return tl::unexpected<Error>(std::move(recovered.error()));
+  }
   CopyOptions wanted = options;
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);

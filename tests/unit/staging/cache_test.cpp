@@ -337,6 +337,25 @@ TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
   }
 }
 
+TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
+  write_text(source_.path / "f", "old!");
+  auto cache = open();
+  ASSERT_OK(stage(*cache));
+  write_text(source_.path / "f", "new!");
+  crash_at_step();
+  static_cast<void>(stage());  // another process's
+  hooks_.step = {};
+  write_text(source_.path / "f", "next");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(link() / "f"), "next");
+  expect_sound();
+  int generations = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(config_.path / "data/set")) {
+    generations += entry.is_directory() ? 1 : 0;
+  }
+  EXPECT_EQ(generations, 1) << "nothing is left behind";
+}
+
 TEST_P(CacheCrash, EvictingIsCompletedAtTheNextOpen) {
   write_text(source_.path / "f", "x");
   ASSERT_OK(stage());
