@@ -1,6 +1,7 @@
 #include "base/child.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -39,6 +40,8 @@ Result<Pipe> make_pipe() {
   const bool ready = (in < 0 || ::dup2(in, 0) >= 0) && (out < 0 || ::dup2(out, 1) >= 0) &&
                      (err < 0 || ::dup2(err, 2) >= 0) &&
                      (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0);
+  // What we inherited ourselves, or a library opened carelessly, ends here.
+  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   if (ready) ::execvp(argv[0], argv);
   const int number = errno;
   [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof number);
@@ -94,9 +97,32 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
 
 namespace {
 
+// A child that stops reading is told by EPIPE, not by a signal that ends us. Ours alone: other threads and
+// what they wait for are not touched.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once{};
+    // Blocked before: one that is pending may not be of our making, and stays.
+    if (sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
+
 // Moves bytes between the child and us until both outputs are closed, or the deadline passes (false).
 bool pump(Child& child, std::string_view input, ChildOutput& output,
           std::chrono::steady_clock::time_point end) {
+  const NoSigpipe quiet;
   ::fcntl(child.in.get(), F_SETFL, O_NONBLOCK);
   while (child.out || child.err) {
     if (input.empty()) child.in.reset();
@@ -126,6 +152,14 @@ bool pump(Child& child, std::string_view input, ChildOutput& output,
   return ::poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) == 1;
 }
 
+// A child that can't die (D state) is left behind after a second; init gets it when we end.
+void kill_and_reap(const Child& child) {
+  ::kill(child.pid, SIGKILL);
+  pollfd ended{child.pidfd.get(), POLLIN, 0};
+  ::poll(&ended, 1, 1000);
+  ::waitpid(child.pid, nullptr, WNOHANG);
+}
+
 }  // namespace
 
 Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono::milliseconds deadline,
@@ -137,13 +171,12 @@ Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono:
   if (!child) return tl::unexpected<Error>(std::move(child.error()));
   ChildOutput output;
   const bool ended = pump(*child, input, output, std::chrono::steady_clock::now() + deadline);
-  if (!ended) ::kill(child->pid, SIGKILL);
-  int status = 0;
-  // A child that can't die (D state) would hold us here: it is left to init with its pid unreaped.
-  ::waitpid(child->pid, &status, ended ? 0 : WNOHANG);
   if (!ended) {
+    kill_and_reap(*child);
     return fail(Errc::TimedOut, argv[0] + " did not end within " + std::to_string(deadline.count()) + " ms");
   }
+  int status = 0;
+  ::waitpid(child->pid, &status, 0);
   output.exit_status = exit_status_of(status);
   return output;
 }

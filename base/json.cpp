@@ -1,6 +1,25 @@
 #include "base/json.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace spark {
+namespace {
+
+// "1e999" is parsed as infinity, which is printed as a word that is not JSON: such a document is refused. The
+// parser's limit on depth bounds the recursion.
+bool numbers_are_finite(const json::value& value) {
+  if (const double* number = value.if_double()) return std::isfinite(*number);
+  if (const auto* array = value.if_array())
+    return std::all_of(array->begin(), array->end(), numbers_are_finite);
+  if (const auto* object = value.if_object()) {
+    return std::all_of(object->begin(), object->end(),
+                       [](const auto& member) { return numbers_are_finite(member.value()); });
+  }
+  return true;
+}
+
+}  // namespace
 
 Result<json::value> parse_json(std::string_view text) {
   json::parse_options options;
@@ -8,6 +27,7 @@ Result<json::value> parse_json(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse({text.data(), text.size()}, error, {}, options);
   if (error) return fail(Errc::Invalid, "reading JSON: " + error.message());
+  if (!numbers_are_finite(value)) return fail(Errc::Invalid, "reading JSON: a number is out of range");
   return value;
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.hpp"
+
 namespace spark {
 namespace {
 
@@ -48,7 +50,7 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, const std::ar
 
 Result<Bytes> parse_bytes(std::string_view text) {
   if (const auto value = parse_quantity(text, kSizes)) return *value;
-  return fail(Errc::Invalid, "'" + std::string(text) + "' is not a size",
+  return fail(Errc::Invalid, "'" + printable(text) + "' is not a size",
               "write for example 512MiB, 2TiB or 1.5GB");
 }
 
@@ -57,13 +59,13 @@ Result<Bytes> parse_rate(std::string_view text) {
   if (size.ends_with("/s")) size.remove_suffix(2);
   const auto value = parse_quantity(size, kSizes);
   if (value && *value > 0) return *value;
-  return fail(Errc::Invalid, "'" + std::string(text) + "' is not a rate",
+  return fail(Errc::Invalid, "'" + printable(text) + "' is not a rate",
               "write for example 800MB/s or 3.2GB/s");
 }
 
 Result<Duration> parse_duration(std::string_view text) {
   if (const auto value = parse_quantity(text, kDurations)) return Duration(*value);
-  return fail(Errc::Invalid, "'" + std::string(text) + "' is not a duration",
+  return fail(Errc::Invalid, "'" + printable(text) + "' is not a duration",
               "write a number and ms, s, m, h or d, for example 5s");
 }
 

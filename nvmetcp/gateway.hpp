@@ -2,6 +2,9 @@
 // workers only.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.hpp"
 #include "nvmetcp/types.hpp"
 
@@ -10,6 +13,8 @@ namespace spark::nvmetcp {
 struct Connection {
   std::string controller;        // "nvme3"
   Change change = Change::Done;  // AlreadyThere: a matching live connection was adopted
+  // Adopted only: settings that are not as asked and can't be changed while it lives, a sentence each.
+  std::vector<std::string> differences;
 };
 
 class NvmeGateway {
@@ -17,16 +22,20 @@ class NvmeGateway {
   virtual ~NvmeGateway() = default;
 
   // The target's discovery log, re-read until its generation holds still. Unavailable: not reached.
-  // Unsupported: the target answers but has no discovery service.
+  // Unsupported: the target answers but has no discovery service. Denied: it does not let this host ask.
   virtual Result<DiscoveryLog> discover(const Portal& portal, const HostIdentity& host,
                                         const std::string& interface) = 0;
 
   // Connects one portal of a subsystem, or adopts the controller that is already there for (NQN, portal, host
-  // NQN). Unsupported: an asked-for option is not in the kernel's list. Denied: the target refused this host.
+  // NQN), setting its timers as asked. Unsupported: an asked-for option is not in the kernel's list, or not
+  // in force after the connect. Denied: the target refused this host. NotFound: it has no such subsystem.
+  // Invalid: the options, or the host identity against other connections. Unavailable: worth another attempt.
   virtual Result<Connection> connect(const std::string& subsystem, const Portal& portal,
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 
-  // Disconnects one controller; refuses if its NQN is not `subsystem`. The caller has unmounted before.
+  // Disconnects one controller and waits until it is gone; AlreadyThere: it was. Refused: its NQN is not
+  // `subsystem`, or another device is built on its last namespace path. TimedOut: the kernel is still at it.
+  // The caller has unmounted before.
   virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem) = 0;
 };
 

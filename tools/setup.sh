@@ -1,41 +1,57 @@
 #!/bin/sh
-# Installs what building and testing spark-stage needs on Debian 12 or 13. Safe to run twice.
-# Usage: tools/setup.sh [build|test]   build: compile and unit tests; test (default): also lint, fuzzing and virtual machines.
+# Installs what spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
+# Safe to run twice.
+# Usage: tools/setup.sh [build|test]            build: compile and unit tests; test (default): also lint, fuzzing
+#                                               and virtual machines
+#        tools/setup.sh list build|test SYSTEM  only prints the packages; SYSTEM: debian-12, debian-13 or
+#                                               ubuntu-24.04
 set -eu
-what=${1:-test}
-. /etc/os-release
-case "$ID-${VERSION_ID:-}" in
-  debian-12) boost=1.81 ;;
-  debian-13) boost=1.83 ;;
-  *) echo "setup: tested on Debian 12 and 13, this is $PRETTY_NAME - install the packages listed in tools/setup.sh by hand" >&2; exit 2 ;;
-esac
 
-build="ca-certificates cmake g++ git make ninja-build pkgconf
-  libnvme-dev libmount-dev libblkid-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev
-  liburing-dev libxxhash-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
-  libboost$boost-dev libboost-json$boost-dev fio rsync e2fsprogs xfsprogs util-linux python3 strace attr acl"
-test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
-  qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
-  dosfstools zstd tmux shellcheck"
+# Debian 13 is only built on and unit-tested; lint, fuzzing and machines run from Debian 12.
+packages_of() {  # SET SYSTEM
+  case "$2" in
+    debian-12) boost=1.81 ;;
+    debian-13 | ubuntu-24.04) boost=1.83 ;;
+    *) echo "setup: made for Debian 12 and 13 and Ubuntu 24.04, this is $2 - install what its archive has for the" \
+         "packages in tools/setup.sh" >&2
+       return 2 ;;
+  esac
+  build="ca-certificates cmake g++ git make ninja-build pkgconf
+    libnvme-dev libmount-dev libblkid-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev
+    liburing-dev libxxhash-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
+    libboost$boost-dev libboost-json$boost-dev fio rsync e2fsprogs xfsprogs util-linux python3 strace attr acl"
+  test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
+    qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
+    dosfstools kmod zstd tmux shellcheck systemd"
+  case "$1" in
+    build) echo "$build" ;;
+    test) echo "$build $test" ;;
+    *) echo "setup: no package set is called '$1' - use build or test" >&2; return 2 ;;
+  esac
+}
 
-case "$what" in
-  build) packages=$build ;;
-  test)
-    # Debian 13 is only built on and unit-tested; lint and machines run from Debian 12.
-    packages="$build $test" ;;
-  *) echo "setup: unknown set '$what' - use build or test" >&2; exit 2 ;;
-esac
+install_packages() {  # NAME…
+  missing=""
+  for package in "$@"; do
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+  done
+  if [ -z "$missing" ]; then echo "setup: everything is installed"; return; fi
+  if [ "$(id -u)" -ne 0 ]; then echo "setup: root is needed to install:$missing" >&2; return 1; fi
+  echo "setup: installing$missing"
+  export DEBIAN_FRONTEND=noninteractive
+  # A source that can't be read now need not be the one that is wanted: the install tells.
+  apt-get update -q || echo "setup: apt-get update failed, going on with the package lists at hand" >&2
+  # Debian 12's default Boost 1.74 conflicts with 1.81; apt swaps them in one go.
+  # shellcheck disable=SC2086
+  apt-get install -y -q --no-install-recommends $missing
+  echo "setup: done"
+}
 
-missing=""
-for p in $packages; do
-  dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing="$missing $p"
-done
-if [ -z "$missing" ]; then echo "setup: everything is installed"; exit 0; fi
-if [ "$(id -u)" -ne 0 ]; then echo "setup: root is needed to install:$missing" >&2; exit 1; fi
-echo "setup: installing$missing"
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -q
-# Debian 12's default Boost 1.74 conflicts with 1.81; apt swaps them in one go.
-# shellcheck disable=SC2086
-apt-get install -y -q --no-install-recommends $missing
-echo "setup: done"
+if [ "${1:-}" = list ]; then
+  packages_of "${2:-test}" "${3:-debian-12}"
+else
+  system=$(. /etc/os-release && echo "$ID-${VERSION_ID:-}")
+  packages=$(packages_of "${1:-test}" "$system")
+  # shellcheck disable=SC2086
+  install_packages $packages
+fi

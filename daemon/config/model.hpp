@@ -1,7 +1,8 @@
-// The configuration in force, as plain values. Made by parse.hpp, read by everyone.
+// The configuration in force, as plain values. Made by parse.hpp, read by everyone; compared on reload.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,18 +15,20 @@ namespace spark::config {
 
 struct Auth {
   std::filesystem::path host_key_file, controller_key_file;  // empty: not asked for
+  bool operator==(const Auth&) const = default;
 };
 
 struct Portal {
   std::string address;
   std::uint16_t port = 4420;
+  bool operator==(const Portal&) const = default;
 };
 
 struct Target {
   std::string name;
   std::vector<Portal> portals;  // at least one
-  std::string interface;
-  unsigned io_queues = 0;  // 0: auto
+  std::string interface;        // empty: the kernel chooses
+  unsigned io_queues = 0;       // 0: auto
   std::chrono::seconds keep_alive{5};
   std::chrono::seconds reconnect_delay{2};
   std::optional<std::chrono::seconds> controller_loss;  // none: never
@@ -33,6 +36,7 @@ struct Target {
   bool header_digest = false, data_digest = false;
   Auth auth;
   std::filesystem::path tls_psk_file;  // empty: no TLS
+  bool operator==(const Target&) const = default;
 };
 
 enum class Access { ReadOnly, Exclusive };
@@ -42,11 +46,14 @@ struct NvmeSource {
   std::string target;  // key of Config::targets
   std::string subsystem;
   std::uint32_t nsid = 1;
-  std::string filesystem_type, filesystem_uuid;  // empty: not pinned in the config
+  std::string filesystem_type, filesystem_uuid;  // empty: not pinned in the config; UUID in lower case
+  bool operator==(const NvmeSource&) const = default;
 };
 
 struct NfsSource {
-  std::string host, path;  // "192.168.0.98", "/data/shared"
+  std::string host, path;  // "192.168.0.98" or "[fd00::1]", "/data/shared": the source is host + ":" + path
+
+  bool operator==(const NfsSource&) const = default;
 };
 
 struct Volume {
@@ -57,26 +64,30 @@ struct Volume {
   Access access = Access::ReadOnly;
   Fence fence = Fence::Auto;
   std::vector<std::string> options;
+  bool operator==(const Volume&) const = default;
 };
 
 // A size in bytes or as a part of the file system.
 struct Amount {
   Bytes bytes = 0;
   double percent = 0;  // > 0: used instead of bytes
+  bool operator==(const Amount&) const = default;
 };
 
 struct CacheSettings {
   std::filesystem::path path = "/var/lib/spark-stage/cache";
   Amount capacity;  // both 0: all of the file system but keep_free
   Amount keep_free{0, 5};
+  bool operator==(const CacheSettings&) const = default;
 };
 
 struct Dataset {
   std::string name;
   std::string volume;  // empty: `path` is absolute, any folder
-  std::string path;
+  std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
   std::string env;  // one more variable that `run` sets; empty: none
+  bool operator==(const Dataset&) const = default;
 };
 
 struct Config {
@@ -85,6 +96,7 @@ struct Config {
   std::vector<Volume> volumes;  // in the file's order
   CacheSettings cache;
   std::map<std::string, Dataset> datasets;
+  bool operator==(const Config&) const = default;
 };
 
 }  // namespace spark::config

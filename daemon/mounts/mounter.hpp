@@ -20,10 +20,14 @@ struct MountRequest {
 class Mounter {
  public:
   virtual ~Mounter() = default;
-  // AlreadyThere: the same source is mounted there already. Refused: the mount point is not empty, or
-  // something else is mounted there. Busy MMP and other kernel refusals are explained in words.
+  // AlreadyThere: the same source is mounted there already, as writable as asked for. Refused: the mount
+  // point is not an empty folder or lies behind a symbolic link, something else is mounted there, the device
+  // is mounted somewhere else the other way, or another host has it open (MMP, which takes about twice its
+  // interval to say so). Unsupported: the kernel or a helper program lacks the type. NFS: Unavailable,
+  // TimedOut, Denied, NotFound as the server has it. Done is checked in the mount table first.
   virtual Result<Change> mount(const MountRequest& request) = 0;
-  // Refused: in use, with the users' names and pids in the error. `detach` (lazy) is for dead mounts only.
+  // AlreadyThere: nothing is mounted there. Refused: in use, with the users' names and pids in the error.
+  // `detach` (lazy) is for dead mounts only.
   virtual Result<Change> unmount(const std::filesystem::path& target, bool detach) = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
@@ -19,12 +20,24 @@ struct Mount {
   std::string options;        // per mount: "ro,noatime"
   std::string super_options;  // of the file system: "ro,errors=remount-ro", "…,shutdown" on new kernels
   dev_t device_number = 0;
+  int id = 0,
+      parent_id = 0;  // the kernel's numbers; the parent of a mount on top of another is the one below
 };
 
 // Bounded: more than 100,000 lines is an error (a runaway mount loop must not take the daemon down).
 Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);
 
+// The text of a mountinfo file. Lines that are none are skipped: the kernel may add forms, and one of them
+// must not hide every volume.
+std::vector<Mount> parse_mount_table(std::string_view text);
+
 // The topmost mount at exactly `target`, or none.
 const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target);
+
+// Whether a comma-separated list ("ro,noatime,vers=4.2") has the option `name`, with or without a value.
+bool has_option(std::string_view options, std::string_view name);
+
+// Nobody can write through it: by its own flag or by that of its file system.
+bool is_read_only(const Mount& mount);
 
 }  // namespace spark::mounts

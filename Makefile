@@ -1,0 +1,47 @@
+# What there is to do, for people; the build itself is CMake's. `make help` lists it.
+JOBS ?= $(shell nproc)
+PYTHON := /usr/bin/python3
+PREFIX ?= /usr/local
+STEPS ?=
+export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test check demo format lint install clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## installs what building and testing needs (Debian 12, root)
+	tools/setup.sh test
+
+build:  ## the programs, into build/release
+	cmake --preset release
+	cmake --build --preset release
+
+test:  ## the fast loop: debug build and unit tests
+	cmake --preset dev
+	cmake --build --preset dev
+	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
+
+check:  ## everything that tests, from nothing; some of it: make check STEPS="lint unit"
+	@test -x $(PYTHON) || tools/setup.sh test
+	@$(PYTHON) tools/check.py $(STEPS)
+
+demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
+	$(PYTHON) tests/vm/demo.py
+
+format:  ## clang-format over all C++
+	find base nvmetcp staging bench daemon cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
+
+lint:  ## all static checks but clang-tidy
+	$(PYTHON) tools/lint/run.py
+
+install: build  ## what was built, below $(DESTDIR)$(PREFIX), and the group and folders that it needs
+	cmake --install build/release --prefix $(PREFIX)
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
+	  systemd-sysusers spark-stage.conf; systemd-tmpfiles --create spark-stage.conf; systemctl daemon-reload; \
+	  echo "installed - next: /etc/spark-stage/spark-stage.yaml, then systemctl enable --now spark-staged"; \
+	fi
+
+clean:  ## everything that was built or cached
+	rm -rf build

@@ -1,0 +1,38 @@
+// What will run, in which order, and how long it may take. Pure.
+#pragma once
+
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "bench/scenario.hpp"
+
+namespace spark::bench {
+
+struct PlannedCell {
+  std::size_t path;  // index in the options
+  const Scenario* scenario;
+  unsigned round;  // from 1
+};
+
+// Checks the options and gives the scenarios that they name, in the order of all_scenarios.
+Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
+
+// Interleaved: in each round each scenario visits every path once, in an order drawn from `seed`. Drift of a
+// machine or a network then falls on all paths alike.
+std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
+                                    unsigned rounds, std::uint64_t seed);
+
+// The laid-out file's size: a multiple of four streams of whole MiB.
+Bytes layout_size(const BenchOptions& options);
+
+// Past these a path counts as not answering.
+Duration cell_deadline(const BenchOptions& options);
+Duration layout_deadline(const BenchOptions& options);
+
+// No run lasts longer than this, whatever hangs.
+Duration longest_run(const BenchOptions& options, std::size_t cells);
+
+// What a cell takes: its runtime and fio's start and end.
+Duration cell_time(const BenchOptions& options);
+
+}  // namespace spark::bench

@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "bench/bench.hpp"
+
+namespace spark::bench {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kLabelWidth = 20;
+constexpr std::size_t kCellWidth = 20;
+constexpr std::size_t kPathsAbreast = 3;
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// At most `width` columns; longer ends in "…".
+std::string cut(const std::string& text, std::size_t width) {
+  if (columns_of(text) <= width) return text;
+  std::string kept;
+  std::size_t columns = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++columns >= width) break;
+    kept += c;
+  }
+  return kept + "…";
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::string shown = cut(text, width - 1);
+  return shown + std::string(width - columns_of(shown), ' ');
+}
+
+void end_line(std::string& line, std::string& out) {
+  out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  line.clear();
+}
+
+// Words filled into lines of at most 80 columns, all but the first indented.
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string out, line;
+  for (const std::string& whole : split(text, ' ')) {
+    const std::string word = cut(whole, kWidth - indent);
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > kWidth) {
+      out += line + "\n";
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return out + line + "\n";
+}
+
+// Three significant digits or all of them: 92, 9994, 12.5k, 310k, 1.25M.
+std::string count_text(double count) {
+  const char* unit = count >= 999'500 ? "M" : count >= 9'995 ? "k" : "";
+  const double value = count >= 999'500 ? count / 1e6 : count >= 9'995 ? count / 1e3 : count;
+  char text[32];
+  const int digits = *unit == '\0' || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::snprintf(text, sizeof text, "%.*f%s", digits, value, unit);
+  return text;
+}
+
+std::string latency_text(std::optional<std::uint64_t> nanoseconds) {
+  if (!nanoseconds) return "-";
+  const auto value = static_cast<double>(*nanoseconds);
+  char text[32];
+  if (value < 999'500) {
+    std::snprintf(text, sizeof text, "%.0f us", value / 1e3);
+  } else if (value < 999.5e6) {
+    std::snprintf(text, sizeof text, value < 9.995e6 ? "%.2f ms" : "%.1f ms", value / 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.2f s", value / 1e9);
+  }
+  return text;
+}
+
+// One scenario's figures of one path.
+struct Figures {
+  Summary summary;
+  std::vector<double> headline;  // I/Os or bytes per second of each valid round
+};
+
+Figures figures_of(const Record& record, const PathRecord& path, const ScenarioRecord& scenario) {
+  Figures figures;
+  figures.summary = summarize(record, path.name, scenario.id);
+  figures.headline = scenario.counts_ios ? figures.summary.io_rates : figures.summary.rates;
+  return figures;
+}
+
+std::string rate_text(double rate, const ScenarioRecord& scenario) {
+  return scenario.counts_ios ? count_text(rate) + " IOPS" : format_rate(rate);
+}
+
+std::string ratio_text(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
+  return text;
+}
+
+class Table {
+ public:
+  explicit Table(const Record& record) : record_(record) {}
+
+  std::string render() {
+    head();
+    for (std::size_t first = 0; first < record_.paths.size(); first += kPathsAbreast) {
+      group(first, std::min(first + kPathsAbreast, record_.paths.size()));
+    }
+    paths();
+    notes();
+    return std::move(out_);
+  }
+
+ private:
+  void head() {
+    out_ += wrapped("spark-stage bench " + record_.run_id + " on " + printable(record_.host.name) + ": " +
+                        record_.fio.version + " with " + record_.fio.engine + ", Linux " +
+                        printable(record_.host.kernel) + ", " + std::to_string(record_.host.cpus) +
+                        " CPUs, " + format_bytes(record_.host.memory) + " of memory",
+                    2);
+    std::string how = "direct (page cache bypassed), " + format_duration(record_.runtime) + " a cell, ";
+    how += record_.rounds == 1 ? "one round: no spread is known"
+                               : "median and (range) of " + std::to_string(record_.rounds) + " rounds";
+    if (record_.paths.size() > 1) how += "; x is the ratio to " + record_.paths[baseline_of(record_)].name;
+    out_ += wrapped(how, 2);
+    if (record_.interrupted) out_ += "INTERRUPTED: what was measured until then\n";
+  }
+
+  void group(std::size_t first, std::size_t end) {
+    out_ += "\n";
+    std::string line(kLabelWidth, ' ');
+    for (std::size_t i = first; i < end; ++i) line += padded(record_.paths[i].name, kCellWidth);
+    end_line(line, out_);
+    for (const ScenarioRecord& scenario : record_.scenarios) row(scenario, first, end);
+  }
+
+  void row(const ScenarioRecord& scenario, std::size_t first, std::size_t end) {
+    const double baseline =
+        median(figures_of(record_, record_.paths[baseline_of(record_)], scenario).headline);
+    std::array<std::string, 3> lines = {padded(scenario.title, kLabelWidth),
+                                        padded("  " + scenario.shape, kLabelWidth),
+                                        padded("  p50 / p99", kLabelWidth)};
+    for (std::size_t i = first; i < end; ++i) {
+      const Figures figures = figures_of(record_, record_.paths[i], scenario);
+      lines[0] += padded(headline(record_.paths[i], scenario, baseline), kCellWidth);
+      lines[1] += padded(range(figures, scenario), kCellWidth);
+      lines[2] += padded(latencies(figures), kCellWidth);
+    }
+    for (std::string& line : lines) end_line(line, out_);
+  }
+
+  std::string headline(const PathRecord& path, const ScenarioRecord& scenario, double baseline) {
+    const Figures figures = figures_of(record_, path, scenario);
+    if (figures.headline.empty()) return why_none(path, scenario, figures.summary) + mark_of(figures.summary);
+    std::string text = rate_text(median(figures.headline), scenario);
+    if (record_.paths.size() > 1 && baseline > 0)
+      text += " " + ratio_text(median(figures.headline) / baseline);
+    return text + mark_of(figures.summary);
+  }
+
+  static std::string why_none(const PathRecord& path, const ScenarioRecord& scenario,
+                              const Summary& summary) {
+    if (summary.status == CellStatus::Invalid) return "invalid ";
+    if (scenario.writes && path.unusable.empty() && !path.read_only_reason.empty()) return "read-only ";
+    return "not measured ";
+  }
+
+  std::string range(const Figures& figures, const ScenarioRecord& scenario) const {
+    if (figures.headline.size() < 2) return "";
+    const auto [low, high] = std::minmax_element(figures.headline.begin(), figures.headline.end());
+    if (scenario.counts_ios) return "(" + count_text(*low) + "-" + count_text(*high) + ")";
+    const std::string from = format_rate(*low);
+    const std::string to = format_rate(*high);
+    const std::string unit = from.substr(from.find(' '));
+    // "(2.31-2.55 GB/s)", or "(980 MB-1.02 GB/s)" across a unit.
+    const bool same = to.ends_with(unit);
+    return "(" + from.substr(0, from.size() - (same ? unit.size() : 2)) + "-" + to + ")";
+  }
+
+  static std::string latencies(const Figures& figures) {
+    if (figures.summary.bins.empty()) return "";
+    return latency_text(percentile(figures.summary.bins, 50)) + " / " +
+           latency_text(percentile(figures.summary.bins, 99));
+  }
+
+  // "[2]" for reasons that stand below the table; the same reasons share a mark.
+  std::string mark_of(const Summary& summary) {
+    if (summary.reasons.empty()) return "";
+    std::string text = join(summary.reasons, "; ");
+    if (!summary.rates.empty()) text = "not every round is valid: " + text;
+    auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
+    if (at == footnotes_.end()) at = footnotes_.insert(footnotes_.end(), text);
+    return "[" + std::to_string(at - footnotes_.begin() + 1) + "]";
+  }
+
+  void paths() {
+    out_ += "\n";
+    for (const PathRecord& path : record_.paths) {
+      std::string text = path.name + ": " + printable(path.path);
+      if (path.mount) {
+        text += " (" + printable(path.mount->source) + " " + path.mount->type + " " +
+                printable(path.mount->options) + ")";
+      }
+      text += what_was_used(path);
+      out_ += wrapped(text, 2);
+      for (const std::string& note : path.notes)
+        out_ += wrapped("  " + path.name + ": " + printable(note), 4);
+    }
+  }
+
+  static std::string what_was_used(const PathRecord& path) {
+    Bytes bytes = 0;
+    for (const DataFile& file : path.files) bytes += file.bytes;
+    if (path.files.empty()) return "";
+    if (path.read_only_reason.empty()) {
+      return ", wrote and read a file of " + format_bytes(bytes) + " of its own, and removed it";
+    }
+    return ", read " + std::to_string(path.files.size()) + " existing files of " + format_bytes(bytes) +
+           " (" + path.read_only_reason + ")";
+  }
+
+  void notes() {
+    for (std::size_t i = 0; i < footnotes_.size(); ++i) {
+      out_ += wrapped("[" + std::to_string(i + 1) + "] " + printable(footnotes_[i]), 4);
+    }
+    for (const std::string& warning : record_.warnings) out_ += wrapped("warning: " + printable(warning), 2);
+    out_ += wrapped(
+        "- stands for too few samples. What this can't tell: whether a target served from its own "
+        "memory, and what other clients did meanwhile.",
+        2);
+  }
+
+  const Record& record_;
+  std::string out_;
+  std::vector<std::string> footnotes_;
+};
+
+}  // namespace
+
+std::string text_table(const Record& record) {
+  return Table(record).render();
+}
+
+std::string json_text(const Record& record) {
+  return pretty(to_json(record)) + "\n";
+}
+
+std::string progress_line(const Progress& progress) {
+  std::string line;
+  if (progress.cell > 0) {
+    line = "[" + std::to_string(progress.cell) + "/" + std::to_string(progress.cells) + "] ";
+  }
+  line += progress.path + ": " + progress.doing;
+  if (progress.bytes_per_second > 0) line += "  " + format_rate(progress.bytes_per_second);
+  const std::string left = "  " + format_duration(progress.left) + " left";
+  return cut(line, 79 - columns_of(left)) + left;
+}
+
+}  // namespace spark::bench

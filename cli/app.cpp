@@ -1,0 +1,204 @@
+#include "cli/app.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr char kProgram[] = "spark-stage";
+constexpr char kSocketVariable[] = "SPARK_STAGE_SOCKET";
+
+constexpr char kExamples[] =
+    "  spark-stage discover 192.168.0.100 --yaml   a configuration to start from\n"
+    "  spark-stage status                          volumes, staging, cache\n"
+    "  spark-stage stage imagenet                  puts it on the local NVMe, verified\n"
+    "  spark-stage run imagenet -- python train.py starts when it is there, with its\n"
+    "                                              path in SPARK_STAGE_IMAGENET\n"
+    "  spark-stage bench nvme=/mnt/a nfs=/mnt/b    which path is how fast";
+
+constexpr char kExitStatuses[] =
+    "Exit status: 0 done, 1 failed, 2 usage or config, 3 no such thing, 4 not available,\n"
+    "5 no space, 6 data does not match, 7 refused for safety, 124 timed out,\n"
+    "130 interrupted; run passes its command's.";
+
+std::vector<std::string> verb_names(const CLI::App& parser) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : parser.get_subcommands(nullptr)) names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& parser) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The innermost verb that was recognised.
+const CLI::App& innermost(const CLI::App& parser) {
+  const CLI::App* verb = &parser;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return *verb;
+}
+
+// The first word that is neither an option nor an option's value.
+std::string first_word(const CLI::App& parser, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].starts_with('-')) return arguments[i];
+    const CLI::Option* option = parser.get_option_no_throw(arguments[i]);
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+  }
+  return {};
+}
+
+// "'statsu' is no verb of spark-stage - did you mean 'status'?"; no value when nothing was left over.
+std::optional<Error> explain_left_over(const CLI::App& parser) {
+  const CLI::App& verb = innermost(parser);
+  const std::vector<std::string> left = verb.remaining();
+  const std::vector<std::string> names = verb_names(verb);
+  const std::string path = &verb == &parser ? kProgram : kProgram + (" " + verb.get_name());
+  const auto suggest = [&](const std::string& word, const std::vector<std::string>& known) {
+    const std::string near = nearest(word, known);
+    return near.empty() ? "see '" + path + " --help'" : "did you mean '" + near + "'?";
+  };
+  const auto word = std::find_if(left.begin(), left.end(), [](const auto& w) { return !w.starts_with('-'); });
+  if (word != left.end() && !names.empty()) {
+    return Error{Errc::Invalid, "'" + printable(*word) + "' is no verb of " + path, suggest(*word, names)};
+  }
+  if (left.empty()) return std::nullopt;
+  const std::string first = printable(left.front());
+  if (left.front().starts_with('-')) {
+    return Error{Errc::Invalid, path + " has no option '" + first + "'",
+                 suggest(left.front(), option_names(verb))};
+  }
+  return Error{Errc::Invalid, path + " does not take '" + first + "'", "see '" + path + " --help'"};
+}
+
+std::string socket_of(const std::string& option) {
+  if (!option.empty()) return option;
+  const char* variable = std::getenv(kSocketVariable);
+  return variable != nullptr && *variable != '\0' ? variable : kDefaultSocket;
+}
+
+}  // namespace
+
+// CLI11's help, a usage line without its "[SUBCOMMAND]" and with what a verb adds to it.
+class Help final : public CLI::Formatter {
+ public:
+  std::map<const CLI::App*, std::string> usage_ends;
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = "Usage: " + name + " [OPTIONS]";
+    for (const CLI::Option* option : app->get_options()) {
+      if (!option->get_positional()) continue;
+      const bool many = option->get_items_expected_max() > 1;
+      const std::string word = option->get_name(true) + (many ? "..." : "");
+      usage += " " + (option->get_required() ? word : "[" + word + "]");
+    }
+    if (!app->get_subcommands(nullptr).empty()) usage += " VERB";
+    const auto end = usage_ends.find(app);
+    return usage + (end == usage_ends.end() ? "" : " " + end->second) + "\n";
+  }
+};
+
+int report(Context& context, const Error& error) {
+  context.out.flush();
+  context.err << kProgram << ": " << error.message() << "\n";
+  return exit_status(error.kind);
+}
+
+App::App()
+    : help_(std::make_shared<Help>()),
+      parser_("Shared NVMe/TCP volumes and staged datasets for DGX Spark training nodes.\n", kProgram) {
+  parser_.set_version_flag("--version", std::string(kProgram) + " " + kVersion, "this program's version");
+  parser_.set_help_flag("-h,--help", "this text; 'spark-stage VERB --help' has examples of each verb");
+  parser_.add_option("--config", config_, std::string("configuration (") + config::kDefaultPath + ")")
+      ->type_name("FILE");
+  parser_
+      .add_option("--socket", socket_,
+                  std::string("the daemon's ($") + kSocketVariable + ", else\n" + kDefaultSocket + ")")
+      ->type_name("PATH");
+  parser_.require_subcommand(1);
+  help_->column_width(24);
+  help_->label("Subcommands", "Verbs");
+  parser_.formatter(help_);
+  parser_.footer(std::string("Examples:\n") + kExamples + "\n\n" + kExitStatuses);
+}
+
+CLI::App& App::verb(const std::string& name, const std::string& summary, const std::string& examples,
+                    Action action) {
+  return verb_of(parser_, name, summary, examples, std::move(action));
+}
+
+CLI::App& App::group(const std::string& name, const std::string& summary, const std::string& examples) {
+  CLI::App& group = verb_of(parser_, name, summary, examples, {});
+  group.require_subcommand(1);
+  return group;
+}
+
+CLI::App& App::verb_of(CLI::App& group, const std::string& name, const std::string& summary,
+                       const std::string& examples, Action action) {
+  CLI::App& verb = *group.add_subcommand(name, summary);
+  verb.footer("Examples:\n" + examples);
+  // Not CLI11's fallthrough: with it, a dataset named like a verb would be taken for the verb.
+  verb.add_option("--config", config_, "another configuration file")->type_name("FILE");
+  verb.add_option("--socket", socket_, "another daemon's socket")->type_name("PATH");
+  if (action) {
+    verb.callback([this, action = std::move(action)] { action_ = action; });
+  }
+  return verb;
+}
+
+void App::add_to_usage(const CLI::App& verb, const std::string& words) {
+  help_->usage_ends[&verb] = words;
+}
+
+int App::usage_error(const CLI::ParseError& error, Context& context) {
+  if (const auto left_over = explain_left_over(parser_)) return report(context, *left_over);
+  const CLI::App& verb = innermost(parser_);
+  const std::string path = &verb == &parser_ ? kProgram : kProgram + (" " + verb.get_name());
+  if (!verb_names(verb).empty()) {
+    const std::string known = join(verb_names(verb), ", ");
+    return report(context, {Errc::Invalid, path + " needs a verb: " + known, "see '" + path + " --help'"});
+  }
+  return report(context, {Errc::Invalid, path + ": " + error.what(), "see '" + path + " --help'"});
+}
+
+int App::run(Context& context, std::vector<std::string> arguments) {
+  if (first_word(parser_, arguments) == "run") {
+    const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    if (dashes != arguments.end()) context.command.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    parser_.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    context.out << innermost(parser_).help();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    context.out << version.what() << "\n";
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error, context);
+  }
+  context.socket = socket_of(socket_);
+  context.config_file = config_.empty() ? config::kDefaultPath : config_;
+  context.client = context.make_client(context.socket);
+  const auto status = action_(context);
+  if (!status) return report(context, status.error());
+  context.out.flush();
+  if (context.out.good()) return *status;
+  return report(context,
+                {Errc::Failed, "writing to standard output failed", "is the disk full or the pipe closed?"});
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,59 @@
+// What a verb works with. Every outside thing is given, so that a test can give its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "bench/bench.hpp"
+#include "cli/client.hpp"
+#include "nvmetcp/gateway.hpp"
+#include "staging/copy.hpp"
+
+namespace spark::cli {
+
+// What is known about where the output goes.
+struct Terminal {
+  bool out = false, err = false;  // is it a terminal?
+  unsigned columns = 80;
+  bool colour = false;  // of stdout
+};
+
+// Time that a verb reads and waits for; a test's passes at once.
+class Timer : public Clock {
+ public:
+  virtual void sleep(Duration duration) = 0;  // shorter when a signal comes
+};
+
+using CopyEngine = std::function<Result<staging::CopyReport>(
+    const std::filesystem::path& source, const std::filesystem::path& destination,
+    const staging::CopyOptions& options, const staging::ProgressSink& progress, const StopFlag& stop)>;
+
+using BenchRun = std::function<Result<bench::Record>(
+    const bench::BenchOptions& options, const bench::ProgressSink& progress, const StopFlag& stop)>;
+
+struct Context {
+  std::ostream& out;
+  std::ostream& err;
+  Terminal terminal;
+  Timer& timer;
+  StopFlag& stop;                          // set by ^C, SIGTERM and SIGHUP once catch_interrupts was called
+  std::function<void()> catch_interrupts;  // from here on an interrupt sets `stop`; a second one kills
+  std::function<std::unique_ptr<Client>(const std::string& socket)> make_client;
+  std::function<std::unique_ptr<nvmetcp::NvmeGateway>()> make_gateway;
+  CopyEngine copy;
+  BenchRun bench;
+  SystemRoot root;
+  bool is_root = false;
+
+  // From the command line, filled in before a verb runs.
+  std::string config_file;
+  std::string socket;
+  std::vector<std::string> command;  // what stands after `--`
+  std::unique_ptr<Client> client;
+};
+
+}  // namespace spark::cli

@@ -1,0 +1,26 @@
+// The screens: each prints one object of the contract (what --json prints) for a person.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "cli/context.hpp"
+
+namespace spark::cli {
+
+void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now);
+void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& datasets, WallTime now);
+void print_discovery(std::ostream& out, const Terminal& terminal, const json::object& discovery);
+
+// A commented configuration to start from, with what the target offers.
+std::string discovery_as_config(const json::object& discovery, WallTime now);
+
+// "142 GB, 1,281,167 files, copied in 61 s (2.31 GB/s)", of one dataset in the result of `stage`.
+std::string staged_in_words(const json::object& dataset);
+
+// "datasets: waiting - 192.168.0.100:4420 did not answer"
+std::string volume_in_words(const json::object& volume);
+
+}  // namespace spark::cli

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/format/screens.hpp"
+#include "cli/format/table.hpp"
+#include "cli/format/text.hpp"
+#include "cli/progress.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr int kMountColumn = 3;
+
+struct StateWords {
+  std::string_view state;
+  Colour colour;
+  std::string_view next_step;  // when the daemon gave no reason of its own
+};
+
+constexpr std::array kStates = {
+    StateWords{"ready", Colour::Green, ""},
+    StateWords{"waiting", Colour::Yellow, "the target was not reached yet; the daemon keeps trying"},
+    StateWords{"connecting", Colour::Yellow, ""},
+    StateWords{"mounting", Colour::Yellow, ""},
+    StateWords{"recovering", Colour::Yellow, ""},
+    StateWords{"stalled", Colour::Red,
+               "the link is down and I/O waits for it; check the network and the target"},
+    StateWords{"lost", Colour::Red, "its device is gone and what reads it fails; the daemon brings it back"},
+    StateWords{"refused", Colour::Red, "it needs a person; see 'journalctl -u spark-staged'"},
+    StateWords{"down", Colour::Faint, ""},
+};
+
+const StateWords& words_of(std::string_view state) {
+  static constexpr StateWords kUnknown{"", Colour::None, ""};
+  const auto found =
+      std::find_if(kStates.begin(), kStates.end(), [&](const auto& w) { return w.state == state; });
+  return found == kStates.end() ? kUnknown : *found;
+}
+
+std::string text_of(const json::object& object, std::string_view key) {
+  const std::string text = printable(get_string(object, key).value_or(""));
+  return text.empty() ? "-" : text;
+}
+
+Bytes bytes_of(const json::object& object, std::string_view key) {
+  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+// What stands under a volume's row; empty: nothing to say.
+std::string reason_of(const json::object& volume) {
+  const std::string state = get_string(volume, "state").value_or("");
+  const std::string reason = printable(get_string(volume, "reason").value_or(""));
+  if (!reason.empty()) return reason;
+  if (state == "down") return "bring it up with 'spark-stage volumes up " + text_of(volume, "name") + "'";
+  return std::string(words_of(state).next_step);
+}
+
+void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
+  Table table({"NAME", "STATE", "ACCESS", "MOUNT", "DEVICE", "SINCE"}, kMountColumn);
+  for (const json::value& value : volumes) {
+    if (!value.is_object()) continue;
+    const json::object& volume = value.get_object();
+    const std::string state = text_of(volume, "state");
+    table.add({{text_of(volume, "name")},
+               {state, words_of(state).colour},
+               {text_of(volume, "access")},
+               {text_of(volume, "mount")},
+               {text_of(volume, "device")},
+               {age_of(get_string(volume, "since"), now)}});
+    if (const std::string reason = reason_of(volume); !reason.empty()) table.add_note(reason);
+  }
+  table.print(out, terminal);
+}
+
+// A job as docs/api.md has it: {"id", "verb", "subject", "progress": {…}}.
+void print_stage(std::ostream& out, const json::object& job) {
+  const json::object* inner = get_object(job, "progress");
+  const Progress progress = progress_from_json(inner != nullptr ? *inner : job);
+  std::string subject = progress.dataset.empty() ? get_string(job, "subject").value_or("") : progress.dataset;
+  if (const json::array* names = get_array(job, "subject"); names != nullptr && subject.empty()) {
+    for (const json::value& name : *names) {
+      if (name.is_string()) subject += (subject.empty() ? "" : ", ") + std::string(name.get_string());
+    }
+  }
+  out << printable(subject) << ": " << (progress.phase.empty() ? "queued" : progress.phase);
+  if (progress.bytes_total > 0) {
+    out << ", " << format_bytes(progress.bytes_done) << " of " << format_bytes(progress.bytes_total);
+  }
+  if (progress.bytes_per_second > 0) out << ", " << format_rate(progress.bytes_per_second);
+  if (const auto id = get_string(job, "id")) out << " (job " << printable(*id) << ")";
+  out << "\n";
+}
+
+}  // namespace
+
+std::string volume_in_words(const json::object& volume) {
+  const std::string reason = reason_of(volume);
+  return text_of(volume, "name") + ": " + text_of(volume, "state") + (reason.empty() ? "" : " - " + reason);
+}
+
+void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
+  const json::array* volumes = get_array(status, "volumes");
+  if (volumes == nullptr || volumes->empty()) {
+    out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"
+           "configuration to start from.\n";
+  } else {
+    print_volumes(out, terminal, *volumes, now);
+  }
+  const json::array* stages = get_array(status, "stages");
+  if (stages != nullptr && !stages->empty()) {
+    out << "\n" << coloured("STAGING", Colour::Faint, terminal.colour) << "\n";
+    for (const json::value& stage : *stages) {
+      if (stage.is_object()) print_stage(out, stage.get_object());
+    }
+  }
+  if (const json::object* cache = get_object(status, "cache")) {
+    out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
+    out << text_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
+        << format_bytes(bytes_of(*cache, "free_bytes")) << " free";
+    if (const Bytes capacity = bytes_of(*cache, "capacity_bytes"); capacity > 0) {
+      out << " of " << format_bytes(capacity);
+    }
+    out << "\n";
+  }
+}
+
+}  // namespace spark::cli

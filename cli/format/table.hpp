@@ -1,0 +1,42 @@
+// A table of text for people: columns as wide as they have to be, colours only where they are wanted.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+
+namespace spark::cli {
+
+enum class Colour { None, Green, Yellow, Red, Faint };
+
+struct Cell {
+  std::string text;
+  Colour colour = Colour::None;
+};
+
+class Table {
+ public:
+  // `shrinkable`: the column that gives way when the table is wider than a terminal; -1: none.
+  Table(std::vector<std::string> header, int shrinkable = -1);
+  void add(std::vector<Cell> row);
+  // A line of its own under the last row.
+  void add_note(std::string text);
+  void print(std::ostream& out, const Terminal& terminal) const;
+
+ private:
+  struct Row {
+    std::vector<Cell> cells;
+    std::vector<std::string> notes;
+  };
+  std::vector<std::size_t> widths(const Terminal& terminal) const;
+
+  std::vector<std::string> header_;
+  int shrinkable_;
+  std::vector<Row> rows_;
+};
+
+std::string coloured(const std::string& text, Colour colour, bool wanted);
+
+}  // namespace spark::cli

@@ -1,0 +1,103 @@
+#include "cli/format/text.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace spark::cli {
+namespace {
+
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+// The byte at which column `column` begins.
+std::size_t byte_of_column(std::string_view text, std::size_t column) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (starts_character(text[i]) && column-- == 0) return i;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::string shorten(const std::string& text, std::size_t width) {
+  const std::size_t all = display_width(text);
+  if (all <= width) return text;
+  if (width < 3) return text.substr(0, byte_of_column(text, width));
+  const std::size_t front = width / 2, back = width - front - 1;
+  return text.substr(0, byte_of_column(text, front)) + "…" + text.substr(byte_of_column(text, all - back));
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out, line;
+  for (const std::string& word : split(text, ' ')) {
+    if (!line.empty() && indent + display_width(line) + 1 + display_width(word) > width) {
+      out += margin + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return out + margin + line + "\n";
+}
+
+std::string format_count(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string counted(std::uint64_t number, const std::string& noun) {
+  return format_count(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string format_left(std::chrono::seconds left) {
+  const auto seconds = left.count();
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  return format_duration(seconds < 120 ? left : std::chrono::seconds((seconds + 9) / 10 * 10));
+}
+
+std::string format_age(std::chrono::seconds age) {
+  const long long seconds = std::max<long long>(0, age.count());
+  const long long minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
+  if (minutes == 0) return std::to_string(seconds) + " s";
+  if (hours == 0) return std::to_string(minutes) + " min";
+  if (days == 0) return std::to_string(hours) + " h " + std::to_string(minutes % 60) + " min";
+  return std::to_string(days) + " d " + std::to_string(hours % 24) + " h";
+}
+
+std::optional<WallTime> parse_rfc3339(const std::string& text) {
+  std::tm parts{};
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &read) != 6 ||
+      !text.ends_with('Z')) {
+    return std::nullopt;
+  }
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+}
+
+std::string age_of(const std::optional<std::string>& time, WallTime now) {
+  const auto parsed = time ? parse_rfc3339(*time) : std::nullopt;
+  return parsed ? format_age(std::chrono::duration_cast<std::chrono::seconds>(now - *parsed)) : "-";
+}
+
+std::string time_until(const std::optional<std::string>& time, WallTime now) {
+  const auto parsed = time ? parse_rfc3339(*time) : std::nullopt;
+  return parsed ? format_age(std::chrono::duration_cast<std::chrono::seconds>(*parsed - now)) : "-";
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,39 @@
+// Words, counts and ages as a person reads them in a table.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.hpp"
+
+namespace spark::cli {
+
+// Columns on a terminal: code points of UTF-8 (a double-width character counts once).
+std::size_t display_width(std::string_view text);
+
+// At most `width` columns: the middle gives way to "…", since names differ at both ends.
+std::string shorten(const std::string& text, std::size_t width);
+
+// Words broken into lines of at most `width` columns, each behind `indent` spaces, each with its end.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+// "1,281,167"; "1 file", "2 files".
+std::string format_count(std::uint64_t number);
+std::string counted(std::uint64_t number, const std::string& noun);
+
+// "35 s", "2 min 10 s", "1 h 05 min": of a promise, so from two minutes on to ten seconds.
+std::string format_left(std::chrono::seconds left);
+
+// "12 s", "5 min", "3 h 10 min", "3 d 4 h".
+std::string format_age(std::chrono::seconds age);
+
+// The inverse of rfc3339(), fractions of a second dropped; no value when it is not such a time.
+std::optional<WallTime> parse_rfc3339(const std::string& text);
+
+// The age of a time of the API; "-" when there is none. Until: the same for a time ahead.
+std::string age_of(const std::optional<std::string>& time, WallTime now);
+std::string time_until(const std::optional<std::string>& time, WallTime now);
+
+}  // namespace spark::cli

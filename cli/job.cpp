@@ -1,0 +1,145 @@
+#include "cli/job.hpp"
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "cli/api.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr Duration kSilence{30'000};   // then the daemon is asked whether the job still runs
+constexpr Duration kRetryFor{60'000};  // to reach a daemon that went away
+constexpr Duration kRetryEvery{1'000};
+constexpr int kMaxLosses = 5;  // a daemon that dies of this job is not asked for ever
+
+// How a job ended.
+using Outcome = Result<json::object>;
+
+// The outcome in an event or a job; no value: not over yet.
+std::optional<Outcome> outcome_in(const json::object& object) {
+  if (const json::object* error = get_object(object, "error")) {
+    return Outcome(tl::unexpected<Error>(error_from_json(*error)));
+  }
+  const bool done = get_string(object, "event") == "done" || get_string(object, "state") == "done";
+  if (!done) return std::nullopt;
+  const json::object* result = get_object(object, "result");
+  return Outcome(result != nullptr ? *result : json::object());
+}
+
+// One connection's worth of events. No value: the stream was cut, or silent while the job still runs.
+std::optional<Outcome> read_events(Context& context, const Job& job, ProgressView& view) {
+  std::optional<Outcome> outcome;
+  const auto on_line = [&](std::string_view line) {
+    auto event = parse_json_object(line);
+    if (!event) {
+      outcome = Outcome(fail_with(event.error(), "an event of job " + job.id + " can't be read"));
+    } else {
+      outcome = outcome_in(*event);
+      if (get_string(*event, "event") == "progress") view.update(progress_from_json(*event));
+    }
+    return !outcome;
+  };
+  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id) + "/events", {}};
+  auto answer = context.client->stream(request, on_line, kSilence);
+  if (outcome) return outcome;
+  if (!answer) {
+    const Errc kind = answer.error().kind;
+    if (kind == Errc::Unavailable || kind == Errc::TimedOut) return std::nullopt;
+    return Outcome(tl::unexpected<Error>(std::move(answer.error())));
+  }
+  if (answer->status == 404) return std::nullopt;  // the daemon was restarted since it took the job
+  return object_of(*answer, request);
+}
+
+// Is this very job still there? Its outcome if it ended meanwhile; no value otherwise.
+struct Look {
+  bool is_running = false;
+  std::optional<Outcome> outcome;
+};
+
+Look look_at(Context& context, const Job& job) {
+  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id), {}};
+  const auto answer = call(*context.client, request);
+  if (!answer) return {};
+  // After a restart the number may belong to other work.
+  const auto same = [&](const char* key) {
+    const json::value *then = job.answer.if_contains(key), *now = answer->if_contains(key);
+    return then != nullptr && now != nullptr && *then == *now;
+  };
+  if (!same("started") || !same("verb") || !same("subject")) return {};
+  auto outcome = outcome_in(*answer);
+  return {!outcome, std::move(outcome)};
+}
+
+Result<Job> start_again(Context& context, const Request& request, ProgressView& view) {
+  view.note("spark-stage: lost the connection to spark-staged - trying for " + format_duration(kRetryFor) +
+            " to reach it again");
+  const SteadyTime end = context.timer.steady() + kRetryFor;
+  for (;;) {
+    context.timer.sleep(kRetryEvery);
+    if (context.stop) return fail(Errc::Cancelled, "interrupted");
+    auto job = start_job(context, request);
+    if (job) {
+      view.note("spark-stage: connected again");
+      return job;
+    }
+    if (job.error().kind != Errc::Unavailable || context.timer.steady() >= end) return job;
+  }
+}
+
+// Best effort: the daemon may be the one that is gone.
+tl::unexpected<Error> cancel(Context& context, const Job& job) {
+  const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(job.id), {}});
+  if (cancelled)
+    return fail(Errc::Cancelled, "interrupted", "what is finished stays, the same command resumes");
+  return fail(Errc::Cancelled,
+              "interrupted, but job " + job.id + " could not be told: " + cancelled.error().what,
+              "'spark-stage status' shows whether it still runs");
+}
+
+}  // namespace
+
+Result<Job> start_job(Context& context, const Request& request) {
+  auto answer = call(*context.client, request);
+  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
+  const auto id = get_string(*answer, "id");
+  if (!id) {
+    return fail(Errc::Failed,
+                "spark-staged accepted " + request.method + " " + request.target + " without a job",
+                "are spark-stage and spark-staged of one version?");
+  }
+  return Job{request, std::move(*answer), *id};
+}
+
+Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
+  for (int losses = 0;;) {
+    auto outcome = read_events(context, job, view);
+    if (context.stop && !(outcome && outcome->has_value())) return cancel(context, job);
+    if (outcome) return std::move(*outcome);
+    Look look = look_at(context, job);
+    if (look.outcome) return std::move(*look.outcome);
+    if (look.is_running) {
+      context.timer.sleep(kRetryEvery);
+      continue;
+    }
+    if (++losses > kMaxLosses) {
+      return fail(Errc::Unavailable,
+                  "spark-staged went away " + std::to_string(losses) + " times during this job",
+                  "see 'journalctl -u spark-staged'");
+    }
+    auto again = start_again(context, job.request, view);
+    if (!again && again.error().kind == Errc::Cancelled) return cancel(context, job);
+    if (!again) return tl::unexpected<Error>(std::move(again.error()));
+    job = std::move(*again);
+  }
+}
+
+Result<json::object> run_job(Context& context, const Request& request, ProgressView& view) {
+  context.catch_interrupts();
+  auto job = start_job(context, request);
+  if (!job) return tl::unexpected<Error>(std::move(job.error()));
+  return follow_job(context, std::move(*job), view);
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,25 @@
+// Long work in the daemon: started, followed to its end over restarts of the daemon, cancelled by ^C.
+#pragma once
+
+#include "base/json.hpp"
+#include "cli/context.hpp"
+#include "cli/progress_view.hpp"
+
+namespace spark::cli {
+
+struct Job {
+  Request request;      // what started it; repeating it is harmless
+  json::object answer;  // the daemon's description of the job
+  std::string id;
+};
+
+Result<Job> start_job(Context& context, const Request& request);
+
+// The job's RESULT (docs/api.md). When the connection breaks, the request is repeated until the daemon is
+// back: Unavailable if it is not after a minute. Cancelled: the stop flag was set, and the job was told to
+// stop.
+Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
+
+Result<json::object> run_job(Context& context, const Request& request, ProgressView& view);
+
+}  // namespace spark::cli

@@ -1,0 +1,95 @@
+// spark-stage: builds the real parts, runs one verb.
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include "cli/verbs/verbs.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
+
+namespace spark::cli {
+namespace {
+
+StopFlag stop{false};
+
+extern "C" void on_interrupt(int number) {
+  stop = true;
+  ::signal(number, SIG_DFL);  // the second one ends us at once
+}
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // nohup stays nohup
+  }
+}
+
+class SystemTimer final : public Timer {
+ public:
+  WallTime wall() const override { return clock_.wall(); }
+  SteadyTime steady() const override { return clock_.steady(); }
+  void sleep(Duration duration) override {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
+    const std::chrono::nanoseconds rest = duration - seconds;
+    const timespec wanted{static_cast<time_t>(seconds.count()), static_cast<long>(rest.count())};
+    if (!stop) ::nanosleep(&wanted, nullptr);
+  }
+
+ private:
+  SystemClock clock_;
+};
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+Terminal this_terminal() {
+  Terminal terminal;
+  const char* type = std::getenv("TERM");
+  const bool is_dumb = type == nullptr || std::strcmp(type, "dumb") == 0;
+  terminal.out = ::isatty(STDOUT_FILENO) == 1;
+  terminal.err = ::isatty(STDERR_FILENO) == 1 && !is_dumb;  // bars move the cursor
+  terminal.colour = terminal.out && !is_dumb && !is_set("NO_COLOR");
+  winsize size{};
+  const int fd = terminal.err ? STDERR_FILENO : STDOUT_FILENO;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) terminal.columns = size.ws_col;
+  return terminal;
+}
+
+int run(int argc, char** argv) {
+  SystemTimer timer;
+  Context context{std::cout,
+                  std::cerr,
+                  this_terminal(),
+                  timer,
+                  stop,
+                  catch_interrupts,
+                  [](const std::string& socket) { return make_unix_client(socket, stop); },
+                  [] { return std::make_unique<nvmetcp::LibnvmeGateway>(SystemRoot{}); },
+                  staging::copy,
+                  bench::run,
+                  SystemRoot{},
+                  ::geteuid() == 0,
+                  {},
+                  {},
+                  {},
+                  nullptr};
+  App app;
+  add_all_verbs(app);
+  return app.run(context, {argv + 1, argv + argc});
+}
+
+}  // namespace
+}  // namespace spark::cli
+
+int main(int argc, char** argv) {
+  return spark::cli::run(argc, argv);
+}

@@ -1,0 +1,125 @@
+#include "cli/progress_view.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "cli/format/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::chrono::seconds kPlainInterval{5};
+constexpr std::size_t kMaxBars = 10;  // the newest; older ones would scroll out of a small terminal
+constexpr std::size_t kLongestBar = 30, kShortestBar = 8;
+
+double part_done(const Progress& progress) {
+  if (progress.bytes_total == 0) return 0;
+  return std::min(1.0, static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total));
+}
+
+// Rounded down: 100 % only when it is all there.
+std::string percent(const Progress& progress) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%3d %%", static_cast<int>(std::floor(part_done(progress) * 100)));
+  return text;
+}
+
+std::string bar(const Progress& progress, std::size_t width) {
+  const auto full = static_cast<std::size_t>(part_done(progress) * static_cast<double>(width));
+  return "[" + std::string(full, '#') + std::string(width - full, '-') + "]";
+}
+
+bool moves_bytes(const Progress& progress) {
+  return progress.phase == "copying" || progress.phase == "verifying" || progress.phase == "stalled";
+}
+
+std::string phase_of(const Progress& progress, const Eta& eta, SteadyTime now) {
+  return moves_bytes(progress) && eta.is_stalled(now) ? "stalled" : progress.phase;
+}
+
+std::string rate_and_left(const Progress& progress, const Eta& eta, SteadyTime now) {
+  if (phase_of(progress, eta, now) == "stalled") return "nothing moves";
+  const double rate = progress.bytes_per_second > 0 ? progress.bytes_per_second : eta.bytes_per_second();
+  std::string text = rate > 0 ? format_rate(rate) : "";
+  if (const auto left = eta.left(now)) text += ", " + format_left(*left) + " left";
+  return text;
+}
+
+std::string walked(const Progress& progress) {
+  return counted(progress.files_total, "file") + ", " + format_bytes(progress.bytes_total) + " so far";
+}
+
+}  // namespace
+
+std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
+  const Progress& progress = row.progress;
+  char head[64];
+  const std::string name = shorten(printable(progress.dataset), 20);
+  std::snprintf(head, sizeof head, "%-10s  ", phase_of(progress, row.eta, now).c_str());
+  std::string line = name + std::string(name.empty() ? 0 : 2, ' ') + head;
+  if (progress.phase == "walking") return line + walked(progress);
+  if (!moves_bytes(progress)) return line;
+  const std::string tail = percent(progress) + "  " + format_bytes(progress.bytes_done) + " of " +
+                           format_bytes(progress.bytes_total) + "  " + rate_and_left(progress, row.eta, now);
+  const std::size_t used = display_width(line) + display_width(tail) + 5;  // brackets, gap, last column
+  if (used + kShortestBar <= terminal_.columns) {
+    line += bar(progress, std::min(kLongestBar, terminal_.columns - used)) + "  ";
+  }
+  return line + tail;
+}
+
+std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
+  const Progress& progress = row.progress;
+  const std::string name = progress.dataset.empty() ? "" : printable(progress.dataset) + ": ";
+  std::string line = name + phase_of(progress, row.eta, now);
+  if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
+  if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
+  const std::string tail = rate_and_left(progress, row.eta, now);
+  return line + " " + format_bytes(progress.bytes_done) + " of " + format_bytes(progress.bytes_total) + " (" +
+         std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
+}
+
+void ProgressView::update(const Progress& progress) {
+  const SteadyTime now = clock_.steady();
+  const auto [entry, is_new] = rows_.try_emplace(progress.dataset);
+  if (is_new) order_.push_back(progress.dataset);
+  Row& row = entry->second;
+  if (row.progress.phase != progress.phase && progress.phase != "stalled") row.eta = Eta();
+  row.progress = progress;
+  if (moves_bytes(progress)) row.eta.update(now, progress.bytes_done, progress.bytes_total);
+  if (terminal_.err) {
+    erase_bars();
+    draw_bars(now);
+    err_.flush();
+    return;
+  }
+  const std::string phase = phase_of(progress, row.eta, now);
+  if (row.printed_phase == phase && now - row.printed < kPlainInterval) return;
+  err_ << plain_line(row, now) << std::endl;
+  row.printed = now;
+  row.printed_phase = phase;
+}
+
+void ProgressView::note(const std::string& sentence) {
+  erase_bars();
+  err_ << sentence << "\n";
+  if (terminal_.err) draw_bars(clock_.steady());
+  err_.flush();
+}
+
+void ProgressView::erase_bars() {
+  if (drawn_ > 0) err_ << "\x1b[" << drawn_ << "A\r\x1b[J";
+  drawn_ = 0;
+}
+
+void ProgressView::draw_bars(SteadyTime now) {
+  const std::size_t first = order_.size() - std::min(order_.size(), kMaxBars);
+  for (std::size_t i = first; i < order_.size(); ++i) {
+    err_ << shorten(bar_line(rows_.at(order_[i]), now), terminal_.columns - 1) << "\n";
+    ++drawn_;
+  }
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,45 @@
+// Progress on stderr: bars that are redrawn on a terminal, a plain line now and then anywhere else.
+#pragma once
+
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "cli/context.hpp"
+#include "cli/progress.hpp"
+
+namespace spark::cli {
+
+class ProgressView {
+ public:
+  explicit ProgressView(Context& context)
+      : err_(context.err), terminal_(context.terminal), clock_(context.timer) {}
+
+  void update(const Progress& progress);
+  // A sentence of its own, above the bars.
+  void note(const std::string& sentence);
+
+ private:
+  struct Row {
+    Progress progress;
+    Eta eta;
+    SteadyTime printed;
+    std::string printed_phase;
+  };
+
+  std::string bar_line(const Row& row, SteadyTime now) const;
+  std::string plain_line(const Row& row, SteadyTime now) const;
+  void erase_bars();
+  void draw_bars(SteadyTime now);
+
+  std::ostream& err_;
+  const Terminal terminal_;
+  const Clock& clock_;
+  std::map<std::string, Row> rows_;  // by dataset
+  std::vector<std::string> order_;   // datasets as they began
+  std::size_t drawn_ = 0;            // lines of bars above the cursor
+};
+
+}  // namespace spark::cli

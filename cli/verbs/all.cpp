@@ -1,0 +1,21 @@
+#include "cli/verbs/verbs.hpp"
+
+namespace spark::cli {
+
+void add_all_verbs(App& app) {
+  add_status(app);
+  add_discover(app);
+  add_volumes(app);
+  add_wait(app);
+  add_stage(app);
+  add_run(app);
+  add_ls(app);
+  add_verify(app);
+  add_evict(app);
+  add_release(app);
+  add_copy(app);
+  add_bench(app);
+  add_config(app);
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,59 @@
+#include "base/text.hpp"
+#include "cli/format/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+// A config that is not there is a mistake of the user's, like one that is wrong.
+Result<config::Config> load(const std::string& file) {
+  auto loaded = config::load(file);
+  if (!loaded && loaded.error().kind == Errc::NotFound) {
+    Error error = loaded.error();
+    error.kind = Errc::Invalid;
+    if (error.hint.empty()) error.hint = "'spark-stage discover ADDRESS --yaml' prints one to start from";
+    return tl::unexpected<Error>(std::move(error));
+  }
+  return loaded;
+}
+
+Result<int> check(Context& context, const std::string& given) {
+  const std::string file = given.empty() ? context.config_file : given;
+  const auto loaded = load(file);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  context.out << printable(file) << ": in order - " << counted(loaded->targets.size(), "target") << ", "
+              << counted(loaded->volumes.size(), "volume") << ", "
+              << counted(loaded->datasets.size(), "dataset") << "\n";
+  return 0;
+}
+
+Result<int> show(Context& context, bool as_json) {
+  const auto loaded = load(context.config_file);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  const std::string text = as_json ? pretty(config::to_json(*loaded)) : config::to_yaml(*loaded);
+  context.out << text << (text.ends_with('\n') ? "" : "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_config(App& app) {
+  CLI::App& group = app.group("config", "check a configuration; show it with every default",
+                              "  spark-stage config check\n"
+                              "  spark-stage config check ./new.yaml\n"
+                              "  spark-stage config show --json");
+  const auto file = std::make_shared<std::string>();
+  CLI::App& check_verb = app.verb_of(group, "check", "every mistake in it, with file:line:column",
+                                     "  spark-stage config check ./new.yaml",
+                                     [file](Context& context) { return check(context, *file); });
+  check_verb.add_option("FILE", *file, "another file than the installed one")->type_name("");
+  const auto as_json = std::make_shared<bool>(false);
+  CLI::App& show_verb =
+      app.verb_of(group, "show", "all of it, with every default filled in",
+                  "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
+                  [as_json](Context& context) { return show(context, *as_json); });
+  show_verb.add_flag("--json", *as_json, "as JSON");
+}
+
+}  // namespace spark::cli

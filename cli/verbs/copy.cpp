@@ -1,0 +1,115 @@
+#include "base/text.hpp"
+#include "cli/format/screens.hpp"
+#include "cli/progress_view.hpp"
+#include "cli/verbs/verbs.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kNamed = 10;  // skipped names that are printed
+
+struct Options {
+  std::string source, destination, max_rate;
+  std::vector<std::string> exclude;
+  bool verify = false, as_json = false;
+};
+
+const char* to_string(staging::CopyPhase phase) {
+  switch (phase) {
+    case staging::CopyPhase::Walking:
+      return "walking";
+    case staging::CopyPhase::Copying:
+      return "copying";
+    case staging::CopyPhase::Flushing:
+      return "flushing";
+    case staging::CopyPhase::Verifying:
+      return "verifying";
+    case staging::CopyPhase::Publishing:
+      return "publishing";
+  }
+  return "copying";
+}
+
+json::object to_json(const staging::CopyReport& report, const std::string& name, const std::string& path) {
+  const double copied = static_cast<double>(report.bytes - std::min(report.bytes, report.resumed_bytes));
+  return {{"name", name},
+          {"state", "ready"},
+          {"path", path},
+          {"served_from", report.unchanged ? "cache" : "copied"},
+          {"bytes", report.bytes},
+          {"files", report.files},
+          {"seconds", report.seconds},
+          {"bytes_per_second", report.seconds > 0 ? copied / report.seconds : 0},
+          {"hash", report.hash},
+          {"memfree_drop_bytes", report.memfree_drop_bytes},
+          {"resumed_bytes", report.resumed_bytes}};
+}
+
+void warn_of_skipped(ProgressView& view, const std::vector<std::string>& skipped) {
+  if (skipped.empty()) return;
+  std::vector<std::string> named(skipped.begin(), skipped.begin() + std::min(kNamed, skipped.size()));
+  if (skipped.size() > kNamed) named.push_back("…");
+  view.note("spark-stage: skipped " + std::to_string(skipped.size()) +
+            " that are neither file, folder nor symlink: " + join(named, ", "));
+}
+
+Result<int> copy(Context& context, const Options& options) {
+  staging::CopyOptions engine;
+  engine.exclude = options.exclude;
+  engine.verify = options.verify;
+  if (!options.max_rate.empty()) {
+    const auto rate = parse_rate(options.max_rate);
+    if (!rate) return fail_with(rate.error(), "--max-rate");
+    engine.max_rate = *rate;
+  }
+  const auto destination = std::filesystem::absolute(options.destination).lexically_normal();
+  const std::filesystem::path named = destination.has_filename() ? destination : destination.parent_path();
+  const std::string name = named.filename().string();
+
+  context.catch_interrupts();
+  ProgressView view(context);
+  const auto show = [&](const staging::CopyProgress& now) {
+    view.update(
+        {name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total, 0});
+  };
+  const auto report = context.copy(options.source, named, engine, show, context.stop);
+  if (!report && report.error().kind == Errc::Cancelled) {
+    return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
+  }
+  if (!report) return tl::unexpected<Error>(report.error());
+  warn_of_skipped(view, report->skipped);
+  for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
+  const json::object answer = to_json(*report, name, named.string());
+  if (options.as_json) {
+    context.out << pretty(answer) << "\n";
+  } else {
+    const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
+    context.out << printable(named.string()) << ": " << words << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_copy(App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& verb =
+      app.verb("copy", "copy a file or folder, hashed and resumable (no daemon)",
+               "  spark-stage copy /mnt/nas/imagenet /data/imagenet\n"
+               "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"
+               "  spark-stage copy /mnt/nas/models /data/models --exclude '*.tmp'\n\n"
+               "DEST is the copy's own name, not the folder around it. It appears there whole,\n"
+               "or not at all; ^C keeps what is copied, and the same command goes on from it.",
+               [options](Context& context) { return copy(context, *options); });
+  verb.add_option("SOURCE", options->source, "a file or folder")->required()->type_name("");
+  verb.add_option("DEST", options->destination, "the name of the copy")->required()->type_name("");
+  verb.add_flag("--verify", options->verify, "read it back from the disk before it is published");
+  verb.add_option("--max-rate", options->max_rate, "bytes per second at most: 800MB/s")->type_name("RATE");
+  verb.add_option("--exclude", options->exclude, "leave out what matches; may be repeated")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->take_all();
+  verb.add_flag("--json", options->as_json, "what was copied, as JSON");
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,97 @@
+#include "base/text.hpp"
+#include "cli/bounded_call.hpp"
+#include "cli/format/screens.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "nvmetcp/host_identity.hpp"
+
+namespace spark::cli {
+namespace {
+
+// Longer than the gateway's own deadlines together, so that it takes its discovery controller away again.
+constexpr Duration kDeadline{60'000};
+
+struct Options {
+  std::string address;
+  std::uint16_t port = 4420;
+  bool as_json = false, as_yaml = false;
+};
+
+const char* to_string(nvmetcp::SubsystemKind kind) {
+  switch (kind) {
+    case nvmetcp::SubsystemKind::Io:
+      return "io";
+    case nvmetcp::SubsystemKind::Discovery:
+      return "discovery";
+    case nvmetcp::SubsystemKind::Referral:
+      return "referral";
+  }
+  return "unknown";
+}
+
+json::object to_json(const nvmetcp::DiscoveryLog& log, const nvmetcp::Portal& portal,
+                     const nvmetcp::HostIdentity& host) {
+  json::array entries, ignored;
+  for (const nvmetcp::OfferedSubsystem& entry : log.entries) {
+    entries.push_back(json::object{{"nqn", entry.nqn},
+                                   {"kind", to_string(entry.kind)},
+                                   {"transport", entry.transport},
+                                   {"address_family", entry.address_family},
+                                   {"address", entry.portal.address},
+                                   {"port", entry.portal.port}});
+  }
+  for (const std::string& sentence : log.ignored) ignored.emplace_back(sentence);
+  return {{"target", json::object{{"address", portal.address}, {"port", portal.port}}},
+          {"host", json::object{{"nqn", host.nqn}, {"id", host.id}}},
+          {"generation", log.generation},
+          {"entries", std::move(entries)},
+          {"ignored", std::move(ignored)}};
+}
+
+Result<int> discover(Context& context, const Options& options) {
+  const std::string doing = "discovering " + printable(options.address) + ":" + std::to_string(options.port);
+  if (!context.is_root) {
+    return fail(Errc::Denied, doing + ": opening /dev/nvme-fabrics needs root",
+                "run 'sudo spark-stage discover " + printable(options.address) + "'");
+  }
+  const auto host = nvmetcp::read_host_identity(context.root);
+  if (!host) return fail_with(host.error(), doing);
+  const nvmetcp::Portal portal{options.address, options.port};
+  const auto ask = [&]() -> Result<json::object> {
+    auto log = context.make_gateway()->discover(portal, *host, "");
+    if (!log) return tl::unexpected<Error>(std::move(log.error()));
+    return to_json(*log, portal, *host);
+  };
+  const auto answer = call_bounded(kDeadline, ask);
+  if (!answer && answer.error().kind == Errc::TimedOut) {
+    return fail(Errc::TimedOut, doing + ": " + answer.error().what,
+                "is it the right address, and is port " + std::to_string(options.port) + " open?");
+  }
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (options.as_json) {
+    context.out << pretty(*answer) << "\n";
+  } else if (options.as_yaml) {
+    context.out << discovery_as_config(*answer, context.timer.wall());
+  } else {
+    print_discovery(context.out, context.terminal, *answer);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_discover(App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& verb = app.verb("discover", "what an NVMe/TCP target offers to this host (root, no daemon)",
+                            "  sudo spark-stage discover 192.168.0.100\n"
+                            "  sudo spark-stage discover rose.lan --port 8009\n"
+                            "  sudo spark-stage discover 192.168.0.100 --yaml > spark-stage.yaml",
+                            [options](Context& context) { return discover(context, *options); });
+  verb.add_option("ADDRESS", options->address, "the target's address or host name")
+      ->required()
+      ->type_name("");
+  verb.add_option("--port", options->port, "its port (4420)")->type_name("N");
+  auto* as_json = verb.add_flag("--json", options->as_json, "the discovery log, as JSON");
+  verb.add_flag("--yaml", options->as_yaml, "a configuration to start from")->excludes(as_json);
+}
+
+}  // namespace spark::cli

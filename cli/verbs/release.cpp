@@ -1,0 +1,26 @@
+#include "base/text.hpp"
+#include "cli/api.hpp"
+#include "cli/verbs/verbs.hpp"
+
+namespace spark::cli {
+namespace {
+
+Result<int> release(Context& context, const std::string& lease) {
+  const auto answer = call(*context.client, {"DELETE", "/v1/leases/" + percent_encoded(lease), {}});
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  context.out << "lease " << printable(lease) << ": released\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_release(App& app) {
+  const auto lease = std::make_shared<std::string>();
+  CLI::App& verb = app.verb("release", "end a lease before its time",
+                            "  spark-stage ls                shows the leases\n"
+                            "  spark-stage release 12",
+                            [lease](Context& context) { return release(context, *lease); });
+  verb.add_option("LEASE", *lease, "its number, as 'spark-stage ls' has it")->required()->type_name("");
+}
+
+}  // namespace spark::cli

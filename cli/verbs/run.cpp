@@ -1,0 +1,99 @@
+#include <map>
+
+#include "base/text.hpp"
+#include "cli/api.hpp"
+#include "cli/foreground.hpp"
+#include "cli/verbs/stage_request.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr int kNotExecutable = 126, kNotFound = 127;  // as every shell and env(1) have them
+
+// The variables of the config's `env`, by dataset.
+Result<std::map<std::string, std::string>> configured_names(Context& context) {
+  const auto answer = call(*context.client, {"GET", "/v1/config", {}});
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  std::map<std::string, std::string> names;
+  const json::object* datasets = get_object(*answer, "datasets");
+  if (datasets == nullptr) return names;
+  for (const auto& [name, value] : *datasets) {
+    const json::object* dataset = value.if_object();
+    const auto variable = dataset != nullptr ? get_string(*dataset, "env") : std::nullopt;
+    if (variable && !variable->empty()) names[std::string(name)] = *variable;
+  }
+  return names;
+}
+
+// Two datasets in one variable would hide one of them from the command.
+Result<Environment> environment_for(const std::vector<StagedDataset>& staged,
+                                    const std::map<std::string, std::string>& configured) {
+  Environment environment;
+  const auto set = [&](const std::string& variable, const StagedDataset& dataset) -> Result<> {
+    const auto [entry, is_new] = environment.try_emplace(variable, dataset.path);
+    if (is_new || entry->second == dataset.path) return {};
+    return fail(Errc::Invalid, "two of these datasets want the variable " + variable,
+                "rename one in the config, or run them apart");
+  };
+  for (const StagedDataset& dataset : staged) {
+    if (auto done = set(config::environment_name(dataset.name), dataset); !done) {
+      return tl::unexpected<Error>(std::move(done.error()));
+    }
+    const auto more = configured.find(dataset.name);
+    if (more == configured.end()) continue;
+    if (auto done = set(more->second, dataset); !done) return tl::unexpected<Error>(std::move(done.error()));
+  }
+  return environment;
+}
+
+// A lease that can't be given back now ends with this process anyway.
+void release(Context& context, const std::vector<StagedDataset>& staged) {
+  for (const StagedDataset& dataset : staged) {
+    if (dataset.lease.empty()) continue;
+    static_cast<void>(context.client->send({"DELETE", "/v1/leases/" + percent_encoded(dataset.lease), {}}));
+  }
+}
+
+Result<int> run(Context& context, const std::vector<std::string>& datasets) {
+  if (context.command.empty()) {
+    return fail(Errc::Invalid, "spark-stage run needs a command behind --",
+                "for example: spark-stage run " + join(datasets, " ") + " -- python train.py");
+  }
+  const auto configured = configured_names(context);
+  if (!configured) return tl::unexpected<Error>(configured.error());
+  Lease lease;
+  lease.hold = true;
+  const auto result = stage_and_tell(context, datasets, lease);
+  if (!result) return tl::unexpected<Error>(result.error());
+  const auto staged = staged_datasets(*result, datasets);
+  if (!staged) return tl::unexpected<Error>(staged.error());
+  const auto environment = environment_for(*staged, *configured);
+  if (!environment) return tl::unexpected<Error>(environment.error());
+  if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
+
+  const auto status = run_in_foreground(context.command, *environment);
+  release(context, *staged);
+  if (status) return status;
+  report(context, status.error());
+  return status.error().kind == Errc::NotFound ? kNotFound : kNotExecutable;
+}
+
+}  // namespace
+
+void add_run(App& app) {
+  const auto datasets = std::make_shared<std::vector<std::string>>();
+  CLI::App& verb = app.verb("run", "stage datasets, then run a command that finds them",
+                            "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
+                            "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
+                            "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
+                            "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
+                            "The datasets are leased as long as the command runs, so nothing evicts them.\n"
+                            "The exit status is the command's; 128 and the signal's number if one ended it.",
+                            [datasets](Context& context) { return run(context, *datasets); });
+  app.add_to_usage(verb, "-- COMMAND...");
+  verb.add_option("DATASET", *datasets, "a name from the config, or VOLUME:PATH")->required()->type_name("");
+}
+
+}  // namespace spark::cli

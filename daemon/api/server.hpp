@@ -1,0 +1,69 @@
+// HTTP/1.1 on a Unix socket: who calls (SO_PEERCRED), what for, and the answer or the stream of events. Knows
+// nothing of volumes or datasets: that is the handler's. The only code of the daemon that sees Beast.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace spark::api {
+
+namespace asio = boost::asio;
+
+struct Caller {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  bool may_change = false;  // root
+  bool may_use = false;     // root or the group spark-stage
+};
+
+struct Request {
+  std::string method;             // "GET"
+  std::vector<std::string> path;  // {"v1", "volumes", "datasets", "up"}, percent-decoded
+  json::object body;              // empty if there was none
+  Caller caller;
+};
+
+// Gives one line after the other; none: the stream ends.
+using EventSource = std::function<asio::awaitable<std::optional<json::object>>()>;
+
+struct Answer {
+  unsigned status = 200;
+  json::value body;
+  EventSource events;  // if set, the body is a stream of these instead
+};
+
+using Handler = std::function<asio::awaitable<Answer>(Request)>;
+
+// {"error": …} with the HTTP status of its kind.
+Answer error_answer(const Error& error);
+
+class Server {
+ public:
+  // Makes the socket: owner root, the group if it exists, mode 0660. Unavailable: another daemon answers on
+  // it.
+  static Result<std::unique_ptr<Server>> listen(asio::any_io_executor executor,
+                                                const std::filesystem::path& socket, const std::string& group,
+                                                Handler handler);
+  virtual ~Server() = default;
+  virtual void start() = 0;
+  // Removes the socket; connections under way are cut.
+  virtual void stop() = 0;
+};
+
+// "/v1/a%2Fb?x" → {"v1", "a/b"}; Invalid for a bad escape.
+Result<std::vector<std::string>> decode_path(std::string_view target);
+
+}  // namespace spark::api

@@ -1,0 +1,56 @@
+#include "daemon/config/parse.hpp"
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/config/readers.hpp"
+#include "daemon/config/section.hpp"
+#include "daemon/config/yaml.hpp"
+
+namespace spark::config {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+void check_version(Section& top) {
+  if (!top.has("version")) {
+    top.missing("version", "write 'version: 1'");
+  } else if (const auto version = top.text("version"); version && *version != "1") {
+    top.problem("version", "'" + printable(*version) + "' is not known; this program reads version 1");
+  }
+}
+
+Config read_config(const Node& root, Problems& problems) {
+  Config config;
+  Section top(root, "", problems);
+  check_version(top);
+  // In this order: each section is checked against those before it.
+  if (const Node* node = top.map("targets")) config.targets = read_targets(*node, problems);
+  if (const Node* node = top.map("volumes")) config.volumes = read_volumes(*node, config, problems);
+  if (const Node* node = top.map("cache")) config.cache = read_cache(*node, config, problems);
+  if (const Node* node = top.map("datasets")) config.datasets = read_datasets(*node, config, problems);
+  return config;
+}
+
+}  // namespace
+
+Result<Config> parse(const std::string& yaml, const std::string& file_name) {
+  if (yaml.size() > kMaxFileBytes) {
+    return fail(Errc::Invalid, printable(file_name) + ":1:1: the file is larger than 1 MiB");
+  }
+  Problems problems;
+  Config config;
+  if (const auto root = read_yaml(yaml, problems)) config = read_config(*root, problems);
+  if (!problems.none()) return fail(Errc::Invalid, problems.report(file_name));
+  config.file = file_name;
+  return config;
+}
+
+Result<Config> load(const std::filesystem::path& file) {
+  const auto yaml = read_file(file, kMaxFileBytes);
+  if (yaml) return parse(*yaml, file.string());
+  if (yaml.error().kind != Errc::NotFound) return fail_with(yaml.error(), "reading the config");
+  return fail(Errc::NotFound, "there is no config file " + printable(file.string()),
+              "`spark-stage discover ADDRESS --yaml` prints one to start from");
+}
+
+}  // namespace spark::config

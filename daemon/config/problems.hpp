@@ -1,0 +1,31 @@
+// All that is wrong with a config file, so that a person can mend it in one go.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <vector>
+
+namespace spark::config {
+
+// Counted from 1.
+struct Position {
+  int line = 1, column = 1;
+  auto operator<=>(const Position&) const = default;
+};
+
+class Problems {
+ public:
+  void add(Position at, std::string sentence);
+  bool none() const { return problems_.empty(); }
+  // "file:line:column: sentence", one a line, in the file's order; the first hundred.
+  std::string report(const std::string& file_name) const;
+
+ private:
+  struct Problem {
+    Position at;
+    std::string sentence;
+  };
+  std::vector<Problem> problems_;
+};
+
+}  // namespace spark::config

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/config/readers.hpp"
+#include "daemon/config/section.hpp"
+#include "daemon/config/values.hpp"
+
+namespace spark::config {
+namespace {
+
+const Volume* volume_that_holds(const Config& config, const std::filesystem::path& path) {
+  const auto at = std::find_if(config.volumes.begin(), config.volumes.end(), [&](const Volume& volume) {
+    return !volume.mount.empty() && is_within(path, volume.mount);
+  });
+  return at == config.volumes.end() ? nullptr : &*at;
+}
+
+void read_path_on_volume(Dataset& dataset, Section& section, const Config& so_far) {
+  dataset.volume = section.text("volume").value_or("");
+  dataset.path = section.checked<std::string>("path", parse_relative_path).value_or("");
+  if (dataset.volume.empty() || find_volume(so_far, dataset.volume) != nullptr) return;
+  std::vector<std::string> known;
+  for (const Volume& volume : so_far.volumes) known.push_back(volume.name);
+  section.problem("volume",
+                  "there is no volume '" + dataset.volume + "'" + did_you_mean(dataset.volume, known));
+}
+
+void read_own_path(Dataset& dataset, Section& section, const Config& so_far) {
+  const auto path = section.checked<std::filesystem::path>("path", parse_absolute_path);
+  if (!path) return;
+  dataset.path = path->string();
+  // By the path alone, an unmounted volume's empty folder would be staged in its place.
+  if (const Volume* volume = volume_that_holds(so_far, *path)) {
+    const std::string below = path->lexically_relative(volume->mount).string();
+    section.problem(
+        "path", "lies on volume '" + volume->name + "'; write volume: " + volume->name + ", path: " + below);
+  }
+  if (is_within(*path, so_far.cache.path) || is_within(so_far.cache.path, *path)) {
+    section.problem("path", "and the cache, " + so_far.cache.path.string() + ", lie in one another");
+  }
+}
+
+Dataset read_dataset(const Member& member, const Config& so_far, Problems& problems) {
+  Section section(member.value, "datasets." + member.key, problems);
+  Dataset dataset;
+  dataset.name = member.key;
+  if (section.has("volume")) {
+    read_path_on_volume(dataset, section, so_far);
+  } else {
+    read_own_path(dataset, section, so_far);
+  }
+  if (!section.has("path")) section.missing("path", "write the folder to stage");
+  dataset.exclude = section.texts("exclude");
+  dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
+  return dataset;
+}
+
+}  // namespace
+
+CacheSettings read_cache(const Node& node, const Config& so_far, Problems& problems) {
+  Section section(node, "cache", problems);
+  CacheSettings cache;
+  cache.path = section.checked<std::filesystem::path>("path", parse_absolute_path).value_or(cache.path);
+  if (const auto capacity = section.checked<Amount>("capacity", parse_amount)) {
+    cache.capacity = *capacity;
+    if (*capacity == Amount{}) section.problem("capacity", "of nothing holds no dataset");
+  }
+  cache.keep_free = section.checked<Amount>("keep_free", parse_amount).value_or(cache.keep_free);
+  if (cache.path == "/")
+    section.problem("path", "'/' is the root file system; give the cache a folder of its own");
+  if (const Volume* volume = volume_that_holds(so_far, cache.path)) {
+    section.problem("path", "lies on volume '" + volume->name + "'; the cache belongs on a local disk");
+  }
+  return cache;
+}
+
+std::map<std::string, Dataset> read_datasets(const Node& node, const Config& so_far, Problems& problems) {
+  check_names(node, "datasets", "dataset", problems);
+  std::map<std::string, Dataset> datasets;
+  std::map<std::string, std::string> name_of_variable;
+  for (const Member& member : node.members) {
+    datasets[member.key] = read_dataset(member, so_far, problems);
+    const std::string variable = environment_name(member.key);
+    const auto [first, is_new] = name_of_variable.emplace(variable, member.key);
+    if (!is_new) {
+      problems.add(member.at, "datasets." + member.key + ": `run` would give it the variable " + variable +
+                                  ", as it does to dataset '" + first->second + "'; rename one");
+    }
+  }
+  return datasets;
+}
+
+void check_names(const Node& node, const std::string& path, const std::string& kind, Problems& problems) {
+  if (node.kind != Node::Kind::Map) problems.add(node.at, path + ": has to be a mapping of names");
+  for (const Member& member : node.members) {
+    if (is_name(member.key)) continue;
+    problems.add(member.at, "'" + printable(member.key) + "' can't be the name of a " + kind +
+                                ": use up to 64 letters, digits, '.', '_' and '-', a letter or digit first");
+  }
+}
+
+}  // namespace spark::config

@@ -1,0 +1,132 @@
+#include <algorithm>
+
+#include "daemon/config/readers.hpp"
+#include "daemon/config/section.hpp"
+#include "daemon/config/values.hpp"
+
+namespace spark::config {
+namespace {
+
+constexpr seconds kHour{3600};
+constexpr seconds kLongest{30 * 24 * 3600};
+
+void add_portal(Target& target, Section& section, std::string_view key, Result<Portal> portal) {
+  auto accepted = section.accept(key, std::move(portal));
+  if (!accepted) return;
+  if (std::find(target.portals.begin(), target.portals.end(), *accepted) == target.portals.end()) {
+    target.portals.push_back(std::move(*accepted));
+  } else {
+    section.problem(key, to_string(*accepted) + " is there twice");
+  }
+}
+
+void read_portals(Target& target, Section& section) {
+  const auto port = static_cast<std::uint16_t>(section.integer("port", 1, 65535).value_or(4420));
+  const auto address = section.checked<std::string>("address", parse_address);
+  const bool listed = section.has("portals");
+  for (const std::string& text : section.texts("portals")) {
+    add_portal(target, section, "portals", parse_portal(text, port));
+  }
+  if (address) target.portals.push_back({*address, port});
+  if (listed && section.has("address")) {
+    section.problem("portals", "stands beside 'address'; write one of the two");
+  } else if (!listed && !section.has("address")) {
+    section.missing("address", "write the target's IP address or host name, or several as 'portals: [A, B]'");
+  } else if (listed && target.portals.empty()) {
+    section.problem("portals", "names no portal that can be used");
+  }
+}
+
+// The word, which gives no duration, or a duration.
+std::optional<seconds> read_duration_or(Section& section, std::string_view key, std::string_view word,
+                                        seconds least) {
+  const auto text = section.text(key);
+  if (!text || *text == word) return std::nullopt;
+  if (!parse_optional_duration(*text, word)) {
+    section.accept(key, parse_optional_duration(*text, word));
+    return std::nullopt;
+  }
+  return section.duration(key, least, kLongest);
+}
+
+// The kernel accepts combinations that can't work: these are SPDK's rules for the same three times.
+void read_timeouts(Target& target, Section& section) {
+  target.keep_alive = section.duration("keep_alive", seconds(1), kHour).value_or(target.keep_alive);
+  target.reconnect_delay =
+      section.duration("reconnect_delay", seconds(1), kHour).value_or(target.reconnect_delay);
+  target.controller_loss = read_duration_or(section, "controller_loss", "never", seconds(1));
+  target.fast_fail = read_duration_or(section, "fast_fail", "off", seconds(1));
+  const std::string delay = std::to_string(target.reconnect_delay.count()) + "s";
+  if (target.controller_loss && *target.controller_loss < target.reconnect_delay) {
+    section.problem("controller_loss",
+                    "ends before the first attempt to reconnect; reconnect_delay is " + delay);
+  }
+  if (target.fast_fail && *target.fast_fail < target.reconnect_delay) {
+    section.problem("fast_fail", "ends before the first attempt to reconnect; reconnect_delay is " + delay);
+  }
+  if (target.fast_fail && target.controller_loss && *target.fast_fail > *target.controller_loss) {
+    section.problem("fast_fail", "would never pass: controller_loss, " +
+                                     std::to_string(target.controller_loss->count()) + "s, is over before");
+  }
+}
+
+void read_io_queues(Target& target, Section& section) {
+  constexpr int kMost = 256;
+  const auto text = section.text("io_queues");
+  if (!text || *text == "auto") return;
+  if (!(*text)[0] || (*text)[0] < '0' || (*text)[0] > '9') {
+    section.problem("io_queues", "'" + *text + "' is neither 'auto' nor a number from 1 to 256");
+    return;
+  }
+  target.io_queues = static_cast<unsigned>(section.integer("io_queues", 1, kMost).value_or(0));
+}
+
+void read_digests(Target& target, Section& section, Problems& problems) {
+  const Node* node = section.map("digests");
+  if (node == nullptr) return;
+  Section digests(*node, section.path_of("digests"), problems);
+  target.header_digest = digests.boolean("header").value_or(false);
+  target.data_digest = digests.boolean("data").value_or(false);
+}
+
+void read_keys(Target& target, Section& section, Problems& problems) {
+  using Path = std::filesystem::path;
+  if (const Node* node = section.map("auth")) {
+    Section auth(*node, section.path_of("auth"), problems);
+    target.auth.host_key_file = auth.checked<Path>("host_key_file", parse_absolute_path).value_or(Path());
+    target.auth.controller_key_file =
+        auth.checked<Path>("controller_key_file", parse_absolute_path).value_or(Path());
+    if (!auth.has("host_key_file")) {
+      auth.missing("host_key_file", "the host proves itself first, the controller in turn");
+    }
+  }
+  if (const Node* node = section.map("tls")) {
+    Section tls(*node, section.path_of("tls"), problems);
+    target.tls_psk_file = tls.checked<Path>("psk_file", parse_absolute_path).value_or(Path());
+    if (!tls.has("psk_file")) tls.missing("psk_file", "write the file that holds the pre-shared key");
+  }
+}
+
+Target read_target(const Member& member, Problems& problems) {
+  Section section(member.value, "targets." + member.key, problems);
+  Target target;
+  target.name = member.key;
+  read_portals(target, section);
+  target.interface = section.checked<std::string>("interface", parse_interface).value_or("");
+  read_io_queues(target, section);
+  read_timeouts(target, section);
+  read_digests(target, section, problems);
+  read_keys(target, section, problems);
+  return target;
+}
+
+}  // namespace
+
+std::map<std::string, Target> read_targets(const Node& node, Problems& problems) {
+  check_names(node, "targets", "target", problems);
+  std::map<std::string, Target> targets;
+  for (const Member& member : node.members) targets[member.key] = read_target(member, problems);
+  return targets;
+}
+
+}  // namespace spark::config

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/config/readers.hpp"
+#include "daemon/config/section.hpp"
+#include "daemon/config/values.hpp"
+
+namespace spark::config {
+namespace {
+
+void read_filesystem(NvmeSource& source, Section& section, Problems& problems) {
+  const Node* node = section.map("filesystem");
+  if (node == nullptr) return;
+  Section filesystem(*node, section.path_of("filesystem"), problems);
+  using Words = std::vector<std::pair<std::string, std::string>>;
+  const Words types = {{"ext4", "ext4"}, {"xfs", "xfs"}};
+  source.filesystem_type = filesystem.choice<std::string>("type", types).value_or("");
+  source.filesystem_uuid = filesystem.checked<std::string>("uuid", parse_uuid).value_or("");
+}
+
+void check_target(Section& section, const std::string& name, const Config& so_far) {
+  if (so_far.targets.contains(name)) return;
+  std::vector<std::string> known;
+  for (const auto& [target, unused] : so_far.targets) known.push_back(target);
+  section.problem("target", "there is no target '" + printable(name) + "'" + did_you_mean(name, known));
+}
+
+void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems& problems) {
+  NvmeSource source;
+  source.target = section.text("target").value_or("");
+  source.subsystem = section.checked<std::string>("subsystem", parse_nqn).value_or("");
+  constexpr std::int64_t kLastNamespace = 0xFFFFFFFE;  // above it stands the one that means all
+  source.nsid = static_cast<std::uint32_t>(section.integer("namespace", 1, kLastNamespace).value_or(1));
+  read_filesystem(source, section, problems);
+  if (!section.has("target")) {
+    section.missing("target", "write a name of 'targets:', or 'nfs: HOST:/PATH' for an NFS export");
+  } else if (!source.target.empty()) {
+    check_target(section, source.target, so_far);
+  }
+  if (!section.has("subsystem")) {
+    section.missing("subsystem", "`spark-stage discover ADDRESS` lists what a target offers");
+  }
+  volume.nvme = std::move(source);
+}
+
+void read_nfs(Volume& volume, Section& section) {
+  volume.nfs = section.checked<NfsSource>("nfs", parse_nfs).value_or(NfsSource{});
+  for (const char* key : {"target", "subsystem", "namespace", "filesystem", "fence"}) {
+    if (section.has(key)) section.problem(key, "belongs to an NVMe/TCP volume; this one is an NFS export");
+  }
+}
+
+void read_access(Volume& volume, Section& section) {
+  volume.access =
+      section.choice<Access>("access", {{"read-only", Access::ReadOnly}, {"exclusive", Access::Exclusive}})
+          .value_or(Access::ReadOnly);
+  if (volume.nfs) return;
+  volume.fence = section
+                     .choice<Fence>("fence", {{"auto", Fence::Auto},
+                                              {"reservation", Fence::Reservation},
+                                              {"mmp", Fence::Mmp},
+                                              {"none", Fence::None}})
+                     .value_or(Fence::Auto);
+  if (section.has("fence") && volume.access == Access::ReadOnly) {
+    section.problem("fence", "keeps other writers out, so it goes with 'access: exclusive' only");
+  }
+}
+
+void read_mount(Volume& volume, Section& section) {
+  volume.mount =
+      section.checked<std::filesystem::path>("mount", parse_absolute_path).value_or(std::filesystem::path());
+  if (!section.has("mount")) section.missing("mount", "write the folder to mount it at, as in /mnt/data");
+  if (volume.mount == "/") section.problem("mount", "'/' is the root file system");
+  for (const char* system : {"/proc", "/sys", "/dev", "/etc", "/boot", "/usr"}) {
+    if (is_within(volume.mount, system)) {
+      section.problem("mount", std::string("lies in ") + system + ", which belongs to the system");
+    }
+  }
+}
+
+void read_options(Volume& volume, Section& section) {
+  for (const std::string& text : section.texts("options")) {
+    auto option = section.accept("options", parse_mount_option(text, volume.access, volume.nfs.has_value()));
+    if (option) volume.options.push_back(std::move(*option));
+  }
+}
+
+// A volume hidden by another one, or in it: which is mounted first would decide what is seen.
+void check_overlap(const Volume& volume, const std::vector<Volume>& before, Section& section) {
+  if (volume.mount.empty()) return;
+  for (const Volume& other : before) {
+    if (other.mount.empty()) continue;
+    if (volume.mount == other.mount) {
+      section.problem("mount", "'" + volume.mount.string() + "' is the mount point of volume '" + other.name +
+                                   "' already");
+    } else if (is_within(volume.mount, other.mount) || is_within(other.mount, volume.mount)) {
+      section.problem("mount", "'" + volume.mount.string() + "' and '" + other.mount.string() +
+                                   "' of volume '" + other.name + "' lie in one another");
+    }
+  }
+}
+
+Volume read_volume(const Member& member, const Config& so_far, const std::vector<Volume>& before,
+                   Problems& problems) {
+  Section section(member.value, "volumes." + member.key, problems);
+  Volume volume;
+  volume.name = member.key;
+  if (section.has("nfs")) {
+    read_nfs(volume, section);
+  } else {
+    read_nvme(volume, section, so_far, problems);
+  }
+  read_access(volume, section);
+  read_mount(volume, section);
+  read_options(volume, section);
+  check_overlap(volume, before, section);
+  return volume;
+}
+
+}  // namespace
+
+std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problems& problems) {
+  check_names(node, "volumes", "volume", problems);
+  std::vector<Volume> volumes;
+  for (const Member& member : node.members) {
+    volumes.push_back(read_volume(member, so_far, volumes, problems));
+  }
+  return volumes;
+}
+
+}  // namespace spark::config

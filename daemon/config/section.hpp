@@ -1,0 +1,91 @@
+// One mapping of the file, read key by key. What was never asked for is an unknown key.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "daemon/config/problems.hpp"
+#include "daemon/config/yaml.hpp"
+
+namespace spark::config {
+
+using std::chrono::seconds;
+
+// Every getter: no value if the key is absent, or if its value is wrong, which is among the problems then.
+// Owns nothing: node and problems outlive it.
+class Section {
+ public:
+  // `path` as in "targets.rose", empty at the top; it begins every sentence.
+  Section(const Node& node, std::string path, Problems& problems);
+  // Reports what no getter has asked for, with the nearest of what they did ask for.
+  ~Section();
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  bool has(std::string_view key);
+  std::optional<std::string> text(std::string_view key);
+  std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t most);
+  std::optional<bool> boolean(std::string_view key);
+  std::vector<std::string> texts(std::string_view key);
+  // Whole seconds within [least, most].
+  std::optional<seconds> duration(std::string_view key, seconds least, seconds most);
+  // As text, and then as `check` makes of it; an Error of its is reported here.
+  template <class T>
+  std::optional<T> checked(std::string_view key, const std::function<Result<T>(std::string_view)>& check) {
+    const auto value = text(key);
+    if (!value) return std::nullopt;
+    return accept(key, check(*value));
+  }
+  template <class T>
+  std::optional<T> choice(std::string_view key, const std::vector<std::pair<std::string, T>>& words) {
+    const auto value = text(key);
+    if (!value) return std::nullopt;
+    std::vector<std::string> known;
+    for (const auto& [word, meaning] : words) {
+      if (word == *value) return meaning;
+      known.push_back(word);
+    }
+    not_among(key, *value, known);
+    return std::nullopt;
+  }
+  // A mapping below, or none if it is absent or empty.
+  const Node* map(std::string_view key);
+
+  // The value, or its error as a problem with that key.
+  template <class T>
+  std::optional<T> accept(std::string_view key, Result<T> value) {
+    if (value) return std::move(*value);
+    problem(key, value.error().message());
+    return std::nullopt;
+  }
+  // At the key's value; at the section itself if the key is absent.
+  void problem(std::string_view key, const std::string& sentence);
+  void missing(std::string_view key, const std::string& hint);
+  Position position_of(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
+
+ private:
+  const Member* find(std::string_view key) const;
+  const Node* ask(std::string_view key);
+  void not_among(std::string_view key, const std::string& value, const std::vector<std::string>& known);
+
+  const Node& node_;
+  std::string path_;
+  Problems& problems_;
+  std::vector<std::string> asked_;
+};
+
+// A name of a target, volume or dataset: letters, digits and . _ - after a first letter or digit, at most 64.
+bool is_name(std::string_view name);
+
+// "; did you mean 'x'?" or nothing.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace spark::config

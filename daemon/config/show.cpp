@@ -1,0 +1,147 @@
+// The config in force, in the file's own form: what is printed here can be read back.
+#include <array>
+
+#include "daemon/config/parse.hpp"
+#include "daemon/config/values.hpp"
+
+namespace spark::config {
+namespace {
+
+std::string in_seconds(std::chrono::seconds duration) {
+  return std::to_string(duration.count()) + "s";
+}
+
+std::string seconds_or(const std::optional<std::chrono::seconds>& duration, const char* word) {
+  return duration ? in_seconds(*duration) : word;
+}
+
+template <class Words>
+json::array list(const Words& words) {
+  json::array all;
+  for (const auto& word : words) all.emplace_back(word);
+  return all;
+}
+
+json::object show(const Target& target) {
+  json::array portals;
+  for (const Portal& portal : target.portals) portals.emplace_back(to_string(portal));
+  json::object shown{{"portals", std::move(portals)}};
+  if (!target.interface.empty()) shown["interface"] = target.interface;
+  if (target.io_queues == 0) {
+    shown["io_queues"] = "auto";
+  } else {
+    shown["io_queues"] = target.io_queues;
+  }
+  shown["keep_alive"] = in_seconds(target.keep_alive);
+  shown["reconnect_delay"] = in_seconds(target.reconnect_delay);
+  shown["controller_loss"] = seconds_or(target.controller_loss, "never");
+  shown["fast_fail"] = seconds_or(target.fast_fail, "off");
+  shown["digests"] = json::object{{"header", target.header_digest}, {"data", target.data_digest}};
+  json::object auth;
+  if (!target.auth.host_key_file.empty()) auth["host_key_file"] = target.auth.host_key_file.string();
+  if (!target.auth.controller_key_file.empty()) {
+    auth["controller_key_file"] = target.auth.controller_key_file.string();
+  }
+  if (!auth.empty()) shown["auth"] = std::move(auth);
+  if (!target.tls_psk_file.empty()) shown["tls"] = json::object{{"psk_file", target.tls_psk_file.string()}};
+  return shown;
+}
+
+const char* word_for(Fence fence) {
+  constexpr std::array kWords = {"auto", "reservation", "mmp", "none"};
+  return kWords[static_cast<std::size_t>(fence)];
+}
+
+json::object show(const Volume& volume) {
+  json::object shown;
+  if (volume.nfs) shown["nfs"] = volume.nfs->host + ":" + volume.nfs->path;
+  if (volume.nvme) {
+    shown["target"] = volume.nvme->target;
+    shown["subsystem"] = volume.nvme->subsystem;
+    shown["namespace"] = volume.nvme->nsid;
+    json::object filesystem;
+    if (!volume.nvme->filesystem_type.empty()) filesystem["type"] = volume.nvme->filesystem_type;
+    if (!volume.nvme->filesystem_uuid.empty()) filesystem["uuid"] = volume.nvme->filesystem_uuid;
+    if (!filesystem.empty()) shown["filesystem"] = std::move(filesystem);
+  }
+  shown["mount"] = volume.mount.string();
+  shown["access"] = volume.access == Access::ReadOnly ? "read-only" : "exclusive";
+  if (volume.nvme && volume.access == Access::Exclusive) shown["fence"] = word_for(volume.fence);
+  shown["options"] = list(volume.options);
+  return shown;
+}
+
+json::value show(const Amount& amount) {
+  if (amount.percent > 0) return json::value(to_string(amount));
+  return json::value(amount.bytes);
+}
+
+json::object show(const CacheSettings& cache) {
+  const bool all_of_it = cache.capacity == Amount{};
+  return {{"path", cache.path.string()},
+          {"capacity", all_of_it ? json::value("100%") : show(cache.capacity)},
+          {"keep_free", show(cache.keep_free)}};
+}
+
+json::object show(const Dataset& dataset) {
+  json::object shown;
+  if (!dataset.volume.empty()) shown["volume"] = dataset.volume;
+  shown["path"] = dataset.path;
+  shown["exclude"] = list(dataset.exclude);
+  if (!dataset.env.empty()) shown["env"] = dataset.env;
+  return shown;
+}
+
+// Without quotes where YAML can't take the word for anything but itself.
+std::string yaml_word(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+  const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos &&
+                     word[0] != '-' && word != "null" && word != "Null" && word != "NULL";
+  return plain ? std::string(word) : json::serialize(json::string(word.data(), word.size()));
+}
+
+std::string yaml_value(const json::value& value) {
+  if (const auto* text = value.if_string()) return yaml_word({text->data(), text->size()});
+  const auto* array = value.if_array();
+  if (array == nullptr) return json::serialize(value);
+  std::string out;
+  for (const json::value& item : *array) out += (out.empty() ? "" : ", ") + yaml_value(item);
+  return "[" + out + "]";
+}
+
+void write_yaml(const json::object& object, const std::string& indent, std::string& out) {
+  for (const auto& [key, value] : object) {
+    out += indent + yaml_word({key.data(), key.size()}) + ":";
+    const auto* inner = value.if_object();
+    if (inner == nullptr) {
+      out += " " + yaml_value(value) + "\n";
+    } else if (inner->empty()) {
+      out += " {}\n";
+    } else {
+      out += "\n";
+      write_yaml(*inner, indent + "  ", out);
+    }
+  }
+}
+
+}  // namespace
+
+json::object to_json(const Config& config) {
+  json::object targets, volumes, datasets;
+  for (const auto& [name, target] : config.targets) targets[name] = show(target);
+  for (const Volume& volume : config.volumes) volumes[volume.name] = show(volume);
+  for (const auto& [name, dataset] : config.datasets) datasets[name] = show(dataset);
+  return {{"version", 1},
+          {"targets", std::move(targets)},
+          {"volumes", std::move(volumes)},
+          {"cache", show(config.cache)},
+          {"datasets", std::move(datasets)}};
+}
+
+std::string to_yaml(const Config& config) {
+  std::string out;
+  write_yaml(to_json(config), "", out);
+  return out;
+}
+
+}  // namespace spark::config

@@ -1,0 +1,36 @@
+// YAML as a plain tree with positions: what the readers of each section walk. yaml.cpp alone sees yaml-cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/config/problems.hpp"
+
+namespace spark::config {
+
+struct Member;
+
+struct Node {
+  enum class Kind { Null, Scalar, List, Map };
+  Kind kind = Kind::Null;
+  Position at;
+  std::string text;             // Scalar, as written without its quotes
+  bool quoted = false;          // Scalar
+  std::vector<Node> items;      // List
+  std::vector<Member> members;  // Map, in the file's order, no key twice
+};
+
+struct Member {
+  std::string key;
+  Position at;  // of the key
+  Node value;
+};
+
+// No value if it is not one YAML document; why is among the problems then. Duplicate keys are problems too,
+// and the first one counts. Anchors, aliases, merge keys and tags are refused: a config is to be read as it
+// stands, and nothing in it may grow.
+std::optional<Node> read_yaml(std::string_view text, Problems& problems);
+
+}  // namespace spark::config

@@ -1,0 +1,90 @@
+#include "daemon/datasets/job.hpp"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/text.hpp"
+
+namespace spark::datasets {
+
+Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string verb,
+         std::vector<std::string> subjects, WallTime started)
+    : id_(id),
+      verb_(std::move(verb)),
+      subjects_(std::move(subjects)),
+      started_(started),
+      changed_(std::move(executor), asio::steady_timer::time_point::max()) {}
+
+json::object Job::to_json() const {
+  const bool done = ended_ && ended_->has_value();
+  const bool failed = ended_ && !done;
+  return {{"id", std::to_string(id_)},
+          {"verb", verb_},
+          {"subject", printable(join(subjects_, ", "))},
+          {"state", done     ? "done"
+                    : failed ? "failed"
+                             : "running"},
+          {"started", rfc3339(started_)},
+          {"progress", progress_ ? json::value(*progress_) : json::value(nullptr)},
+          {"result", done ? json::value(ended_->value()) : json::value(nullptr)},
+          {"error", failed ? json::value(spark::to_json(ended_->error())) : json::value(nullptr)}};
+}
+
+json::object Job::final_event() const {
+  if (ended_->has_value()) return {{"event", "done"}, {"result", ended_->value()}};
+  return {{"event", "failed"}, {"error", spark::to_json(ended_->error())}};
+}
+
+void Job::set_progress(json::object progress) {
+  progress["event"] = "progress";
+  progress_ = std::move(progress);
+  changed_.cancel();
+}
+
+void Job::finish(Result<json::object> ended) {
+  if (ended_) return;
+  ended_ = std::move(ended);
+  on_cancel = nullptr;
+  changed_.cancel();
+}
+
+Result<> Job::cancel() {
+  const std::string name = "job " + std::to_string(id_) + " (" + verb_ + ")";
+  if (ended_) return fail(Errc::NotFound, name + " has ended already");
+  const auto cancel = std::move(on_cancel);
+  on_cancel = nullptr;
+  if (!cancel) return fail(Errc::Unsupported, name + " can't be cancelled", "it ends by itself");
+  cancel();
+  return {};
+}
+
+asio::awaitable<void> Job::next_change() {
+  co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+std::shared_ptr<Job> Jobs::create(std::string verb, std::vector<std::string> subjects) {
+  constexpr std::size_t kKept = 100;
+  auto job =
+      std::make_shared<Job>(executor_, next_id_++, std::move(verb), std::move(subjects), clock_.wall());
+  jobs_.push_back(job);
+  std::size_t ended = static_cast<std::size_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) { return !one->is_running(); }));
+  for (auto it = jobs_.begin(); ended > kKept && it != jobs_.end();) {
+    if ((*it)->is_running()) {
+      ++it;
+    } else {
+      it = jobs_.erase(it);
+      --ended;
+    }
+  }
+  return job;
+}
+
+std::shared_ptr<Job> Jobs::find(std::uint64_t id) const {
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) { return job->id() == id; });
+  return found == jobs_.end() ? nullptr : *found;
+}
+
+}  // namespace spark::datasets

@@ -1,0 +1,71 @@
+// Long work as a resource: what it is, how far it is, how it ended; anybody may wait for its next change.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace spark::datasets {
+
+namespace asio = boost::asio;
+
+class Job {
+ public:
+  Job(asio::any_io_executor executor, std::uint64_t id, std::string verb, std::vector<std::string> subjects,
+      WallTime started);
+
+  std::uint64_t id() const { return id_; }
+  bool is_running() const { return !ended_; }
+  const std::optional<json::object>& progress() const { return progress_; }
+  json::object to_json() const;
+  // {"event": "done", "result"} or {"event": "failed", "error"}, once it has ended.
+  json::object final_event() const;
+
+  void set_progress(json::object progress);
+  void finish(Result<json::object> ended);
+
+  // What cancel() does; empty for work that can't be cancelled. Dropped when the job ends.
+  std::function<void()> on_cancel;
+  Result<> cancel();
+
+  // Ends at the next set_progress or finish.
+  asio::awaitable<void> next_change();
+
+ private:
+  std::uint64_t id_;
+  std::string verb_;
+  std::vector<std::string> subjects_;
+  WallTime started_;
+  std::optional<json::object> progress_;
+  std::optional<Result<json::object>> ended_;
+  asio::steady_timer changed_;  // never expires: cancelling it wakes all who wait
+};
+
+// The running jobs and the last hundred that ended.
+class Jobs {
+ public:
+  Jobs(asio::any_io_executor executor, const Clock& clock) : executor_(std::move(executor)), clock_(clock) {}
+
+  std::shared_ptr<Job> create(std::string verb, std::vector<std::string> subjects);
+  std::shared_ptr<Job> find(std::uint64_t id) const;
+  const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }
+
+ private:
+  asio::any_io_executor executor_;
+  const Clock& clock_;
+  std::uint64_t next_id_ = 1;
+  std::deque<std::shared_ptr<Job>> jobs_;
+};
+
+}  // namespace spark::datasets

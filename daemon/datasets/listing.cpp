@@ -1,0 +1,71 @@
+// What the stager shows: `ls`, and its part of `status`.
+#include "base/text.hpp"
+#include "daemon/datasets/stager.hpp"
+
+namespace spark::datasets {
+namespace {
+
+json::object empty_row(const std::string& name, const char* state) {
+  return {{"name", printable(name)},
+          {"state", state},
+          {"path", nullptr},
+          {"bytes", 0},
+          {"files", 0},
+          {"generation", 0},
+          {"leases", json::array{}},
+          {"staged_at", nullptr},
+          {"last_used", nullptr}};
+}
+
+}  // namespace
+
+Result<json::object> Stager::list() const {
+  if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
+  if (!*catalog_) return tl::unexpected<Error>(catalog_->error());
+
+  std::map<std::string, json::object> rows;
+  for (const auto& [name, dataset] : config_().datasets) rows[name] = empty_row(name, "absent");
+  for (const json::value& value : *get_array(**catalog_, "datasets")) {
+    json::object row = value.as_object();
+    const std::string name = get_string(row, "name").value_or("");
+    row["name"] = printable(name);
+    row["state"] = evicting_.contains(name) ? "evicting" : "ready";
+    json::array leases;
+    for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));
+    row["leases"] = std::move(leases);
+    rows[name] = std::move(row);
+  }
+  // What is under way or went wrong, for datasets that have no ready copy yet.
+  const auto not_ready = [&](const std::string& name, const std::string& state) {
+    if (!rows.contains(name)) rows[name] = empty_row(name, "absent");
+    if (rows[name]["state"] == "absent") rows[name]["state"] = state;
+  };
+  for (const auto& [name, why] : failed_) {
+    not_ready(name, "failed");
+    rows[name]["reason"] = why;
+  }
+  for (const auto& [name, task] : tasks_) {
+    const std::string phase = get_string(task->progress, "phase").value_or("queued");
+    const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
+    not_ready(name, named ? phase : "copying");
+    rows[name]["progress"] = task->progress;
+  }
+
+  json::array datasets;
+  for (auto& [name, row] : rows) datasets.push_back(std::move(row));
+  return json::object{{"datasets", std::move(datasets)}};
+}
+
+json::array Stager::stages() const {
+  json::array stages;
+  for (const auto& [name, task] : tasks_) stages.push_back(task->progress);
+  return stages;
+}
+
+json::value Stager::cache() const {
+  if (!catalog_ || !*catalog_) return nullptr;
+  const json::object* usage = get_object(**catalog_, "usage");
+  return usage == nullptr ? json::value(nullptr) : json::value(*usage);
+}
+
+}  // namespace spark::datasets

@@ -1,0 +1,22 @@
+// The daemon's log: sentences to stderr, where journald reads them with their priority. The only code that
+// sees spdlog.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace spark::log {
+
+// Call once, first. Under journald each line begins with its sd-daemon priority; else with the time.
+void start();
+
+void debug(std::string_view sentence);
+void info(std::string_view sentence);
+void warning(std::string_view sentence);
+void error(std::string_view sentence);
+
+// Logs an error that was survived: "sentence; continuing".
+void survived(const Error& error);
+
+}  // namespace spark::log

@@ -1,0 +1,61 @@
+// spark-staged: the daemon, and with `worker VERB` one of its workers.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/version.hpp"
+#include "daemon/log.hpp"
+#include "daemon/service.hpp"
+#include "daemon/workers/protocol.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
+
+namespace {
+
+int complain(const spark::Error& error) {
+  std::fprintf(stderr, "spark-staged: %s\n", error.message().c_str());
+  return spark::exit_status(error.kind);
+}
+
+int run_daemon(spark::ServiceOptions options) {
+  spark::log::start();
+  if (auto same = spark::nvmetcp::check_libnvme_version(); !same) return complain(same.error());
+  auto config = spark::config::load(options.config_file);
+  if (!config) {
+    complain(config.error());
+    return spark::exit_status(spark::Errc::Invalid);
+  }
+  boost::asio::io_context context(1);
+  const spark::SystemClock clock;
+  spark::SystemdNotifier notifier;
+  spark::Service service(context, std::move(options), std::move(*config), clock, notifier);
+  if (auto started = service.start(); !started) return complain(started.error());
+  context.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{
+      "spark-staged keeps shared NVMe/TCP volumes connected, mounted and healthy, and stages datasets."};
+  spark::ServiceOptions options;
+  options.program = "/proc/self/exe";
+  std::string verb;
+  app.add_option("--config", options.config_file, "Configuration file")->capture_default_str();
+  app.add_option("--socket", options.socket, "API socket")
+      ->envname("SPARK_STAGE_SOCKET")
+      ->capture_default_str();
+  app.add_option("--state-dir", options.state_dir, "What is kept across restarts")->capture_default_str();
+  app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion);
+  auto* worker = app.add_subcommand("worker", "")->group("");
+  worker->add_option("verb", verb)->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : spark::exit_status(spark::Errc::Invalid);
+  }
+  return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));
+}

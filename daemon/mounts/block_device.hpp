@@ -1,0 +1,18 @@
+// What the kernel lets be done to a block device, whatever is mounted from it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace spark::mounts {
+
+// NotFound: no such device.
+Result<dev_t> device_number_of(const std::string& device);
+
+// Refuses every write to the device on this host (BLKROSET), or allows them again as far as the target does.
+Result<> set_device_read_only(const std::string& device, bool read_only);
+
+}  // namespace spark::mounts

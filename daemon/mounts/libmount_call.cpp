@@ -1,0 +1,99 @@
+#include "daemon/mounts/libmount_call.hpp"
+
+#include <fcntl.h>
+#include <libmount.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/file.hpp"
+
+namespace spark::mounts {
+namespace {
+
+using Context = std::unique_ptr<libmnt_context, decltype(&mnt_free_context)>;
+
+Context make_context() {
+  return {mnt_new_context(), &mnt_free_context};
+}
+
+// Standard error into memory as long as it lives: a helper's reason is in its words, not in its exit status.
+class CapturedStderr {
+ public:
+  CapturedStderr()
+      : memory_(::memfd_create("mount-helper", MFD_CLOEXEC)),
+        saved_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
+    if (memory_ && saved_) ::dup2(memory_.get(), STDERR_FILENO);
+  }
+  ~CapturedStderr() { restore(); }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  std::string take() {
+    restore();
+    char words[4096];
+    const ssize_t got = memory_ ? ::pread(memory_.get(), words, sizeof words, 0) : 0;
+    return {words, static_cast<std::size_t>(got > 0 ? got : 0)};
+  }
+
+ private:
+  void restore() {
+    if (memory_ && saved_) ::dup2(saved_.get(), STDERR_FILENO);
+    saved_.reset();
+  }
+  UniqueFd memory_, saved_;
+};
+
+// `result` as libmount's calls give it: 0, or a negative errno or code of its own.
+MountOutcome outcome_of(const Context& context, int result) {
+  MountOutcome outcome;
+  if (mnt_context_helper_executed(context.get()) == 1) {
+    outcome.helper_status = mnt_context_get_helper_status(context.get());
+    return outcome;
+  }
+  if (mnt_context_syscall_called(context.get()) == 1) {
+    outcome.error_number = mnt_context_get_syscall_errno(context.get());
+    // Newer libmount makes several calls, and keeps the number of the one that failed in the result alone.
+    if (outcome.error_number == 0 && result < 0) outcome.error_number = -result;
+    return outcome;
+  }
+  // Its own codes begin at 5000 (MNT_ERR_NOFSTAB); they are about fstab and loop devices, which we don't use.
+  if (result != 0) outcome.error_number = result < 0 && -result < 5000 ? -result : EINVAL;
+  return outcome;
+}
+
+}  // namespace
+
+MountOutcome call_mount(const std::string& source, const std::filesystem::path& target,
+                        const std::string& type, const std::string& options) {
+  const Context context = make_context();
+  if (!context) return {ENOMEM, 0, {}};
+  int prepared = mnt_context_set_source(context.get(), source.c_str());
+  if (prepared == 0) prepared = mnt_context_set_target(context.get(), target.c_str());
+  if (prepared == 0) prepared = mnt_context_set_fstype(context.get(), type.c_str());
+  if (prepared == 0) prepared = mnt_context_set_options(context.get(), options.c_str());
+  // fstab has no say in what a volume is mounted with.
+  if (prepared == 0) prepared = mnt_context_set_optsmode(context.get(), MNT_OMODE_NOTAB);
+  // It would try again read-only by itself.
+  if (prepared == 0) prepared = mnt_context_enable_rwonly_mount(context.get(), 1);
+  if (prepared != 0) return {-prepared, 0, {}};
+  CapturedStderr captured;
+  MountOutcome outcome = outcome_of(context, mnt_context_mount(context.get()));
+  outcome.helper_words = captured.take();
+  return outcome;
+}
+
+MountOutcome call_unmount(const std::filesystem::path& target, bool detach) {
+  const Context context = make_context();
+  if (!context) return {ENOMEM, 0, {}};
+  int prepared = mnt_context_set_target(context.get(), target.c_str());
+  if (prepared == 0) prepared = mnt_context_disable_helpers(context.get(), 1);
+  if (prepared == 0) prepared = mnt_context_disable_swapmatch(context.get(), 1);
+  if (prepared == 0) prepared = mnt_context_enable_lazy(context.get(), detach ? 1 : 0);
+  if (prepared != 0) return {-prepared, 0, {}};
+  return outcome_of(context, mnt_context_umount(context.get()));
+}
+
+}  // namespace spark::mounts

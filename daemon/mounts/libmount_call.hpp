@@ -1,0 +1,22 @@
+// mount(8) and umount(8) as two calls. The only file that sees libmount is libmount_call.cpp.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace spark::mounts {
+
+// How a call went. Neither number set: done.
+struct MountOutcome {
+  int error_number = 0;      // errno of the system call, or of libmount before it
+  int helper_status = 0;     // exit status of mount.nfs and the like
+  std::string helper_words;  // what the helper wrote to standard error
+  bool done() const { return error_number == 0 && helper_status == 0; }
+};
+
+MountOutcome call_mount(const std::string& source, const std::filesystem::path& target,
+                        const std::string& type, const std::string& options);
+// Without helpers: umount.nfs would ask a dead server. `detach`: MNT_DETACH.
+MountOutcome call_unmount(const std::filesystem::path& target, bool detach);
+
+}  // namespace spark::mounts

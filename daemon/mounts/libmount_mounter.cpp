@@ -1,0 +1,178 @@
+#include "daemon/mounts/libmount_mounter.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "base/text.hpp"
+#include "daemon/mounts/block_device.hpp"
+#include "daemon/mounts/kernel_log.hpp"
+#include "daemon/mounts/libmount_call.hpp"
+#include "daemon/mounts/mount_errors.hpp"
+#include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/superblock.hpp"
+#include "daemon/mounts/table.hpp"
+#include "daemon/mounts/users.hpp"
+
+namespace spark::mounts {
+namespace {
+
+using Table = std::vector<Mount>;
+constexpr char kNfsHelper[] = "/sbin/mount.nfs";
+
+std::string quote(const std::filesystem::path& path) {
+  return printable(path.native());
+}
+
+std::string doing(const MountRequest& request) {
+  return "mounting " + printable(request.source) + " at " + quote(request.target);
+}
+
+bool is_nfs(const MountRequest& request) {
+  return request.type == "nfs" || request.type == "nfs4";
+}
+
+// Keeps a reader from replaying the writer's journal.
+const char* no_replay_option(const std::string& type) {
+  return type == "xfs" ? "norecovery" : "noload";
+}
+
+std::string options_of(const MountRequest& request) {
+  std::vector<std::string> all = {"_netdev", request.read_only ? "ro" : "rw"};
+  if (request.read_only && !is_nfs(request)) all.emplace_back(no_replay_option(request.type));
+  for (const std::string& option : request.options) {
+    if (std::find(all.begin(), all.end(), option) == all.end()) all.push_back(option);
+  }
+  return join(all, ",");
+}
+
+// What the request's source is called in the mount table: by number for a device, by name for an export.
+struct Source {
+  std::string name;
+  std::optional<dev_t> device;  // none: NFS
+
+  bool is_source_of(const Mount& mount) const {
+    if (device) return mount.device_number == *device;
+    const auto plain = [](std::string_view export_name) {
+      while (export_name.size() > 1 && export_name.ends_with('/')) export_name.remove_suffix(1);
+      return export_name;
+    };
+    return mount.type.starts_with("nfs") && plain(mount.source) == plain(name);
+  }
+};
+
+Result<Source> source_of(const MountRequest& request) {
+  if (is_nfs(request)) return Source{request.source, std::nullopt};
+  const auto device = device_number_of(request.source);
+  if (!device) return tl::unexpected<Error>(device.error());
+  return Source{request.source, *device};
+}
+
+const char* access_word(bool read_only) {
+  return read_only ? "read-only" : "writable";
+}
+
+// Whether it is mounted there; Refused if what is there isn't what was asked for.
+Result<bool> is_there(const MountRequest& request, const Source& source, const Table& table) {
+  const Mount* there = mounted_at(table, request.target);
+  if (there == nullptr) return false;
+  if (!source.is_source_of(*there)) {
+    return fail(Errc::Refused,
+                doing(request) + ": " + printable(there->source) + " (" + printable(there->type) +
+                    ") is mounted there, and is not this volume's present device",
+                "unmount it first: umount " + quote(request.target));
+  }
+  if (is_read_only(*there) == request.read_only) return true;
+  return fail(Errc::Refused,
+              doing(request) + ": it is mounted there already, but " + access_word(!request.read_only),
+              "unmount it first: umount " + quote(request.target));
+}
+
+// A device set read-only under somebody's writable mount would break that mount, and the other way round two
+// ideas of the same file system would meet in the kernel.
+Result<> check_other_mounts(const MountRequest& request, const Source& source, const Table& table) {
+  for (const Mount& mount : table) {
+    if (!source.device || mount.device_number != *source.device) continue;
+    if (has_option(mount.super_options, "ro") == request.read_only) continue;
+    return fail(Errc::Refused,
+                doing(request) + ": the device is mounted at " + quote(mount.target) + " too, " +
+                    access_word(!request.read_only),
+                "unmount it there first");
+  }
+  return {};
+}
+
+// After a mount that reported success: is it what was asked for? If not, ours is taken away again.
+Result<> verify(const MountRequest& request, const Source& source) {
+  const auto table = read_mount_table({});
+  if (!table) return tl::unexpected<Error>(table.error());
+  const auto there = is_there(request, source, *table);
+  if (there && *there) return {};
+  const Mount* top = mounted_at(*table, request.target);
+  if (top != nullptr && source.is_source_of(*top)) call_unmount(request.target, false);
+  if (!there) return fail_with(there.error(), "after the mount");
+  return fail(Errc::Failed, doing(request) + ": reported as done, but nothing is mounted there");
+}
+
+Result<> mount_block(const MountRequest& request) {
+  const auto superblock = probe_superblock(request.source);
+  if (!superblock) return fail_with(superblock.error(), doing(request));
+  const auto set = set_device_read_only(request.source, request.read_only);
+  if (!set) return fail_with(set.error(), doing(request));
+  const KernelLog log;
+  const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
+  if (outcome.done()) return {};
+  const std::string device = std::filesystem::path(request.source).filename();
+  // MMP's node is that of the moment: it may have mounted between our read and the kernel's.
+  const auto after = probe_superblock(request.source);
+  return tl::unexpected<Error>(explain_block_mount(
+      request, outcome.error_number, after ? *after : *superblock, log.about(device, request.type)));
+}
+
+Result<> mount_nfs(const MountRequest& request) {
+  if (::access(kNfsHelper, X_OK) != 0) {
+    return fail(Errc::Unsupported, doing(request) + ": there is no " + kNfsHelper, "install nfs-common");
+  }
+  const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
+  if (outcome.done()) return {};
+  return tl::unexpected<Error>(explain_nfs_mount(request, outcome));
+}
+
+}  // namespace
+
+Result<Change> LibmountMounter::mount(const MountRequest& request) {
+  const auto source = source_of(request);
+  if (!source) return fail_with(source.error(), doing(request));
+  const auto table = read_mount_table({});
+  if (!table) return tl::unexpected<Error>(table.error());
+  const auto there = is_there(request, *source, *table);
+  if (!there) return tl::unexpected<Error>(there.error());
+  if (*there) return Change::AlreadyThere;
+  const auto alone = check_other_mounts(request, *source, *table);
+  if (!alone) return tl::unexpected<Error>(alone.error());
+  const auto prepared = prepare_mount_point(request.target);
+  if (!prepared) return fail_with(prepared.error(), doing(request));
+  const auto mounted = is_nfs(request) ? mount_nfs(request) : mount_block(request);
+  if (!mounted) return tl::unexpected<Error>(mounted.error());
+  const auto verified = verify(request, *source);
+  if (!verified) return tl::unexpected<Error>(verified.error());
+  return Change::Done;
+}
+
+Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, bool detach) {
+  const std::string doing = "unmounting " + quote(target);
+  const auto table = read_mount_table({});
+  if (!table) return fail_with(table.error(), doing);
+  const Mount* mount = mounted_at(*table, target);
+  if (mount == nullptr) return Change::AlreadyThere;
+  const MountOutcome outcome = call_unmount(target, detach);
+  if (outcome.done()) return Change::Done;
+  if (outcome.error_number != EBUSY) return fail_errno(outcome.error_number, doing);
+  const std::string users = describe_users(users_of({}, *mount), *table, *mount);
+  return fail(Errc::Refused, doing + ": it is in use by " + users,
+              "end them, or let them leave it, and try again");
+}
+
+}  // namespace spark::mounts

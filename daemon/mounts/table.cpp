@@ -1,0 +1,120 @@
+// Our own few lines of parsing, not libmount's: its reader of this file also merges /run/mount/utab, takes a
+// lock there, may resolve /dev/root by asking the devices, and has no bound. The daemon's one thread can
+// afford none of it.
+#include "daemon/mounts/table.hpp"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace spark::mounts {
+namespace {
+
+constexpr std::ptrdiff_t kMaxLines = 100'000;
+constexpr std::size_t kMaxBytes = 64 << 20;
+
+// The next word of a line whose words are parted by single spaces.
+std::string_view take_word(std::string_view& line) {
+  const std::size_t end = std::min(line.find(' '), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return word;
+}
+
+template <class Number>
+std::optional<Number> to_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The kernel writes space, tab, newline, backslash and # as \ooo.
+std::string unescape(std::string_view text) {
+  const auto octal = [](char c) { return c >= '0' && c <= '7'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped = text[i] == '\\' && i + 3 < text.size() && text[i + 1] <= '3' && octal(text[i + 1]) &&
+                         octal(text[i + 2]) && octal(text[i + 3]);
+    if (!escaped) {
+      plain += text[i];
+      continue;
+    }
+    plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+    i += 3;
+  }
+  return plain;
+}
+
+// "36 35 98:0 /root /target options [tag:value …] - type source super_options"
+std::optional<Mount> parse_line(std::string_view line) {
+  const auto id = to_number<int>(take_word(line)), parent_id = to_number<int>(take_word(line));
+  const std::string_view device = take_word(line);
+  const std::size_t colon = std::min(device.find(':'), device.size());
+  const auto major = to_number<unsigned>(device.substr(0, colon));
+  const auto minor = to_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
+  if (!id || !parent_id || !major || !minor) return std::nullopt;
+  take_word(line);  // the mounted folder within its file system
+  Mount mount;
+  mount.id = *id;
+  mount.parent_id = *parent_id;
+  mount.device_number = makedev(*major, *minor);
+  mount.target = unescape(take_word(line));
+  mount.options = take_word(line);
+  while (!line.empty() && take_word(line) != "-") {
+  }
+  mount.type = unescape(take_word(line));
+  mount.source = unescape(take_word(line));
+  mount.super_options = take_word(line);
+  if (mount.super_options.empty()) return std::nullopt;
+  return mount;
+}
+
+}  // namespace
+
+std::vector<Mount> parse_mount_table(std::string_view text) {
+  std::vector<Mount> table;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (auto mount = parse_line(text.substr(0, end))) table.push_back(std::move(*mount));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return table;
+}
+
+Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
+  const auto text = read_file(root / "proc/self/mountinfo", kMaxBytes);
+  if (!text) return fail_with(text.error(), "reading the mount table");
+  if (std::count(text->begin(), text->end(), '\n') > kMaxLines) {
+    return fail(Errc::Failed, "reading the mount table: more than 100,000 mounts",
+                "something mounts in a loop: `findmnt` shows what");
+  }
+  return parse_mount_table(*text);
+}
+
+const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
+  const Mount* top = nullptr;
+  for (const Mount& mount : table) {
+    if (mount.target != target) continue;
+    // The table's order is not that of stacking on every kernel; parents are.
+    if (top == nullptr || top->parent_id != mount.id) top = &mount;
+  }
+  return top;
+}
+
+bool has_option(std::string_view options, std::string_view name) {
+  const std::vector<std::string> all = split(options, ',');
+  return std::any_of(all.begin(), all.end(), [&](const std::string& option) {
+    return std::string_view(option).substr(0, option.find('=')) == name;
+  });
+}
+
+bool is_read_only(const Mount& mount) {
+  return has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
+}
+
+}  // namespace spark::mounts

@@ -1,0 +1,97 @@
+#include "daemon/mounts/users.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace spark::mounts {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostNamed = 8;
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// The kernel makes up the link's text from what it has in memory; nothing is looked up.
+bool links_into(const fs::path& link, const Mount& mount) {
+  std::error_code error;
+  const fs::path place = fs::read_symlink(link, error);
+  return !error && is_below(place.native(), mount.target.native());
+}
+
+// By mount id: it also finds files that were deleted, and doesn't take those of a mount below or above for
+// ours.
+bool has_open_file(const fs::path& process, const Mount& mount) {
+  const std::string wanted = "mnt_id:\t" + std::to_string(mount.id) + "\n";
+  std::error_code error;
+  fs::directory_iterator entry(process / "fdinfo", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const auto info = read_file(entry->path());
+    if (info && info->find(wanted) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool has_mapping(const fs::path& process, const Mount& mount) {
+  const auto maps = read_file(process / "maps", 64 << 20);
+  if (!maps) return false;
+  const std::string folder = " " + mount.target.native() + "/";
+  return maps->find(folder) != std::string::npos;
+}
+
+std::string how_used(const fs::path& process, const Mount& mount) {
+  if (links_into(process / "cwd", mount)) return "working folder";
+  if (links_into(process / "root", mount)) return "root folder";
+  if (has_open_file(process, mount)) return "open file";
+  if (links_into(process / "exe", mount)) return "program";
+  if (has_mapping(process, mount)) return "mapped file";
+  return {};
+}
+
+std::optional<pid_t> pid_of(const fs::path& process) {
+  const std::string name = process.filename();
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return pid;
+}
+
+}  // namespace
+
+std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
+  std::vector<User> users;
+  std::error_code error;
+  fs::directory_iterator process(root / "proc", error);
+  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
+    const auto pid = pid_of(process->path());
+    if (!pid) continue;
+    std::string how = how_used(process->path(), mount);
+    if (how.empty()) continue;
+    const auto command = read_line_file(process->path() / "comm");
+    users.push_back({*pid, command ? printable(*command) : "?", std::move(how)});
+  }
+  return users;
+}
+
+std::string describe_users(const std::vector<User>& users, const std::vector<Mount>& table,
+                           const Mount& mount) {
+  std::vector<std::string> all;
+  for (const Mount& other : table) {
+    if (other.parent_id == mount.id) all.push_back("the mount at " + printable(other.target.native()));
+  }
+  for (const User& user : users) {
+    all.push_back(user.command + " (pid " + std::to_string(user.pid) + ", " + user.how + ")");
+  }
+  if (all.empty()) return "no process that can be seen; perhaps an NFS export, a loop device or swap file";
+  const std::size_t named = std::min(all.size(), kMostNamed);
+  const std::string rest = all.size() > named ? " and " + std::to_string(all.size() - named) + " more" : "";
+  all.resize(named);
+  return join(all, ", ") + rest;
+}
+
+}  // namespace spark::mounts

@@ -1,0 +1,24 @@
+// Who keeps a mount busy. Reads /proc alone, never the mount: it may be dead.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "daemon/mounts/table.hpp"
+
+namespace spark::mounts {
+
+struct User {
+  pid_t pid = 0;
+  std::string command;  // as in /proc/PID/comm
+  std::string how;      // "open file", "working folder", …
+};
+
+std::vector<User> users_of(const SystemRoot& root, const Mount& mount);
+
+// "python3 (pid 4711, open file), bash (pid 17, working folder) and 3 more"; mounts below it as well.
+std::string describe_users(const std::vector<User>& users, const std::vector<Mount>& table,
+                           const Mount& mount);
+
+}  // namespace spark::mounts

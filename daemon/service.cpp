@@ -1,0 +1,163 @@
+#include "daemon/service.hpp"
+
+#include <signal.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/text.hpp"
+#include "daemon/log.hpp"
+
+namespace spark {
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr char kGroup[] = "spark-stage";
+
+}  // namespace
+
+Service::Service(asio::io_context& context, ServiceOptions options, config::Config config, const Clock& clock,
+                 Notifier& notifier)
+    : context_(context),
+      options_(std::move(options)),
+      config_(std::move(config)),
+      clock_(clock),
+      notifier_(notifier),
+      started_(clock.steady()),
+      signals_(context, SIGTERM, SIGINT, SIGHUP),
+      runner_(context.get_executor(), options_.program),
+      jobs_(context.get_executor(), clock),
+      volumes_(
+          context.get_executor(), runner_, clock, options_.state_dir,
+          [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
+      stager_(
+          context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
+          [this]() -> const config::Config& { return config_; },
+          [this](const config::Dataset& dataset) { return find_source(dataset); }) {}
+
+Result<> Service::start() {
+  auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,
+                                    [this](api::Request request) { return answer(std::move(request)); });
+  if (!server) return tl::unexpected<Error>(std::move(server.error()));
+  server_ = std::move(*server);
+  server_->start();
+  asio::co_spawn(context_, obey_signals(), asio::detached);
+  asio::co_spawn(context_, feed_watchdog(), asio::detached);
+  asio::co_spawn(context_, stager_.start(), asio::detached);
+  volumes_.apply(config_);
+  log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
+            " volumes from " + config_.file.native());
+  notifier_.ready();
+  tell_status();
+  return {};
+}
+
+Result<json::object> Service::reload() {
+  auto config = config::load(options_.config_file);
+  if (!config) {
+    log::error("the configuration in force stays: " + config.error().message());
+    return fail_with(std::move(config.error()), "the configuration in force stays");
+  }
+  config_ = std::move(*config);
+  json::array changes;
+  for (const std::string& change : volumes_.apply(config_)) {
+    log::info(change);
+    changes.emplace_back(change);
+  }
+  tell_status();
+  return json::object{{"changed", std::move(changes)}};
+}
+
+// A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
+Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset& dataset) const {
+  datasets::Stager::SourcePlace place;
+  if (dataset.volume.empty()) {
+    place.path = dataset.path;
+    return place;
+  }
+  const auto volume = volumes_.find(dataset.volume);
+  if (!volume)
+    return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");
+  const volumes::Status& status = volume->status();
+  if (status.state != volumes::State::Ready) {
+    return fail(Errc::Unavailable,
+                "volume " + dataset.volume + " is " + to_string(status.state) +
+                    (status.reason.empty() ? "" : ": " + status.reason),
+                "`spark-stage wait " + dataset.volume + "` ends when it is ready");
+  }
+  place.mount = volume->settings().mount.native();
+  place.path = (volume->settings().mount / dataset.path).native();
+  return place;
+}
+
+void Service::volume_changed(const volumes::Volume& volume, volumes::State before) {
+  const volumes::Status& status = volume.status();
+  const std::string what =
+      "volume " + volume.settings().name + ": " +
+      (status.state == before ? to_string(status.state)
+                              : std::string(to_string(before)) + " -> " + to_string(status.state)) +
+      (status.reason.empty() ? "" : ": " + printable(status.reason));
+  const bool trouble = status.state == volumes::State::Stalled || status.state == volumes::State::Lost ||
+                       status.state == volumes::State::Refused;
+  trouble ? log::warning(what) : log::info(what);
+  tell_status();
+}
+
+void Service::tell_status() {
+  std::size_t ready = 0;
+  std::string not_ready;
+  for (const auto& volume : volumes_.all()) {
+    if (volume->status().state == volumes::State::Ready) {
+      ++ready;
+    } else if (not_ready.empty()) {
+      not_ready = "; " + volume->settings().name + " is " + to_string(volume->status().state);
+    }
+  }
+  const auto stuck = runner_.abandoned().size();
+  notifier_.status(std::to_string(ready) + " of " + std::to_string(volumes_.all().size()) + " volumes ready" +
+                   not_ready +
+                   (stuck == 0 ? "" : "; " + std::to_string(stuck) + " workers stuck in the kernel"));
+}
+
+asio::awaitable<void> Service::obey_signals() {
+  for (;;) {
+    const auto [error, number] = co_await signals_.async_wait(kToken);
+    if (error) co_return;
+    if (number == SIGHUP) {
+      notifier_.reloading();
+      (void)reload();  // logs why it kept the old one
+      notifier_.ready();
+      continue;
+    }
+    log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +
+              "; what is mounted stays mounted");
+    stop();
+    co_return;
+  }
+}
+
+// Fed from the loop that does all the thinking: a loop that hangs is not fed for.
+asio::awaitable<void> Service::feed_watchdog() {
+  const auto interval = watchdog_interval();
+  if (!interval) co_return;
+  asio::steady_timer timer(context_);
+  for (;;) {
+    notifier_.watchdog();
+    timer.expires_after(*interval);
+    const auto [error] = co_await timer.async_wait(kToken);
+    if (error) co_return;
+  }
+}
+
+// Workers die with the daemon (their parent), except those stuck in the kernel, which nothing waits for.
+void Service::stop() {
+  notifier_.stopping();
+  volumes_.stop();
+  server_->stop();
+  context_.stop();
+}
+
+}  // namespace spark

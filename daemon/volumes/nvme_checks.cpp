@@ -1,0 +1,89 @@
+// What has to hold before an NVMe/TCP volume is connected and mounted; each refusal is a sentence with a way
+// out.
+#include "base/text.hpp"
+#include "daemon/volumes/volume.hpp"
+
+namespace spark::volumes {
+
+// What this version can't do for this volume is refused before anything is touched: no silent downgrade.
+Result<> Volume::check_supported() const {
+  if (!target_->tls_psk_file.empty()) {
+    return fail(
+        Errc::Refused, "target " + target_->name + " asks for TLS, which this version can't set up",
+        "remove `tls` from the target, or wait for a version with it: nothing is connected in clear text");
+  }
+  if (!target_->auth.host_key_file.empty() || !target_->auth.controller_key_file.empty()) {
+    return fail(Errc::Refused,
+                "target " + target_->name + " asks for authentication, which this version can't set up",
+                "remove `auth` from the target, or wait for a version with it");
+  }
+  if (settings_.access == config::Access::Exclusive && settings_.fence == config::Fence::Reservation) {
+    return fail(Errc::Refused,
+                "volume " + settings_.name + " asks for an NVMe reservation, which this version can't take",
+                "use `fence: mmp` with an ext4 that has MMP");
+  }
+  return {};
+}
+
+std::string Volume::namespace_name() const {
+  return "namespace " + std::to_string(settings_.nvme->nsid) + " of " + printable(settings_.nvme->subsystem);
+}
+
+// It is the file system that this volume is: given in the config, or pinned at its first mount.
+Result<> Volume::check_identity(const mounts::Superblock& superblock) const {
+  const std::string where = namespace_name();
+  if (superblock.type.empty()) {
+    return fail(Errc::Refused,
+                where + (superblock.partition_table.empty() ? " holds no file system"
+                                                            : " holds a " + superblock.partition_table +
+                                                                  " partition table, not a file system"),
+                "make an ext4 or xfs on the whole namespace, once, from one host");
+  }
+  if (superblock.type != "ext4" && superblock.type != "xfs") {
+    return fail(Errc::Refused, where + " holds " + superblock.type + ", which is neither ext4 nor xfs",
+                "correct `subsystem` or `namespace` in the config");
+  }
+  const auto pinned = actions_->pinned_identity().value_or(FilesystemIdentity{});
+  const bool by_config = !settings_.nvme->filesystem_uuid.empty();
+  const std::string wanted_uuid = by_config ? settings_.nvme->filesystem_uuid : pinned.uuid;
+  if (!wanted_uuid.empty() && wanted_uuid != superblock.uuid) {
+    return fail(Errc::Refused,
+                where + " holds file system " + superblock.uuid + ", not " + wanted_uuid +
+                    (by_config ? " as in the config" : " as at the first mount"),
+                by_config ? "correct `filesystem: {uuid: …}` if this is the right one"
+                          : "if this is right, set `filesystem: {uuid: " + superblock.uuid +
+                                "}` for volume " + settings_.name);
+  }
+  if (!settings_.nvme->filesystem_type.empty() && settings_.nvme->filesystem_type != superblock.type) {
+    return fail(Errc::Refused,
+                where + " holds " + superblock.type + ", not " + settings_.nvme->filesystem_type +
+                    " as in the config",
+                "correct `filesystem: {type: …}` if this is the right one");
+  }
+  return {};
+}
+
+Result<> Volume::check_safe_to_mount(const mounts::Superblock& superblock) const {
+  const std::string where = namespace_name();
+  if (settings_.access == config::Access::ReadOnly && superblock.being_written) {
+    return fail(
+        Errc::Refused,
+        where +
+            " is being written by another host, or was not unmounted cleanly: a read-only mount of it "
+            "would read torn data",
+        "unmount it on the writer, then it is mounted here by itself");
+  }
+  const bool exclusive = settings_.access == config::Access::Exclusive;
+  if (exclusive && settings_.fence != config::Fence::None && !superblock.has_mmp) {
+    return fail(Errc::Refused,
+                "exclusive access to " + where + " is not fenced: its " + superblock.type +
+                    " has no multi-mount protection",
+                superblock.type == "ext4"
+                    ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
+                      "`fence: none`"
+                    : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
+  }
+  return {};
+}
+
+}  // namespace spark::volumes

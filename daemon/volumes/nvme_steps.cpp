@@ -1,0 +1,195 @@
+// The steps of an NVMe/TCP volume: offered → connected → namespace → superblock → mounted.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/volumes/volume.hpp"
+#include "nvmetcp/sysfs.hpp"
+
+namespace spark::volumes {
+namespace {
+
+std::vector<nvmetcp::Portal> portals_of(const config::Target& target) {
+  std::vector<nvmetcp::Portal> portals;
+  for (const config::Portal& portal : target.portals) portals.push_back({portal.address, portal.port});
+  return portals;
+}
+
+}  // namespace
+
+asio::awaitable<Result<>> Volume::bring_up_nvme() {
+  if (auto supported = check_supported(); !supported) co_return supported;
+  const Place place = look_at_mount();
+  if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
+  if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
+  if (place == Place::Dead) {
+    set_state(working_state(State::Waiting), "taking the dead mount off " + settings_.mount.native());
+    const auto unmounted = co_await actions_->unmount(settings_.mount, true);
+    if (!unmounted) co_return fail_with(unmounted.error(), "clearing the dead mount");
+  }
+
+  if (auto reached = co_await reach_subsystem(); !reached) co_return reached;
+  if (place == Place::Ours) {  // the device outlived its last controller: a new one may revive it
+    if (look_at_mount() == Place::Ours) co_return co_await adopt_mount();
+    co_return fail(Errc::Unavailable, "the device under " + settings_.mount.native() + " did not come back");
+  }
+  auto block = co_await wait_for_namespace();
+  if (!block) co_return tl::unexpected<Error>(std::move(block.error()));
+  co_return co_await mount_namespace(std::move(*block));
+}
+
+// Mounted already: by us before a restart, or by a person. Right if it is the file system and the access
+// asked for.
+asio::awaitable<Result<>> Volume::adopt_mount() {
+  const auto table = actions_->mount_table();
+  if (!table) co_return tl::unexpected<Error>(table.error());
+  const mounts::Mount* mount = mounts::mounted_at(*table, settings_.mount);
+  if (mount == nullptr) co_return fail(Errc::Failed, "the mount vanished while it was looked at");
+  const auto options = split(mount->options, ',');
+  const bool is_read_only = std::find(options.begin(), options.end(), "ro") != options.end();
+  if (settings_.access == config::Access::ReadOnly && !is_read_only) {
+    co_return fail(Errc::Refused,
+                   settings_.mount.native() + " is mounted read-write already, and not by spark-stage",
+                   "unmount it (and remove its fstab line), then it is mounted read-only by itself");
+  }
+  status_.device = mount->source;
+  status_.filesystem_type = mount->type;
+  if (!status_.filesystem_uuid.empty()) co_return Result<>{};
+  if (look_at_paths() != Link::Live) {  // frozen: its superblock can't be read now, and needs not be
+    status_.filesystem_uuid = actions_->pinned_identity().value_or(FilesystemIdentity{}).uuid;
+    co_return Result<>{};
+  }
+  const auto superblock = co_await actions_->read_superblock(status_.device);
+  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
+  if (auto same = check_identity(*superblock); !same) co_return same;
+  status_.filesystem_uuid = superblock->uuid;
+  co_return Result<>{};
+}
+
+nvmetcp::ConnectOptions Volume::connect_options() const {
+  nvmetcp::ConnectOptions options;
+  options.interface = target_->interface;
+  options.io_queues = target_->io_queues;
+  options.keep_alive = target_->keep_alive;
+  options.reconnect_delay = target_->reconnect_delay;
+  options.controller_loss = target_->controller_loss;
+  options.fast_fail = target_->fast_fail;
+  options.header_digest = target_->header_digest;
+  options.data_digest = target_->data_digest;
+  return options;
+}
+
+// A controller of ours is live, or every portal is asked in turn until one is.
+asio::awaitable<Result<>> Volume::reach_subsystem() {
+  if (look_at_paths() == Link::Live) co_return Result<>{};
+  set_state(working_state(State::Waiting),
+            "reading the discovery log of " + portal_text(portals_of(*target_).front()));
+
+  Result<> first_failure;
+  for (const nvmetcp::Portal& portal : portals_of(*target_)) {
+    const auto offered = co_await find_offer(portal);
+    Result<> reached = offered;
+    if (offered) {
+      set_state(working_state(State::Connecting), "connecting to " + portal_text(portal));
+      const auto options = connect_options();
+      const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal, options);
+      if (connected) {
+        status_.warnings = connected->differences;
+        co_return Result<>{};
+      }
+      reached = tl::unexpected<Error>(connected.error());
+    }
+    if (first_failure) first_failure = std::move(reached);
+  }
+  co_return first_failure;
+}
+
+// Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes.
+asio::awaitable<Result<>> Volume::find_offer(nvmetcp::Portal portal) {
+  const auto log = co_await actions_->discover(portal, target_->interface);
+  if (!log) {
+    if (log.error().kind == Errc::Unsupported) co_return Result<>{};
+    Error error = log.error();
+    if (error.kind == Errc::Unavailable || error.kind == Errc::TimedOut) {
+      co_return fail_with(std::move(error), "target " + target_->name + " unreachable");
+    }
+    co_return tl::unexpected<Error>(std::move(error));
+  }
+
+  const std::string& subsystem = settings_.nvme->subsystem;
+  std::vector<std::string> elsewhere;
+  for (const nvmetcp::OfferedSubsystem& entry : log->entries) {
+    if (entry.nqn != subsystem || entry.kind != nvmetcp::SubsystemKind::Io || entry.transport != "tcp")
+      continue;
+    // Some targets list an address other than the one they were asked at (0.0.0.0, another NIC): the port
+    // decides.
+    if (entry.portal.port == portal.port) co_return Result<>{};
+    elsewhere.push_back(portal_text(entry.portal));
+  }
+  if (!elsewhere.empty()) {
+    co_return fail(Errc::Unavailable,
+                   "subsystem " + printable(subsystem) + " is not offered at " + portal_text(portal) +
+                       " but at " + printable(join(elsewhere, ", ")),
+                   "correct `address` and `port` of target " + target_->name + " in the config");
+  }
+  const auto host = actions_->host_identity();
+  if (!host) co_return tl::unexpected<Error>(host.error());
+  co_return fail(Errc::Unavailable,
+                 "subsystem " + printable(subsystem) + " is not offered to this host NQN by " +
+                     portal_text(portal) + " (it offers " + std::to_string(log->entries.size()) + " others)",
+                 "add " + host->nqn + " to the subsystem's allow list on the target, or correct `subsystem`");
+}
+
+asio::awaitable<Result<nvmetcp::Namespace>> Volume::wait_for_namespace() {
+  const SteadyTime end = clock_.steady() + pace_.namespace_wait;
+  for (;;) {
+    auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
+    if (block || clock_.steady() >= end || stopped_) co_return block;
+    co_await sleep(pace_.namespace_poll);
+  }
+}
+
+asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
+  status_.device = "/dev/" + block.device;
+  const auto superblock = co_await actions_->read_superblock(status_.device);
+  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
+  status_.filesystem_type = superblock->type;
+  status_.filesystem_uuid = superblock->uuid;
+  if (auto same = check_identity(*superblock); !same) co_return same;
+  if (auto safe = check_safe_to_mount(*superblock); !safe) co_return safe;
+
+  const bool exclusive = settings_.access == config::Access::Exclusive;
+  const std::string mmp_wait = exclusive && superblock->has_mmp
+                                   ? " (multi-mount protection waits about " +
+                                         std::to_string(2 * superblock->mmp_interval_s + 1) + " s)"
+                                   : "";
+  set_state(working_state(State::Mounting),
+            "mounting " + status_.device + " on " + settings_.mount.native() + mmp_wait);
+  mounts::MountRequest request;
+  request.source = status_.device;
+  request.target = settings_.mount;
+  request.type = superblock->type;
+  request.read_only = !exclusive;
+  request.options = settings_.options;
+  FilesystemIdentity identity{superblock->type, superblock->uuid};
+  const auto mounted = co_await actions_->mount(std::move(request), std::move(identity));
+  if (!mounted) co_return tl::unexpected<Error>(mounted.error());
+  co_return Result<>{};
+}
+
+// Every controller of the subsystem that this host made, unless another volume of ours needs them.
+asio::awaitable<Result<>> Volume::disconnect_all() {
+  if (actions_->subsystem_shared()) co_return Result<>{};
+  const auto all = actions_->controllers();
+  if (!all) co_return tl::unexpected<Error>(all.error());
+  const auto host = actions_->host_identity();
+  const std::string host_nqn = host ? host->nqn : "";
+  for (const nvmetcp::Controller& controller :
+       nvmetcp::controllers_of(*all, settings_.nvme->subsystem, host_nqn)) {
+    if (controller.transport != "tcp") continue;
+    const auto gone = co_await actions_->disconnect(controller.name, controller.subsystem);
+    if (!gone) co_return tl::unexpected<Error>(gone.error());
+  }
+  co_return Result<>{};
+}
+
+}  // namespace spark::volumes

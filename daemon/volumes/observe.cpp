@@ -1,0 +1,46 @@
+// What is, from sysfs and mountinfo: read anew at every look, never remembered, never blocking.
+#include "daemon/volumes/volume.hpp"
+#include "nvmetcp/sysfs.hpp"
+
+namespace spark::volumes {
+
+// All paths together; also notes each for `status`.
+Volume::Link Volume::look_at_paths() {
+  const auto all = actions_->controllers();
+  if (!all) return status_.state == State::Stalled ? Link::Down : Link::Live;  // unknown changes nothing
+  const auto host = actions_->host_identity();
+  status_.paths.clear();
+  bool live = false, coming = false;
+  for (const auto& controller :
+       nvmetcp::controllers_of(*all, settings_.nvme->subsystem, host ? host->nqn : "")) {
+    status_.paths.push_back({controller.name, portal_text(controller.portal), controller.state});
+    live = live || controller.is_live();
+    coming = coming || (!controller.is_live() && !controller.is_going());
+  }
+  return live ? Link::Live : coming ? Link::Down : Link::Gone;
+}
+
+Volume::Place Volume::look_at_mount() {
+  const auto table = actions_->mount_table();
+  if (!table) return Place::Unknown;
+  const mounts::Mount* mount = mounts::mounted_at(*table, settings_.mount);
+  return mount == nullptr ? Place::Empty : place_of(*mount);
+}
+
+Volume::Place Volume::place_of(const mounts::Mount& mount) {
+  if (settings_.nfs) {
+    const std::string source = settings_.nfs->host + ":" + settings_.nfs->path;
+    return mount.type.starts_with("nfs") && mount.source == source ? Place::Ours : Place::Foreign;
+  }
+  const auto owner = actions_->subsystem_of_device(mount.device_number);
+  if (!owner) {
+    // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
+    const bool was_nvme = mount.source.starts_with("/dev/nvme");
+    return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
+  }
+  if (*owner != settings_.nvme->subsystem) return Place::Foreign;
+  const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
+  return block && block->device_number != mount.device_number ? Place::Foreign : Place::Ours;
+}
+
+}  // namespace spark::volumes

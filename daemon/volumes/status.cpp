@@ -1,0 +1,73 @@
+#include "daemon/volumes/status.hpp"
+
+#include "base/text.hpp"
+
+namespace spark::volumes {
+namespace {
+
+json::value text_or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(printable(text));
+}
+
+}  // namespace
+
+const char* to_string(State state) {
+  switch (state) {
+    case State::Waiting:
+      return "waiting";
+    case State::Connecting:
+      return "connecting";
+    case State::Mounting:
+      return "mounting";
+    case State::Ready:
+      return "ready";
+    case State::Stalled:
+      return "stalled";
+    case State::Lost:
+      return "lost";
+    case State::Recovering:
+      return "recovering";
+    case State::Refused:
+      return "refused";
+    case State::Down:
+      return "down";
+  }
+  return "unknown";
+}
+
+std::string portal_text(const nvmetcp::Portal& portal) {
+  const bool v6 = portal.address.find(':') != std::string::npos;
+  return (v6 ? "[" + portal.address + "]" : portal.address) + ":" + std::to_string(portal.port);
+}
+
+json::object to_json(const config::Volume& volume, const Status& status) {
+  json::array paths;
+  for (const PathStatus& path : status.paths) {
+    paths.push_back(json::object{
+        {"controller", path.controller}, {"address", printable(path.address)}, {"state", path.state}});
+  }
+  json::array warnings;
+  for (const std::string& warning : status.warnings) warnings.emplace_back(printable(warning));
+  return {{"name", volume.name},
+          {"kind", volume.nfs ? "nfs" : "nvme-tcp"},
+          {"state", to_string(status.state)},
+          {"reason", text_or_null(status.reason)},
+          {"since", rfc3339(status.since)},
+          {"next_attempt",
+           status.next_attempt ? json::value(rfc3339(*status.next_attempt)) : json::value(nullptr)},
+          {"mount", printable(volume.mount.native())},
+          {"access", volume.access == config::Access::Exclusive ? "exclusive" : "read-only"},
+          {"device", text_or_null(status.device)},
+          {"filesystem", json::object{{"type", text_or_null(status.filesystem_type)},
+                                      {"uuid", text_or_null(status.filesystem_uuid)}}},
+          {"subsystem", volume.nvme ? text_or_null(volume.nvme->subsystem) : json::value(nullptr)},
+          {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
+          {"paths", std::move(paths)},
+          {"warnings", std::move(warnings)},
+          {"reconnects", status.reconnects},
+          {"recoveries", status.recoveries},
+          {"last_outage_s", status.last_outage_s ? json::value(*status.last_outage_s) : json::value(nullptr)},
+          {"probe", json::object{{"last_us", nullptr}, {"p50_us", nullptr}, {"p99_us", nullptr}}}};
+}
+
+}  // namespace spark::volumes

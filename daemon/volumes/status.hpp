@@ -1,0 +1,41 @@
+// What is known of a volume, as `status --json` shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "daemon/config/model.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::volumes {
+
+enum class State { Waiting, Connecting, Mounting, Ready, Stalled, Lost, Recovering, Refused, Down };
+const char* to_string(State state);
+
+struct PathStatus {
+  std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"
+};
+
+struct Status {
+  State state = State::Waiting;
+  std::string reason;  // a sentence; empty when ready or down
+  WallTime since;
+  std::optional<WallTime> next_attempt;
+  std::string device;  // "/dev/nvme3n1", empty when there is none
+  std::string filesystem_type, filesystem_uuid;
+  std::vector<PathStatus> paths;
+  std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
+  std::uint64_t reconnects = 0;  // the kernel's link came back under the same mount
+  std::uint64_t recoveries = 0;  // we connected or mounted again
+  std::optional<double> last_outage_s;
+};
+
+// "10.0.0.5:4420", "[fd00::5]:4420"
+std::string portal_text(const nvmetcp::Portal& portal);
+
+json::object to_json(const config::Volume& volume, const Status& status);
+
+}  // namespace spark::volumes

@@ -1,0 +1,198 @@
+#include "daemon/volumes/volume.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace spark::volumes {
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+
+}  // namespace
+
+Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
+               std::unique_ptr<VolumeActions> actions, const Clock& clock, Pace pace, OnChange on_change)
+    : executor_(executor),
+      settings_(std::move(settings)),
+      target_(std::move(target)),
+      actions_(std::move(actions)),
+      clock_(clock),
+      pace_(pace),
+      on_change_(std::move(on_change)),
+      backoff_(pace.first_retry, pace.longest_retry),
+      sleep_timer_(executor),
+      down_answered_(executor, asio::steady_timer::time_point::max()) {
+  status_.since = clock_.wall();
+  status_.reason = "starting";
+}
+
+void Volume::start() {
+  auto keep_alive = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->run(); };
+  asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
+}
+
+void Volume::stop() {
+  stopped_ = true;
+  wake();
+}
+
+void Volume::ask_up() {
+  wanted_up_ = true;
+  backoff_.reset();
+  wake();
+}
+
+asio::awaitable<Result<>> Volume::ask_down() {
+  const auto self = shared_from_this();
+  wanted_up_ = false;
+  down_answer_.reset();
+  wake();
+  while (!down_answer_ && !stopped_) co_await down_answered_.async_wait(kToken);
+  if (!down_answer_) co_return fail(Errc::Cancelled, "volume " + settings_.name + " left the configuration");
+  co_return *down_answer_;
+}
+
+bool Volume::wants_subsystem(const std::string& subsystem) const {
+  return settings_.nvme && settings_.nvme->subsystem == subsystem && status_.state != State::Down &&
+         !stopped_;
+}
+
+asio::awaitable<void> Volume::run() {
+  while (!stopped_) {
+    if (!wanted_up_) {
+      co_await take_down();
+      continue;
+    }
+    auto up = co_await bring_up();
+    if (stopped_ || !wanted_up_) continue;
+    if (up && look_at_mount() != Place::Ours) {
+      up = fail(Errc::Failed, "after mounting, " + settings_.mount.native() + " does not show this volume",
+                "`findmnt " + settings_.mount.native() + "` shows what is there");
+    }
+    if (up) {
+      backoff_.reset();
+      co_await watch();
+      continue;
+    }
+    const bool refused = up.error().kind == Errc::Refused;
+    const Duration wait = refused ? pace_.refused_retry : backoff_.next();
+    status_.next_attempt = clock_.wall() + wait;
+    set_state(refused ? State::Refused : working_state(State::Waiting), up.error().message());
+    co_await sleep(wait);
+    status_.next_attempt.reset();
+  }
+  down_answered_.cancel();
+}
+
+asio::awaitable<Result<>> Volume::bring_up() {
+  if (settings_.nfs) co_return co_await bring_up_nfs();
+  co_return co_await bring_up_nvme();
+}
+
+// From mounted until the mount is gone, or a person wants it down.
+asio::awaitable<void> Volume::watch() {
+  for (; !stopped_ && wanted_up_; co_await sleep(pace_.watch)) {
+    const Place place = look_at_mount();
+    if (place == Place::Unknown) continue;  // unknown is not empty: nothing changes
+    Link link = Link::Live;
+    if (settings_.nfs) {
+      link = co_await nfs_answers() ? Link::Live : Link::Down;
+    } else {
+      link = look_at_paths();
+    }
+    if (place != Place::Ours || link == Link::Gone) {
+      outage_starts();
+      set_state(place == Place::Ours || place == Place::Dead ? State::Lost : State::Recovering,
+                place == Place::Empty ? "somebody unmounted " + settings_.mount.native()
+                : place == Place::Foreign
+                    ? "somebody mounted something else on " + settings_.mount.native()
+                    : "the device of " + settings_.mount.native() + " is gone: the mount on it is dead");
+      co_return;
+    }
+    if (link == Link::Down) {
+      outage_starts();
+      set_state(State::Stalled, settings_.nfs ? "the NFS server does not answer: I/O waits for it"
+                                              : "no path to the target is live: I/O waits for the link");
+    } else if (status_.state != State::Ready) {
+      outage_ends();
+      was_ready_ = true;
+      set_state(State::Ready);
+    }
+  }
+}
+
+void Volume::outage_starts() {
+  if (was_ready_ && !outage_began_) outage_began_ = clock_.steady();
+}
+
+// Counts what ended it: the kernel's link came back under the same mount, or we mounted anew.
+void Volume::outage_ends() {
+  if (!outage_began_) return;
+  status_.last_outage_s = std::chrono::duration<double>(clock_.steady() - *outage_began_).count();
+  outage_began_.reset();
+  ++(status_.state == State::Stalled ? status_.reconnects : status_.recoveries);
+}
+
+// Unmount, then disconnect. What can't be done leaves the volume as it was, with the reason given to who
+// asked.
+asio::awaitable<void> Volume::take_down() {
+  const auto answer = [this](Result<> result) {
+    down_answer_ = std::move(result);
+    down_answered_.cancel();
+  };
+  if (status_.state != State::Down) {
+    Result<> done;
+    const Place place = look_at_mount();
+    if (place == Place::Unknown) {
+      done = fail(Errc::Failed, "what is mounted on " + settings_.mount.native() + " can't be read",
+                  "try again");
+    } else if (place == Place::Ours || place == Place::Dead) {
+      const auto unmounted = co_await actions_->unmount(settings_.mount, place == Place::Dead);
+      if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
+    }
+    if (done && settings_.nvme) done = co_await disconnect_all();
+    if (!done) {
+      wanted_up_ = true;
+      answer(std::move(done));
+      co_return;
+    }
+    was_ready_ = false;
+    outage_began_.reset();
+    status_.device.clear();
+    status_.paths.clear();
+    set_state(State::Down);
+  }
+  answer({});
+  if (!wanted_up_ && !stopped_) co_await sleep(Duration::max());
+}
+
+// While a step runs or failed: a volume that was ready before is recovering.
+State Volume::working_state(State first_time) const {
+  return was_ready_ ? State::Recovering : first_time;
+}
+
+void Volume::set_state(State state, std::string reason) {
+  const State before = status_.state;
+  const bool changed = state != before || reason != status_.reason;
+  if (state != before) status_.since = clock_.wall();
+  status_.state = state;
+  status_.reason = std::move(reason);
+  if (changed && on_change_) on_change_(*this, before);
+}
+
+asio::awaitable<void> Volume::sleep(Duration duration) {
+  if (duration == Duration::max()) {
+    sleep_timer_.expires_at(asio::steady_timer::time_point::max());
+  } else {
+    sleep_timer_.expires_after(duration);
+  }
+  co_await sleep_timer_.async_wait(kToken);
+}
+
+void Volume::wake() {
+  sleep_timer_.cancel();
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,119 @@
+// One volume: brings it up, watches it, brings it up again, for ever. All thinking, no touching: see
+// actions.hpp.
+//
+//   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
+//      ▲                                                                   │  └──link down──────▶    │
+//      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
+//   refused: a step found something that only a person can decide; looked at again at a slow pace.   lost ──▶
+//   recovering
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/backoff.hpp"
+#include "daemon/volumes/status.hpp"
+
+namespace spark::volumes {
+
+// Every wait of the state machine, in one place; unit tests shrink them.
+struct Pace {
+  Duration watch{1000};  // between two looks at a mounted volume
+  Duration first_retry{1000}, longest_retry{30'000};
+  Duration refused_retry{30'000};   // until a refused volume is looked at again
+  Duration namespace_wait{20'000};  // for a namespace to appear after the connect
+  Duration namespace_poll{200};
+  Duration nfs_probe{10'000};  // between two questions to an NFS server
+};
+
+class Volume : public std::enable_shared_from_this<Volume> {
+ public:
+  using OnChange = std::function<void(const Volume&, State before)>;
+
+  // `target` is empty for NFS.
+  Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
+         std::unique_ptr<VolumeActions> actions, const Clock& clock, Pace pace, OnChange on_change);
+
+  // Runs until stop(). A mounted volume stays mounted after it.
+  void start();
+  void stop();
+
+  // Wants it up (default), or unmounted and disconnected. `ask_down` ends when it is down or with why it
+  // can't be.
+  void ask_up();
+  asio::awaitable<Result<>> ask_down();
+
+  const config::Volume& settings() const { return settings_; }
+  const std::optional<config::Target>& target() const { return target_; }
+  const Status& status() const { return status_; }
+  // It needs a subsystem's controllers now, or may at any moment.
+  bool wants_subsystem(const std::string& subsystem) const;
+
+ private:
+  enum class Link { Live, Down, Gone };                      // of all paths to the subsystem together
+  enum class Place { Empty, Ours, Dead, Foreign, Unknown };  // what is mounted at our mount point
+
+  asio::awaitable<void> run();
+  asio::awaitable<Result<>> bring_up();
+  asio::awaitable<void> watch();
+  asio::awaitable<void> take_down();
+
+  // nvme_steps.cpp
+  asio::awaitable<Result<>> bring_up_nvme();
+  asio::awaitable<Result<>> adopt_mount();
+  asio::awaitable<Result<>> reach_subsystem();
+  asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
+  asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
+  asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
+  asio::awaitable<Result<>> disconnect_all();
+  nvmetcp::ConnectOptions connect_options() const;
+
+  // nvme_checks.cpp
+  Result<> check_supported() const;
+  Result<> check_identity(const mounts::Superblock& superblock) const;
+  Result<> check_safe_to_mount(const mounts::Superblock& superblock) const;
+  std::string namespace_name() const;
+
+  // observe.cpp: what is, from sysfs and mountinfo
+  Link look_at_paths();
+  Place look_at_mount();
+  Place place_of(const mounts::Mount& mount);
+
+  // nfs_steps.cpp
+  asio::awaitable<Result<>> bring_up_nfs();
+  asio::awaitable<bool> nfs_answers();
+
+  void outage_starts();
+  void outage_ends();
+  State working_state(State first_time) const;
+  void set_state(State state, std::string reason = {});
+  asio::awaitable<void> sleep(Duration duration);
+  void wake();
+
+  asio::any_io_executor executor_;
+  config::Volume settings_;
+  std::optional<config::Target> target_;
+  std::unique_ptr<VolumeActions> actions_;
+  const Clock& clock_;
+  Pace pace_;
+  OnChange on_change_;
+  Backoff backoff_;
+  asio::steady_timer sleep_timer_;
+  asio::steady_timer down_answered_;  // never expires: cancelled when the answer is there
+  bool stopped_ = false;
+  bool wanted_up_ = true;
+  bool was_ready_ = false;  // since it was last asked up: what is under way now is a recovery
+  std::optional<SteadyTime> outage_began_;
+  SteadyTime last_nfs_probe_;
+  std::optional<Result<>> down_answer_;
+  Status status_;
+};
+
+}  // namespace spark::volumes

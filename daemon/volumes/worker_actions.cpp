@@ -1,0 +1,128 @@
+#include "daemon/volumes/worker_actions.hpp"
+
+#include "daemon/log.hpp"
+#include "daemon/workers/wire.hpp"
+#include "nvmetcp/device_owner.hpp"
+#include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/sysfs.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using workers::to_json;
+
+// Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
+constexpr Duration kFabric{
+    45'000};  // one connect: SYN retries, and 10 s for each of up to 8 queues to answer
+constexpr Duration kSuperblock{10'000};
+constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
+constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
+constexpr Duration kProbe{5'000};
+
+std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text) return std::nullopt;
+  const auto object = parse_json_object(*text);
+  if (!object) {
+    log::survived(
+        Error{Errc::Failed, "the pinned identity in " + file.native() + " can't be understood", ""});
+    return std::nullopt;
+  }
+  return FilesystemIdentity{get_string(*object, "type").value_or(""),
+                            get_string(*object, "uuid").value_or("")};
+}
+
+}  // namespace
+
+WorkerActions::WorkerActions(workers::Runner& runner, std::string volume, std::filesystem::path pin_file,
+                             std::function<bool()> shared)
+    : runner_(runner),
+      subject_("volume " + volume),
+      pin_file_(std::move(pin_file)),
+      shared_(std::move(shared)),
+      pinned_(read_pin(pin_file_)) {}
+
+asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json::object request,
+                                                         Duration deadline) {
+  workers::Call call;
+  call.verb = std::move(verb);
+  call.subject = subject_;
+  call.request = std::move(request);
+  call.deadline = deadline;
+  co_return co_await runner_.run(std::move(call));
+}
+
+asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
+                                                                       std::string interface) {
+  json::object request{{"portal", to_json(portal)}, {"interface", interface}};
+  auto answer = co_await ask("discover", std::move(request), kFabric);
+  co_return answer.map(workers::discovery_log_from_json);
+}
+
+asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string subsystem,
+                                                                    nvmetcp::Portal portal,
+                                                                    nvmetcp::ConnectOptions options) {
+  json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
+  auto answer = co_await ask("connect", std::move(request), kFabric);
+  co_return answer.map(workers::connection_from_json);
+}
+
+asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {
+  json::object request{{"controller", controller}, {"subsystem", subsystem}};
+  auto answer = co_await ask("disconnect", std::move(request), kFabric);
+  co_return answer.map(workers::change_from_json);
+}
+
+asio::awaitable<Result<mounts::Superblock>> WorkerActions::read_superblock(std::string device) {
+  json::object request{{"device", device}};
+  auto answer = co_await ask("superblock", std::move(request), kSuperblock);
+  co_return answer.map(workers::superblock_from_json);
+}
+
+asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted,
+                                                     FilesystemIdentity identity) {
+  json::object request{{"mount", to_json(wanted)}};
+  const bool pin = !identity.uuid.empty();
+  if (pin) {
+    request["pin_file"] = pin_file_.native();
+    request["pin"] = json::object{{"type", identity.type}, {"uuid", identity.uuid}};
+  }
+  auto answer = co_await ask("mount", std::move(request), kMount);
+  if (answer && pin) pinned_ = identity;
+  co_return answer.map(workers::change_from_json);
+}
+
+asio::awaitable<Result<Change>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
+  json::object request{{"target", target.native()}, {"detach", detach}};
+  auto answer = co_await ask("unmount", std::move(request), kUnmount);
+  co_return answer.map(workers::change_from_json);
+}
+
+asio::awaitable<Result<>> WorkerActions::probe(std::filesystem::path target) {
+  json::object request{{"path", target.native()}};
+  auto answer = co_await ask("probe", std::move(request), kProbe);
+  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  co_return Result<>{};
+}
+
+Result<nvmetcp::HostIdentity> WorkerActions::host_identity() {
+  return nvmetcp::read_host_identity(root_);
+}
+
+Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers() {
+  return nvmetcp::list_controllers(root_);
+}
+
+Result<nvmetcp::Namespace> WorkerActions::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
+  return nvmetcp::find_namespace(root_, subsystem, nsid);
+}
+
+Result<std::string> WorkerActions::subsystem_of_device(dev_t device) {
+  return nvmetcp::subsystem_of_device(root_, device);
+}
+
+Result<std::vector<mounts::Mount>> WorkerActions::mount_table() {
+  return mounts::read_mount_table(root_);
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,48 @@
+// VolumeActions as it really is: workers touch, sysfs and mountinfo show.
+#pragma once
+
+#include <functional>
+
+#include "base/file.hpp"
+#include "daemon/volumes/actions.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::volumes {
+
+class WorkerActions final : public VolumeActions {
+ public:
+  // `pin_file`: where the volume's file system identity is kept. `shared`: see
+  // VolumeActions::subsystem_shared.
+  WorkerActions(workers::Runner& runner, std::string volume, std::filesystem::path pin_file,
+                std::function<bool()> shared);
+
+  asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal,
+                                                          std::string interface) override;
+  asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
+                                                       nvmetcp::ConnectOptions options) override;
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
+  asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
+  asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
+  asio::awaitable<Result<Change>> unmount(std::filesystem::path target, bool detach) override;
+  asio::awaitable<Result<>> probe(std::filesystem::path target) override;
+
+  Result<nvmetcp::HostIdentity> host_identity() override;
+  Result<std::vector<nvmetcp::Controller>> controllers() override;
+  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
+  Result<std::string> subsystem_of_device(dev_t device) override;
+  Result<std::vector<mounts::Mount>> mount_table() override;
+  std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
+  bool subsystem_shared() override { return shared_(); }
+
+ private:
+  asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
+
+  workers::Runner& runner_;
+  std::string subject_;
+  std::filesystem::path pin_file_;
+  std::function<bool()> shared_;
+  std::optional<FilesystemIdentity> pinned_;
+  SystemRoot root_;
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,203 @@
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
+#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/wire.hpp"
+#include "staging/cache.hpp"
+#include "staging/catalog.hpp"
+
+namespace spark::workers {
+namespace {
+
+const SystemClock kClock;
+// Nobody stops a worker but by ending it: the journal of finished files is for that.
+const staging::StopFlag kNeverStopped{false};
+
+// Sizes given as parts become bytes of the file system that carries the cache.
+Result<Bytes> resolve(const config::Amount& amount, const std::filesystem::path& path) {
+  if (amount.percent <= 0) return amount.bytes;
+  struct statvfs space {};
+  if (::statvfs(path.c_str(), &space) != 0)
+    return fail_errno(errno, "asking " + printable(path.native()) + " for its size");
+  return static_cast<Bytes>(static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize) *
+                            amount.percent / 100);
+}
+
+Result<staging::CacheConfig> cache_config(const json::object& request) {
+  const json::object* object = get_object(request, "cache");
+  if (object == nullptr) return fail(Errc::Invalid, "cache worker: no cache in the request");
+  const auto settings = cache_settings_from_json(*object);
+  std::error_code error;
+  std::filesystem::create_directories(settings.path, error);
+  if (error)
+    return fail(Errc::Failed, "making " + printable(settings.path.native()) + ": " + error.message());
+  staging::CacheConfig config;
+  config.path = settings.path;
+  config.state_dir = get_string(*object, "state_dir").value_or("");
+  auto capacity = resolve(settings.capacity, settings.path);
+  auto keep_free = resolve(settings.keep_free, settings.path);
+  if (!capacity) return tl::unexpected<Error>(std::move(capacity.error()));
+  if (!keep_free) return tl::unexpected<Error>(std::move(keep_free.error()));
+  config.capacity = *capacity;
+  config.keep_free = *keep_free;
+  return config;
+}
+
+Result<std::unique_ptr<staging::Cache>> open_cache(const json::object& request) {
+  auto config = cache_config(request);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  return staging::Cache::open(*config, kClock);
+}
+
+// The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
+// disk.
+Result<> check_mounted(const std::string& source, const std::string& mount_point) {
+  if (mount_point.empty()) return {};
+  const auto table = mounts::read_mount_table(SystemRoot{});
+  if (!table) return tl::unexpected<Error>(table.error());
+  const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
+  struct stat info {};
+  if (::stat(source.c_str(), &info) != 0) {
+    return fail_errno(errno, "looking at " + printable(source), "check the dataset's path in the config");
+  }
+  if (mount == nullptr || mount->device_number != info.st_dev) {
+    return fail(Errc::Unavailable,
+                printable(source) + " does not lie on the volume mounted at " + printable(mount_point),
+                "`spark-stage status` shows the volume");
+  }
+  return {};
+}
+
+staging::ProgressSink sink_for(const ProgressLine& progress) {
+  return [&progress](const staging::CopyProgress& now) { progress(to_json(now)); };
+}
+
+double rate(Bytes bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+}
+
+json::object staged_to_json(const staging::Staged& staged) {
+  const staging::CopyReport& report = staged.report;
+  json::array skipped, warnings;
+  for (const std::string& name : report.skipped) skipped.emplace_back(name);
+  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
+  const bool cached = staged.served_from == staging::ServedFrom::Cache;
+  return {{"name", staged.dataset},
+          {"state", "ready"},
+          {"path", staged.path.native()},
+          {"served_from", cached ? "cache" : "copied"},
+          {"generation", staged.generation},
+          {"bytes", report.bytes},
+          {"files", report.files},
+          {"seconds", report.seconds},
+          {"bytes_per_second", cached ? 0 : rate(report.bytes, report.seconds)},
+          {"hash", report.hash},
+          {"memfree_drop_bytes", report.memfree_drop_bytes},
+          {"resumed_bytes", report.resumed_bytes},
+          {"skipped", std::move(skipped)},
+          {"warnings", std::move(warnings)}};
+}
+
+json::object row_to_json(const staging::DatasetRow& row) {
+  return {{"name", row.name},
+          {"state", "ready"},
+          {"path", row.path.native()},
+          {"bytes", row.bytes},
+          {"files", row.files},
+          {"generation", row.generation},
+          {"hash", row.hash},
+          {"staged_at", rfc3339(row.staged_at)},
+          {"last_used", rfc3339(row.last_used)}};
+}
+
+}  // namespace
+
+// {"cache", "dataset", "path", "mount", "exclude"} → the contract's object of `stage --json`
+Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
+  staging::Source source;
+  source.dataset = get_string(request, "dataset").value_or("");
+  source.path = get_string(request, "path").value_or("");
+  if (const json::array* patterns = get_array(request, "exclude")) {
+    for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
+  }
+  if (auto mounted = check_mounted(source.path, get_string(request, "mount").value_or("")); !mounted) {
+    return tl::unexpected<Error>(std::move(mounted.error()));
+  }
+  auto cache = open_cache(request);
+  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  staging::CopyOptions options;
+  options.exclude = source.exclude;
+  return (*cache)->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
+}
+
+// {"cache", "dataset"} → {"dataset", "bytes", "files", "seconds"}
+Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress) {
+  auto cache = open_cache(request);
+  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const std::string dataset = get_string(request, "dataset").value_or("");
+  return (*cache)
+      ->verify(dataset, sink_for(progress), kNeverStopped)
+      .map([&](const staging::CopyReport& report) {
+        return json::object{{"dataset", dataset},
+                            {"bytes", report.bytes},
+                            {"files", report.files},
+                            {"seconds", report.seconds}};
+      });
+}
+
+// {"cache", "dataset"} → {"dataset", "freed_bytes"}
+Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  auto cache = open_cache(request);
+  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const std::string dataset = get_string(request, "dataset").value_or("");
+  return (*cache)->evict(dataset).map([&](Bytes freed) {
+    return json::object{{"dataset", dataset}, {"freed_bytes", freed}};
+  });
+}
+
+// {"cache"} → {"datasets": [row…], "usage": status's cache object}
+Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  auto cache = open_cache(request);
+  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  auto rows = (*cache)->list();
+  if (!rows) return tl::unexpected<Error>(std::move(rows.error()));
+  auto usage = (*cache)->usage();
+  if (!usage) return tl::unexpected<Error>(std::move(usage.error()));
+  json::array datasets;
+  for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
+  json::object used{{"path", get_string(*get_object(request, "cache"), "path").value_or("")},
+                    {"capacity_bytes", usage->capacity},
+                    {"used_bytes", usage->used},
+                    {"free_bytes", usage->free}};
+  return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
+}
+
+// {"cache", "op": "list"} → {"leases"}; {"op": "add", …} and {"op": "remove", "id"} → {}
+Result<json::object> lease_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  auto config = cache_config(request);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  auto catalog = staging::Catalog::open(config->state_dir);
+  if (!catalog) return tl::unexpected<Error>(std::move(catalog.error()));
+  const std::string op = get_string(request, "op").value_or("list");
+  if (op == "remove") {
+    auto removed = (*catalog)->remove_lease(get_string(request, "id").value_or(""));
+    if (!removed) return tl::unexpected<Error>(std::move(removed.error()));
+    return json::object{};
+  }
+  if (op == "add") {
+    auto added = (*catalog)->add_lease(lease_from_json(request));
+    if (!added) return tl::unexpected<Error>(std::move(added.error()));
+    return json::object{};
+  }
+  auto leases = (*catalog)->leases();
+  if (!leases) return tl::unexpected<Error>(std::move(leases.error()));
+  json::array rows;
+  for (const staging::Lease& lease : *leases) rows.push_back(to_json(lease));
+  return json::object{{"leases", std::move(rows)}};
+}
+
+}  // namespace spark::workers

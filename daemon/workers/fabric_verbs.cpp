@@ -1,0 +1,48 @@
+#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/wire.hpp"
+#include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
+
+namespace spark::workers {
+namespace {
+
+nvmetcp::Portal portal_of(const json::object& request) {
+  const json::object* portal = get_object(request, "portal");
+  return portal == nullptr ? nvmetcp::Portal{} : portal_from_json(*portal);
+}
+
+}  // namespace
+
+// {"portal", "interface"} → discovery log
+Result<json::object> discover_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const SystemRoot root;
+  auto host = nvmetcp::read_host_identity(root);
+  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  nvmetcp::LibnvmeGateway gateway(root);
+  return gateway.discover(portal_of(request), *host, get_string(request, "interface").value_or(""))
+      .map([](const nvmetcp::DiscoveryLog& log) { return to_json(log); });
+}
+
+// {"subsystem", "portal", "options"} → connection
+Result<json::object> connect_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const SystemRoot root;
+  auto host = nvmetcp::read_host_identity(root);
+  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  const json::object* options = get_object(request, "options");
+  nvmetcp::LibnvmeGateway gateway(root);
+  return gateway
+      .connect(get_string(request, "subsystem").value_or(""), portal_of(request), *host,
+               options == nullptr ? nvmetcp::ConnectOptions{} : connect_options_from_json(*options))
+      .map([](const nvmetcp::Connection& connection) { return to_json(connection); });
+}
+
+// {"controller", "subsystem"} → {"done"}
+Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
+  return gateway
+      .disconnect(get_string(request, "controller").value_or(""),
+                  get_string(request, "subsystem").value_or(""))
+      .map([](Change change) { return to_json(change); });
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,65 @@
+#include "daemon/workers/protocol.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/file.hpp"
+#include "daemon/workers/verbs.hpp"
+
+namespace spark::workers {
+namespace {
+
+struct VerbRow {
+  std::string_view name;
+  Verb run;
+};
+
+constexpr std::array kVerbs = {
+    VerbRow{"discover", discover_verb},     VerbRow{"connect", connect_verb},
+    VerbRow{"disconnect", disconnect_verb}, VerbRow{"superblock", superblock_verb},
+    VerbRow{"mount", mount_verb},           VerbRow{"unmount", unmount_verb},
+    VerbRow{"probe", probe_verb},           VerbRow{"stage", stage_verb},
+    VerbRow{"verify", verify_verb},         VerbRow{"evict", evict_verb},
+    VerbRow{"catalog", catalog_verb},       VerbRow{"lease", lease_verb},
+};
+
+void write_line(const json::object& line) {
+  const std::string text = json::serialize(line) + "\n";
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) return;  // the daemon is gone, and so is the reader of this answer
+    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+Result<json::object> answer(const std::string& name) {
+  for (const VerbRow& verb : kVerbs) {
+    if (verb.name != name) continue;
+    auto text = read_file("/dev/stdin");
+    if (!text) return tl::unexpected<Error>(std::move(text.error()));
+    auto request = parse_json_object(*text);
+    if (!request) return tl::unexpected<Error>(std::move(request.error()));
+    return verb.run(*request, [](const json::object& progress) { write_line({{"progress", progress}}); });
+  }
+  return fail(Errc::Invalid, "no worker verb '" + name + "'", "workers are started by spark-staged itself");
+}
+
+}  // namespace
+
+int worker_main(const std::string& verb) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto result = answer(verb);
+  if (result) {
+    write_line({{"result", *result}});
+  } else {
+    write_line({{"error", to_json(result.error())}});
+  }
+  return 0;
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,66 @@
+// The daemon's side of the pipe: starts a worker, hands its progress on, and gives up on it at its deadline.
+// A worker that can't be killed (D state) is abandoned: its caller gets TimedOut at once, and it is counted
+// until it ends.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace spark::workers {
+
+namespace asio = boost::asio;
+
+struct Call {
+  std::string verb;
+  std::string subject;  // for sentences: "volume datasets"
+  json::object request;
+  std::optional<Duration> deadline;  // none: until it ends or is cancelled
+  std::function<void(const json::object&)> on_progress;
+};
+
+class Runner;
+
+// Ends a running worker from outside its coroutine. Copies share one worker.
+class Cancellation {
+ public:
+  void cancel();
+
+ private:
+  friend class Runner;
+  struct State {
+    bool asked = false;
+    std::function<void()> kill;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+class Runner {
+ public:
+  // `program`: what to execute as `program worker VERB`.
+  Runner(asio::any_io_executor executor, std::string program);
+
+  asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
+
+  // Workers that were given up on and have not ended yet, by subject.
+  const std::multiset<std::string>& abandoned() const { return abandoned_; }
+
+ private:
+  struct Running;
+  asio::awaitable<Result<json::object>> converse(std::shared_ptr<Running> running);
+  asio::awaitable<void> reap(std::shared_ptr<Running> running);
+
+  asio::any_io_executor executor_;
+  std::string program_;
+  std::multiset<std::string> abandoned_;
+};
+
+}  // namespace spark::workers

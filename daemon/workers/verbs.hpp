@@ -1,0 +1,29 @@
+// What workers can do: the only calls of the daemon that touch the kernel's fabric, disks, mounts and the
+// catalog.
+#pragma once
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/workers/protocol.hpp"
+
+namespace spark::workers {
+
+// Fabric (fabric_verbs.cpp); requests and answers are those of wire.hpp.
+Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
+
+// Mounts (mount_verbs.cpp)
+Result<json::object> superblock_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
+
+// Cache (cache_verbs.cpp)
+Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> evict_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> catalog_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
+
+}  // namespace spark::workers

@@ -1,0 +1,239 @@
+#include "daemon/workers/wire.hpp"
+
+namespace spark::workers {
+namespace {
+
+std::string text(const json::object& object, std::string_view key) {
+  return get_string(object, key).value_or("");
+}
+
+template <class Number>
+Number number(const json::object& object, std::string_view key) {
+  return static_cast<Number>(get_int(object, key).value_or(0));
+}
+
+json::value seconds_or_null(const std::optional<std::chrono::seconds>& seconds) {
+  return seconds ? json::value(seconds->count()) : json::value(nullptr);
+}
+
+std::optional<std::chrono::seconds> optional_seconds(const json::object& object, std::string_view key) {
+  const auto value = get_int(object, key);
+  if (!value) return std::nullopt;
+  return std::chrono::seconds(*value);
+}
+
+json::array texts_to_json(const std::vector<std::string>& texts) {
+  json::array array;
+  for (const std::string& one : texts) array.emplace_back(one);
+  return array;
+}
+
+std::vector<std::string> texts(const json::object& object, std::string_view key) {
+  std::vector<std::string> all;
+  if (const json::array* array = get_array(object, key)) {
+    for (const json::value& one : *array) {
+      if (one.is_string()) all.emplace_back(one.get_string());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+json::object to_json(const nvmetcp::Portal& portal) {
+  return {{"address", portal.address}, {"port", portal.port}};
+}
+
+nvmetcp::Portal portal_from_json(const json::object& object) {
+  return {text(object, "address"), number<std::uint16_t>(object, "port")};
+}
+
+json::object to_json(const nvmetcp::ConnectOptions& options) {
+  return {{"interface", options.interface},
+          {"io_queues", options.io_queues},
+          {"keep_alive_s", options.keep_alive.count()},
+          {"reconnect_delay_s", options.reconnect_delay.count()},
+          {"controller_loss_s", seconds_or_null(options.controller_loss)},
+          {"fast_fail_s", seconds_or_null(options.fast_fail)},
+          {"header_digest", options.header_digest},
+          {"data_digest", options.data_digest}};
+}
+
+nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
+  nvmetcp::ConnectOptions options;
+  options.interface = text(object, "interface");
+  options.io_queues = number<unsigned>(object, "io_queues");
+  options.keep_alive = std::chrono::seconds(number<std::int64_t>(object, "keep_alive_s"));
+  options.reconnect_delay = std::chrono::seconds(number<std::int64_t>(object, "reconnect_delay_s"));
+  options.controller_loss = optional_seconds(object, "controller_loss_s");
+  options.fast_fail = optional_seconds(object, "fast_fail_s");
+  options.header_digest = get_bool(object, "header_digest").value_or(false);
+  options.data_digest = get_bool(object, "data_digest").value_or(false);
+  return options;
+}
+
+json::object to_json(const nvmetcp::DiscoveryLog& log) {
+  json::array entries;
+  for (const nvmetcp::OfferedSubsystem& entry : log.entries) {
+    entries.push_back(json::object{{"nqn", entry.nqn},
+                                   {"kind", static_cast<int>(entry.kind)},
+                                   {"transport", entry.transport},
+                                   {"address_family", entry.address_family},
+                                   {"portal", to_json(entry.portal)}});
+  }
+  return {{"generation", log.generation},
+          {"entries", std::move(entries)},
+          {"ignored", texts_to_json(log.ignored)}};
+}
+
+nvmetcp::DiscoveryLog discovery_log_from_json(const json::object& object) {
+  nvmetcp::DiscoveryLog log;
+  log.generation = number<std::uint64_t>(object, "generation");
+  log.ignored = texts(object, "ignored");
+  if (const json::array* entries = get_array(object, "entries")) {
+    for (const json::value& value : *entries) {
+      const json::object& entry = value.as_object();
+      nvmetcp::OfferedSubsystem offered;
+      offered.nqn = text(entry, "nqn");
+      offered.kind = static_cast<nvmetcp::SubsystemKind>(number<int>(entry, "kind"));
+      offered.transport = text(entry, "transport");
+      offered.address_family = text(entry, "address_family");
+      if (const json::object* portal = get_object(entry, "portal"))
+        offered.portal = portal_from_json(*portal);
+      log.entries.push_back(std::move(offered));
+    }
+  }
+  return log;
+}
+
+json::object to_json(const nvmetcp::Connection& connection) {
+  return {{"controller", connection.controller},
+          {"done", connection.change == Change::Done},
+          {"differences", texts_to_json(connection.differences)}};
+}
+
+nvmetcp::Connection connection_from_json(const json::object& object) {
+  return {text(object, "controller"), change_from_json(object), texts(object, "differences")};
+}
+
+json::object to_json(const mounts::Superblock& superblock) {
+  return {{"type", superblock.type},
+          {"uuid", superblock.uuid},
+          {"label", superblock.label},
+          {"partition_table", superblock.partition_table},
+          {"bytes", superblock.bytes},
+          {"being_written", superblock.being_written},
+          {"has_mmp", superblock.has_mmp},
+          {"mmp_interval_s", superblock.mmp_interval_s},
+          {"has_errors", superblock.has_errors},
+          {"read_us", superblock.read_us}};
+}
+
+mounts::Superblock superblock_from_json(const json::object& object) {
+  mounts::Superblock superblock;
+  superblock.type = text(object, "type");
+  superblock.uuid = text(object, "uuid");
+  superblock.label = text(object, "label");
+  superblock.partition_table = text(object, "partition_table");
+  superblock.bytes = number<Bytes>(object, "bytes");
+  superblock.being_written = get_bool(object, "being_written").value_or(false);
+  superblock.has_mmp = get_bool(object, "has_mmp").value_or(false);
+  superblock.mmp_interval_s = number<unsigned>(object, "mmp_interval_s");
+  superblock.has_errors = get_bool(object, "has_errors").value_or(false);
+  superblock.read_us = get_double(object, "read_us").value_or(0);
+  return superblock;
+}
+
+json::object to_json(const mounts::MountRequest& request) {
+  return {{"source", request.source},
+          {"target", request.target.native()},
+          {"type", request.type},
+          {"read_only", request.read_only},
+          {"options", texts_to_json(request.options)}};
+}
+
+mounts::MountRequest mount_request_from_json(const json::object& object) {
+  mounts::MountRequest request;
+  request.source = text(object, "source");
+  request.target = text(object, "target");
+  request.type = text(object, "type");
+  request.read_only = get_bool(object, "read_only").value_or(true);
+  request.options = texts(object, "options");
+  return request;
+}
+
+json::object to_json(Change change) {
+  return {{"done", change == Change::Done}};
+}
+
+Change change_from_json(const json::object& object) {
+  return get_bool(object, "done").value_or(false) ? Change::Done : Change::AlreadyThere;
+}
+
+json::object to_json(const config::CacheSettings& settings, const std::string& state_dir) {
+  const auto amount = [](const config::Amount& one) {
+    return json::object{{"bytes", one.bytes}, {"percent", one.percent}};
+  };
+  return {{"path", settings.path.native()},
+          {"state_dir", state_dir},
+          {"capacity", amount(settings.capacity)},
+          {"keep_free", amount(settings.keep_free)}};
+}
+
+config::CacheSettings cache_settings_from_json(const json::object& object) {
+  const auto amount = [&](std::string_view key) {
+    const json::object* one = get_object(object, key);
+    config::Amount read;
+    if (one != nullptr) {
+      read.bytes = number<Bytes>(*one, "bytes");
+      read.percent = get_double(*one, "percent").value_or(0);
+    }
+    return read;
+  };
+  config::CacheSettings settings;
+  settings.path = text(object, "path");
+  settings.capacity = amount("capacity");
+  settings.keep_free = amount("keep_free");
+  return settings;
+}
+
+json::object to_json(const staging::CopyProgress& progress) {
+  static constexpr const char* kPhases[] = {"walking", "copying", "flushing", "verifying", "publishing"};
+  return {{"phase", kPhases[static_cast<int>(progress.phase)]},
+          {"bytes_done", progress.bytes_done},
+          {"bytes_total", progress.bytes_total},
+          {"files_done", progress.files_done},
+          {"files_total", progress.files_total},
+          {"bytes_per_second",
+           progress.seconds > 0 ? static_cast<double>(progress.bytes_done) / progress.seconds : 0},
+          {"seconds", progress.seconds}};
+}
+
+json::object to_json(const staging::Lease& lease) {
+  const auto since_1970 = [](WallTime time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  };
+  return {{"id", lease.id},
+          {"dataset", lease.dataset},
+          {"generation", lease.generation},
+          {"holder", lease.holder},
+          {"pid", lease.pid},
+          {"pid_start_time", lease.pid_start_time},
+          {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
+}
+
+staging::Lease lease_from_json(const json::object& object) {
+  staging::Lease lease;
+  lease.id = text(object, "id");
+  lease.dataset = text(object, "dataset");
+  lease.generation = number<std::uint64_t>(object, "generation");
+  lease.holder = text(object, "holder");
+  lease.pid = number<pid_t>(object, "pid");
+  lease.pid_start_time = number<std::uint64_t>(object, "pid_start_time");
+  if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
+    lease.expires = WallTime(std::chrono::seconds(expires));
+  }
+  return lease;
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,160 @@
+#include "nvmetcp/connect_errors.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+constexpr const char* kCheckNetwork = "check the address, the cable and the route: `ip route get ADDRESS`";
+constexpr const char* kTryAgain = "it is worth another attempt";
+
+std::optional<std::string> line_with(const std::vector<std::string>& lines, std::string_view words) {
+  const auto found = std::find_if(lines.rbegin(), lines.rend(), [&](const std::string& line) {
+    return line.find(words) != std::string::npos;
+  });
+  if (found == lines.rend()) return std::nullopt;
+  return *found;
+}
+
+Error not_allowed(const std::string& doing, const ConnectAttempt& attempt) {
+  return {Errc::Denied, doing + ": the target does not allow this host",
+          "add host NQN " + printable(attempt.host_nqn) + " to the allow list of the target" +
+              (attempt.discovery ? "" : "'s subsystem " + printable(attempt.subsystem))};
+}
+
+Error not_offered(const std::string& doing, const ConnectAttempt& attempt) {
+  if (attempt.discovery) {
+    return {Errc::Unsupported, doing + ": the target has no discovery service at this port",
+            "volumes with a known subsystem can be connected without one"};
+  }
+  return {Errc::NotFound, doing + ": the target has no such subsystem at this portal",
+          "`spark-stage discover ADDRESS` lists what it offers to this host"};
+}
+
+// The kernel turns every refusal by the target into EIO and logs the reason.
+Error refused_by_target(const std::string& doing, const std::vector<std::string>& log,
+                        const ConnectAttempt& attempt) {
+  // Other controllers log the same words while they reconnect: the NQN tells whose these are.
+  if (line_with(log, "Connect for subsystem " + attempt.subsystem + " is not allowed")) {
+    return not_allowed(doing, attempt);
+  }
+  if (line_with(log, "Connect Invalid Data Parameter, subsysnqn \"" + attempt.subsystem + "\"")) {
+    return not_offered(doing, attempt);
+  }
+  if (line_with(log, "authentication required") || line_with(log, "authentication setup failed")) {
+    return {Errc::Denied, doing + ": the target asks for authentication",
+            "give auth keys in the config, or switch it off for this host on the target"};
+  }
+  if (line_with(log, "controller is busy or not available")) {
+    return {Errc::Unavailable, doing + ": the target has no controller free", kTryAgain};
+  }
+  if (attempt.discovery) {
+    return {Errc::Unsupported, doing + ": the target refused a discovery controller",
+            "volumes with a known subsystem can be connected without one"};
+  }
+  return {Errc::Denied, doing + ": the target refused the connection",
+          "either host NQN " + printable(attempt.host_nqn) + " is not on its allow list or subsystem " +
+              printable(attempt.subsystem) +
+              " is not there; `dmesg` says which, `spark-stage discover ADDRESS` lists what it offers"};
+}
+
+Error invalid(const std::string& doing, const std::vector<std::string>& log) {
+  if (const auto line = line_with(log, "Invalid MNAN value")) {
+    return {Errc::Unsupported,
+            doing + ": the target reports an impossible number of namespaces (" + *line + ")",
+            "this is a fault of the target's NVMe code (known of RouterOS): update the target"};
+  }
+  if (line_with(log, "but different host") || line_with(log, "found same host")) {
+    return {
+        Errc::Invalid,
+        doing +
+            ": another connection of this host uses the same host NQN with another host id, or the "
+            "other way round",
+        "the kernel accepts one host id for a host NQN: `grep . /sys/class/nvme/*/host{nqn,id}` shows who "
+        "has which"};
+  }
+  return {Errc::Invalid, doing + ": the kernel refused the options of the connection",
+          "`dmesg | grep nvme` names the one it did not like"};
+}
+
+Error by_number(int number, const std::string& doing, const std::vector<std::string>& log,
+                const ConnectAttempt& attempt) {
+  switch (number) {
+    case EIO:
+      return refused_by_target(doing, log, attempt);
+    case EINVAL:
+      return invalid(doing, log);
+    case EACCES:
+    case EPERM:
+      return {Errc::Denied, doing + ": " + std::strerror(number), "only root may connect"};
+    case ECONNREFUSED:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+      return explain_unreachable(number, attempt.portal, attempt.interface);
+    case ETIMEDOUT:
+      return {Errc::Unavailable,
+              doing + ": something accepts TCP there but does not answer as NVMe/TCP in time",
+              "check the port, and that large packets pass (one MTU on the whole way)"};
+    case ECONNRESET:
+    case EPIPE:
+    case EPROTO:
+      return {Errc::Unavailable, doing + ": the other side closed the connection",
+              "check that NVMe/TCP listens on this port"};
+    case EALREADY:
+      return {Errc::Unavailable, doing + ": an earlier connection to it is still being set up or removed",
+              kTryAgain};
+    case EADDRINUSE:
+      return {Errc::Invalid, doing + ": the host NQN is in use with another host id",
+              "check /etc/nvme/hostid"};
+    case EXDEV:
+      return {Errc::Failed, doing + ": a queue's CPU is offline",
+              "give fewer io_queues, or bring the CPUs online"};
+    case ENODEV:
+      return {Errc::Invalid,
+              doing + ": network interface " + printable(attempt.interface) + " does not exist",
+              "`ip -brief link` lists the names"};
+    case ENOKEY:
+    case EKEYREJECTED:
+      return {Errc::Denied, doing + ": key missing or rejected", "check the keys of this host on both sides"};
+    case EOPNOTSUPP:
+      return {Errc::Unsupported, doing + ": this kernel or target can't", "`dmesg | grep nvme` says what"};
+    default:
+      return {Errc::Unavailable, doing + ": " + std::strerror(number), kTryAgain};
+  }
+}
+
+}  // namespace
+
+Error explain_unreachable(int number, const std::string& portal, const std::string& interface) {
+  const std::string doing =
+      "reaching " + portal + (interface.empty() ? "" : " through " + printable(interface));
+  switch (number) {
+    case ECONNREFUSED:
+      return {Errc::Unavailable, doing + ": connection refused",
+              "is the target's NVMe/TCP export switched on?"};
+    case ETIMEDOUT:
+      return {Errc::Unavailable, doing + ": no answer", kCheckNetwork};
+    case EACCES:
+    case EPERM:
+      return {Errc::Unavailable, doing + ": " + std::strerror(number), "a firewall of this host forbids it"};
+    default:
+      return {Errc::Unavailable, doing + ": " + std::strerror(number), kCheckNetwork};
+  }
+}
+
+Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt) {
+  const std::string doing =
+      attempt.discovery ? "asking " + attempt.portal + " for its discovery log"
+                        : "connecting subsystem " + printable(attempt.subsystem) + " at " + attempt.portal;
+  return by_number(number, doing, kernel_log, attempt);
+}
+
+}  // namespace spark::nvmetcp

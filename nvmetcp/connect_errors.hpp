@@ -1,0 +1,28 @@
+// errno and the kernel's log lines, made into sentences. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spark::nvmetcp {
+
+// What was tried when the kernel refused.
+struct ConnectAttempt {
+  std::string subsystem;  // NQN; the discovery NQN for a discovery controller
+  std::string portal;     // as for people: "10.0.0.5:4420"
+  std::string host_nqn;
+  std::string interface;   // empty: none asked for
+  bool discovery = false;  // to read the discovery log
+};
+
+// Why a TCP connection did not come about. Unavailable, whatever the number.
+Error explain_unreachable(int number, const std::string& portal, const std::string& interface);
+
+// Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` is what the kernel logged meanwhile,
+// maybe nothing: it alone tells why a target refused. Denied: this host is not allowed. NotFound: no such
+// subsystem there (Unsupported: no discovery service). Unavailable: worth another attempt.
+Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt);
+
+}  // namespace spark::nvmetcp

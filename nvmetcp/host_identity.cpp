@@ -1,0 +1,97 @@
+#include "nvmetcp/host_identity.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "nvmetcp/validate.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+constexpr std::string_view kUuidNqn = "nqn.2014-08.org.nvmexpress:uuid:";
+constexpr const char* kHowToMake =
+    "make both once on each host: `nvme gen-hostnqn > /etc/nvme/hostnqn` and `sed 's/.*uuid://' "
+    "/etc/nvme/hostnqn > /etc/nvme/hostid`, and never copy them to another host";
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+bool is_uuid(std::string_view text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (dash ? c != '-' : std::isxdigit(c) == 0) return false;
+  }
+  return true;
+}
+
+bool is_zero(std::string_view uuid) {
+  return uuid.find_first_not_of("0-") == std::string_view::npos;
+}
+
+Result<std::string> read_identity_file(const SystemRoot& root, const char* name) {
+  const auto path = root / name;
+  auto line = read_line_file(path);
+  if (!line && line.error().kind != Errc::NotFound) {
+    return fail_with(std::move(line.error()), "reading who this host is to its targets");
+  }
+  if (!line || line->empty()) {
+    return fail(Errc::NotFound, printable(path.native()) + (line ? " is empty" : " is missing"), kHowToMake);
+  }
+  return line;
+}
+
+Result<> check_host_nqn(const std::string& nqn) {
+  if (auto valid = validate_nqn(nqn, "/etc/nvme/hostnqn"); !valid) {
+    valid.error().hint = kHowToMake;
+    return valid;
+  }
+  if (!nqn.starts_with(kUuidNqn)) return {};
+  const std::string_view uuid = std::string_view(nqn).substr(kUuidNqn.size());
+  if (!is_uuid(uuid)) {
+    return fail(Errc::Invalid, "/etc/nvme/hostnqn " + printable(nqn) + " does not end in a UUID", kHowToMake);
+  }
+  if (is_zero(uuid)) {
+    return fail(Errc::Invalid,
+                "/etc/nvme/hostnqn " + printable(nqn) +
+                    " has a UUID of zeros: every host with such firmware would be the same one to a target",
+                "`uuidgen` makes a UUID of this host's own for both files");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HostIdentity> read_host_identity(const SystemRoot& root) {
+  auto nqn = read_identity_file(root, "etc/nvme/hostnqn");
+  if (!nqn) return tl::unexpected<Error>(std::move(nqn.error()));
+  auto id = read_identity_file(root, "etc/nvme/hostid");
+  if (!id) return tl::unexpected<Error>(std::move(id.error()));
+  if (auto valid = check_host_nqn(*nqn); !valid) return tl::unexpected<Error>(std::move(valid.error()));
+  if (!is_uuid(*id) || is_zero(*id)) {
+    return fail(Errc::Invalid,
+                "/etc/nvme/hostid " + printable(*id) + (is_uuid(*id) ? " is all zero" : " is not a UUID"),
+                kHowToMake);
+  }
+  return HostIdentity{std::move(*nqn), lower(*id)};
+}
+
+std::optional<std::string> identity_doubt(const HostIdentity& host) {
+  if (!host.nqn.starts_with(kUuidNqn)) return std::nullopt;
+  const std::string uuid = lower(std::string_view(host.nqn).substr(kUuidNqn.size()));
+  if (uuid == host.id) return std::nullopt;
+  return "/etc/nvme/hostid " + host.id + " is not the UUID in /etc/nvme/hostnqn (" + uuid +
+         "): connections work, but tools that derive one from the other take this host for two; while "
+         "nothing "
+         "is connected, `echo " +
+         uuid + " > /etc/nvme/hostid` makes them one";
+}
+
+}  // namespace spark::nvmetcp

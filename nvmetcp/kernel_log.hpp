@@ -1,0 +1,26 @@
+// What the kernel logs while something is tried: for some refusals the only place that tells why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+
+namespace spark::nvmetcp {
+
+// Starts listening when made. Without the right to read the log there are just no lines.
+class KernelLog {
+ public:
+  explicit KernelLog(const SystemRoot& root);
+
+  // What was logged about NVMe since, oldest first, without the record's prefix. Never waits.
+  std::vector<std::string> lines();
+
+ private:
+  UniqueFd fd_;
+};
+
+// The message of one /dev/kmsg record: "4,1234,567890,-;nvme nvme1: …\n KEY=value".
+std::string message_of_kmsg_record(std::string_view record);
+
+}  // namespace spark::nvmetcp

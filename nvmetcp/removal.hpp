@@ -1,0 +1,18 @@
+// Taking one controller away. Can hang in the kernel while the target is dead: workers only.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+
+namespace spark::nvmetcp {
+
+// Removes the controller and waits until it is gone. AlreadyThere: there was none of this name. Refused: it
+// belongs to another subsystem or transport, or it is the last path to a namespace that another device (dm,
+// md, …) is built on. TimedOut: the kernel is still busy with it.
+Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
+                                 const std::string& subsystem, std::chrono::milliseconds deadline);
+
+}  // namespace spark::nvmetcp

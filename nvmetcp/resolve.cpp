@@ -1,0 +1,132 @@
+#include "nvmetcp/resolve.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "nvmetcp/connect_errors.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+constexpr std::size_t kMostAddresses = 4;
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+// Sets `code` to getaddrinfo's.
+AddressList look_up(const Portal& portal, int flags, int& code) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  code = ::getaddrinfo(portal.address.c_str(), std::to_string(portal.port).c_str(), &hints, &list);
+  return {code == 0 ? list : nullptr, &::freeaddrinfo};
+}
+
+std::string numeric_text(const addrinfo& address) {
+  std::array<char, NI_MAXHOST> text{};
+  if (::getnameinfo(address.ai_addr, address.ai_addrlen, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+    return {};
+  }
+  return text.data();
+}
+
+// "fe80::1%eth0" without its zone.
+std::string without_zone(const std::string& address) {
+  return address.substr(0, address.find('%'));
+}
+
+Result<UniqueFd> open_socket(int family, const std::string& interface) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return fail_errno(errno, "opening a socket");
+  if (interface.empty()) return fd;
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
+                   static_cast<socklen_t>(interface.size())) == 0) {
+    return fd;
+  }
+  if (errno == ENODEV) {
+    return fail(Errc::Invalid, "network interface " + printable(interface) + " does not exist on this host",
+                "`ip -brief link` lists the names");
+  }
+  return fail_errno(errno, "using network interface " + printable(interface));
+}
+
+// The errno that a non-blocking connect ended with; ETIMEDOUT past the deadline.
+int finish_connect(int fd, std::chrono::milliseconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return ETIMEDOUT;
+    pollfd polled{fd, POLLOUT, 0};
+    const int ready = ::poll(&polled, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno != EINTR) return errno;
+    if (ready <= 0) continue;
+    int number = 0;
+    socklen_t length = sizeof number;
+    return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) == 0 ? number : errno;
+  }
+}
+
+}  // namespace
+
+std::string to_string(const Portal& portal) {
+  const bool bracketed = portal.address.find(':') != std::string::npos;
+  const std::string address = printable(portal.address);
+  return (bracketed ? "[" + address + "]" : address) + ":" + std::to_string(portal.port);
+}
+
+Result<std::vector<Portal>> resolve(const Portal& portal) {
+  int code = 0;
+  AddressList list = look_up(portal, AI_NUMERICHOST, code);
+  if (!list) list = look_up(portal, AI_ADDRCONFIG, code);
+  if (!list) {
+    const char* why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
+    return fail(Errc::Unavailable, "looking up " + printable(portal.address) + ": " + why,
+                "check the name and this host's name service, or give the IP address");
+  }
+  std::vector<Portal> numeric;
+  for (const addrinfo* one = list.get(); one != nullptr && numeric.size() < kMostAddresses;
+       one = one->ai_next) {
+    Portal found{numeric_text(*one), portal.port};
+    const bool known = std::find(numeric.begin(), numeric.end(), found) != numeric.end();
+    if (!found.address.empty() && !known) numeric.push_back(std::move(found));
+  }
+  return numeric;
+}
+
+bool same_address(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  for (const int family : {AF_INET, AF_INET6}) {
+    in6_addr left{}, right{};
+    if (::inet_pton(family, without_zone(a).c_str(), &left) == 1 &&
+        ::inet_pton(family, without_zone(b).c_str(), &right) == 1) {
+      return std::memcmp(&left, &right, sizeof left) == 0;
+    }
+  }
+  return false;
+}
+
+Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline) {
+  int code = 0;
+  const AddressList list = look_up(numeric, AI_NUMERICHOST, code);
+  if (!list) return fail(Errc::Invalid, to_string(numeric) + " is no numeric address");
+  auto socket = open_socket(list->ai_family, interface);
+  if (!socket) return tl::unexpected<Error>(std::move(socket.error()));
+  if (::connect(socket->get(), list->ai_addr, list->ai_addrlen) == 0) return {};
+  const int number = errno == EINPROGRESS ? finish_connect(socket->get(), deadline) : errno;
+  if (number == 0) return {};
+  return tl::unexpected<Error>(explain_unreachable(number, to_string(numeric), interface));
+}
+
+}  // namespace spark::nvmetcp

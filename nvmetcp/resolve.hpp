@@ -1,0 +1,29 @@
+// From the configured portal to the numeric ones behind it. Blocks on the name service: workers only.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::nvmetcp {
+
+// The portal itself if its address is numeric, else one for each address of the name, in the order in which
+// they should be tried (at most 4). Asked anew at every attempt: the kernel never does. Unavailable: the name
+// can't be resolved now.
+Result<std::vector<Portal>> resolve(const Portal& portal);
+
+// Whether two numeric addresses are the same one, however they are written.
+bool same_address(const std::string& a, const std::string& b);
+
+// "10.0.0.5:4420", "[fd00::5]:4420"
+std::string to_string(const Portal& portal);
+
+// One TCP connection to a numeric portal, closed again. The kernel's own connect holds a lock that every
+// other connect of the machine waits for, and can't be interrupted: a target that is not there is found out
+// here instead. Unavailable: refused, unreachable or silent. Invalid: no such interface.
+Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline);
+
+}  // namespace spark::nvmetcp

@@ -1,0 +1,74 @@
+#include "nvmetcp/timers.hpp"
+
+#include <fcntl.h>
+
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+using std::chrono::seconds;
+
+std::string text(seconds value) {
+  return std::to_string(value.count());
+}
+std::string text_or_off(std::optional<seconds> value) {
+  return value ? text(*value) : "off";
+}
+
+// The kernel keeps a number of attempts instead of the time, and shows attempts × delay.
+std::optional<seconds> as_kept(std::optional<seconds> loss, seconds delay) {
+  if (!loss) return std::nullopt;
+  return (*loss + delay - seconds(1)) / delay * delay;
+}
+
+struct Setting {
+  const char* attribute;
+  const char* key;  // the config's
+  std::string wanted;
+};
+
+std::vector<Setting> settings(const ConnectOptions& asked) {
+  return {{"reconnect_delay", "reconnect_delay", text(asked.reconnect_delay)},
+          {"ctrl_loss_tmo", "controller_loss",
+           text_or_off(as_kept(asked.controller_loss, asked.reconnect_delay))},
+          {"fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)},
+          {"kato", "keep_alive", text(asked.keep_alive)}};
+}
+
+void write_attribute(const std::filesystem::path& path, const std::string& value) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd) [[maybe_unused]]
+    const auto written = ::write(fd.get(), value.data(), value.size());
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
+                                     const ConnectOptions& asked) {
+  const auto folder = root / "sys/class/nvme" / controller.name;
+  std::vector<std::string> found;
+  for (const Setting& setting : settings(asked)) {
+    const auto shown = read_line_file(folder / setting.attribute);
+    if (!shown || *shown == setting.wanted) continue;
+    found.push_back(std::string(setting.key) + " is " + printable(*shown) + ", not " + setting.wanted);
+  }
+  if (!asked.interface.empty() && controller.interface != asked.interface) {
+    const std::string shown = controller.interface.empty() ? "not set" : printable(controller.interface);
+    found.push_back("interface is " + shown + ", not " + printable(asked.interface));
+  }
+  return found;
+}
+
+void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked) {
+  const auto folder = root / "sys/class/nvme" / controller.name;
+  const seconds off{-1};
+  // In this order: ctrl_loss_tmo is divided by the delay that holds when it is written.
+  write_attribute(folder / "reconnect_delay", text(asked.reconnect_delay));
+  write_attribute(folder / "ctrl_loss_tmo", text(asked.controller_loss.value_or(off)));
+  write_attribute(folder / "fast_io_fail_tmo", text(asked.fast_fail.value_or(off)));
+}
+
+}  // namespace spark::nvmetcp

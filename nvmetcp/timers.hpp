@@ -1,0 +1,21 @@
+// A controller's settings as sysfs shows them, against what was asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::nvmetcp {
+
+// A sentence for each setting that is not as asked. Digests and queues can't be read back; an attribute that
+// this kernel does not have proves nothing either way.
+std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
+                                     const ConnectOptions& asked);
+
+// Sets what can be changed while a controller lives: reconnect_delay, controller_loss, fast_fail. Attributes
+// that can't be written stay as they are; differences() tells.
+void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked);
+
+}  // namespace spark::nvmetcp

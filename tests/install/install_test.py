@@ -1,0 +1,87 @@
+"""What `cmake --install` places, and that systemd takes it: tests/install/install_test.py BUILD_FOLDER."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BUILD = Path()
+FILES = {
+    "bin/spark-stage", "sbin/spark-staged",
+    "lib/systemd/system/spark-staged.service",
+    "lib/sysusers.d/spark-stage.conf", "lib/tmpfiles.d/spark-stage.conf", "lib/modules-load.d/spark-stage.conf",
+    "share/doc/spark-stage/README.md", "share/doc/spark-stage/LICENSE", "share/doc/spark-stage/CHANGELOG.md",
+    "share/doc/spark-stage/spark-stage.yaml", "share/doc/spark-stage/examples/rosa.yaml",
+}
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **more)
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="spark-install-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def install(self, prefix):
+        done = run("cmake", "--install", str(BUILD), "--prefix", prefix,
+                   env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DESTDIR": str(self.root)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.root / prefix.lstrip("/")
+
+    def test_every_file_is_in_its_place_and_nothing_else(self):
+        tree = self.install("/usr")
+        placed = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.is_dir()}
+        self.assertEqual(placed, FILES)
+        self.assertEqual(sorted(path.name for path in self.root.iterdir()), ["usr"])
+
+    def test_the_programs_start_from_there(self):
+        tree = self.install("/usr")
+        for program in ("bin/spark-stage", "sbin/spark-staged"):
+            done = run(str(tree / program), "--version")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"\d+\.\d+\.\d+")
+
+    def test_the_example_configurations_are_right(self):
+        tree = self.install("/usr")
+        for config in ("spark-stage.yaml", "examples/rosa.yaml"):
+            done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / "share/doc/spark-stage" / config))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_unit_starts_the_program_of_its_own_prefix(self):
+        for prefix in ("/usr", "/opt/spark"):
+            unit = (self.install(prefix) / "lib/systemd/system/spark-staged.service").read_text()
+            self.assertIn(f"ExecStart={prefix}/sbin/spark-staged\n", unit)
+            self.assertIn(f"file:{prefix}/share/doc/spark-stage/README.md\n", unit)
+
+    def test_systemd_takes_the_unit(self):
+        unit = (self.install("/usr") / "lib/systemd/system/spark-staged.service").read_text()
+        # The program is not on this machine, and this test is not about it.
+        self.assertEqual(self.verify(unit.replace("/usr/sbin/spark-staged", "/bin/true")), "")
+        self.assertIn("Nonsense", self.verify(unit.replace("/usr/sbin/spark-staged", "/bin/true") + "\nNonsense=yes\n"))
+
+    def verify(self, unit):
+        folder = self.root / "units"
+        folder.mkdir(exist_ok=True)
+        (folder / "spark-staged.service").write_text(unit)
+        done = run("systemd-analyze", "verify", "--man=no", str(folder / "spark-staged.service"))
+        return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "spark" in line)
+
+    def test_the_group_and_the_folders_are_made(self):
+        tree = self.install("/usr")
+        (self.root / "etc").mkdir()
+        done = run("systemd-sysusers", f"--root={self.root}", str(tree / "lib/sysusers.d/spark-stage.conf"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("\nspark-stage:", "\n" + (self.root / "etc/group").read_text())
+        done = run("systemd-tmpfiles", f"--root={self.root}", "--create", str(tree / "lib/tmpfiles.d/spark-stage.conf"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.root / "etc/spark-stage/keys").stat().st_mode & 0o7777, 0o700)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: tests/install/install_test.py BUILD_FOLDER")
+    BUILD = Path(sys.argv.pop(1)).resolve()
+    unittest.main()

@@ -1,0 +1,242 @@
+// A fabric in memory: targets that offer subsystems, refuse, answer late or vanish. What is connected shows
+// up in a FakeSysfs, where the code under test looks for it.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nvmetcp/adoption.hpp"
+#include "nvmetcp/fabrics_options.hpp"
+#include "nvmetcp/gateway.hpp"
+#include "nvmetcp/removal.hpp"
+#include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs.hpp"
+#include "nvmetcp/timers.hpp"
+#include "nvmetcp/validate.hpp"
+#include "tests/support/fake_sysfs.hpp"
+
+namespace spark::test {
+
+class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
+ public:
+  explicit FakeNvmeGateway(FakeSysfs& sysfs) : sysfs_(sysfs) {}
+
+  // --- the script ---
+
+  // A target at `portal` exports `subsystem` with one namespace.
+  void offer(const nvmetcp::Portal& portal, const std::string& subsystem, std::uint32_t nsid = 1,
+             Bytes bytes = kGiB) {
+    targets_[key(portal)].push_back({subsystem, nsid, bytes, {}});
+    ++generation_;
+  }
+  // From now on only hosts that are allowed see and get the subsystem.
+  void allow_only(const std::string& subsystem, const std::set<std::string>& host_nqns) {
+    for (auto& [portal, exports] : targets_) {
+      for (Export& one : exports) {
+        if (one.subsystem == subsystem) one.allowed = host_nqns;
+      }
+    }
+    ++generation_;
+  }
+  void withdraw(const std::string& subsystem) {
+    for (auto& [portal, exports] : targets_) {
+      std::erase_if(exports, [&](const Export& one) { return one.subsystem == subsystem; });
+    }
+    ++generation_;
+  }
+  // The target's machine goes off: its controllers start to reconnect. And comes back.
+  void vanish(const nvmetcp::Portal& portal) { set_reachable(portal, false); }
+  void come_back(const nvmetcp::Portal& portal) { set_reachable(portal, true); }
+  // The kernel gives up: the controllers of the portal are deleted.
+  void lose_controllers(const nvmetcp::Portal& portal) {
+    for (const std::string& name : controllers_at(portal)) take_away(name);
+  }
+  // Every call takes this long.
+  void set_latency(std::chrono::milliseconds latency) { latency_ = latency; }
+  // Every call fails so, until reset with nullopt.
+  void fail_with_error(std::optional<Error> error) { forced_ = std::move(error); }
+  void set_discovery_service(bool there) { discovery_service_ = there; }
+  void set_unsupported_options(std::set<std::string> names) { unsupported_ = std::move(names); }
+
+  // "discover 10.0.0.5:4420", "connect nqn.x 10.0.0.5:4420", "disconnect nvme1"
+  const std::vector<std::string>& calls() const { return calls_; }
+
+  // --- NvmeGateway ---
+
+  Result<nvmetcp::DiscoveryLog> discover(const nvmetcp::Portal& portal, const nvmetcp::HostIdentity& host,
+                                         const std::string&) override {
+    if (auto begun = begin("discover " + to_string(portal)); !begun)
+      return tl::unexpected<Error>(begun.error());
+    if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(valid.error());
+    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
+    nvmetcp::DiscoveryLog log;
+    log.generation = generation_;
+    for (const Export& one : targets_[key(portal)]) {
+      if (!one.allows(host)) continue;
+      log.entries.push_back({one.subsystem, nvmetcp::SubsystemKind::Io, "tcp", "ipv4", portal});
+    }
+    return log;
+  }
+
+  Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal,
+                                      const nvmetcp::HostIdentity& host,
+                                      const nvmetcp::ConnectOptions& options) override {
+    if (auto begun = begin("connect " + subsystem + " " + to_string(portal)); !begun) {
+      return tl::unexpected<Error>(begun.error());
+    }
+    for (auto valid : {nvmetcp::validate_nqn(subsystem, "subsystem"), validate(portal), validate(options)}) {
+      if (!valid) return tl::unexpected<Error>(valid.error());
+    }
+    auto all = nvmetcp::list_controllers(sysfs_.root());
+    if (!all) return tl::unexpected<Error>(all.error());
+    auto adopted = nvmetcp::find_adoptable(*all, subsystem, {portal}, host, options.interface);
+    if (!adopted) return tl::unexpected<Error>(adopted.error());
+    if (*adopted) return adopt(**adopted, options);
+    if (auto alone = nvmetcp::check_host_conflict(*all, host); !alone) {
+      return tl::unexpected<Error>(alone.error());
+    }
+    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    return create(subsystem, portal, host, options);
+  }
+
+  Result<Change> disconnect(const std::string& controller, const std::string& subsystem) override {
+    if (auto begun = begin("disconnect " + controller); !begun) return tl::unexpected<Error>(begun.error());
+    const auto all = nvmetcp::list_controllers(sysfs_.root());
+    for (const auto& one : all.value_or(std::vector<nvmetcp::Controller>{})) {
+      if (one.name != controller) continue;
+      if (one.subsystem != subsystem) {
+        return fail(Errc::Refused, controller + " belongs to " + one.subsystem + ", not to " + subsystem);
+      }
+      take_away(controller);
+      return Change::Done;
+    }
+    return Change::AlreadyThere;
+  }
+
+ private:
+  struct Export {
+    std::string subsystem;
+    std::uint32_t nsid;
+    Bytes bytes;
+    std::set<std::string> allowed;  // empty: every host
+    bool allows(const nvmetcp::HostIdentity& host) const {
+      return allowed.empty() || allowed.contains(host.nqn);
+    }
+  };
+
+  static std::string key(const nvmetcp::Portal& portal) { return to_string(portal); }
+
+  Result<> begin(const std::string& call) {
+    calls_.push_back(call);
+    std::this_thread::sleep_for(latency_);
+    if (forced_) return tl::unexpected<Error>(*forced_);
+    return {};
+  }
+
+  Result<> reach_target(const nvmetcp::Portal& portal) {
+    if (targets_.contains(key(portal)) && !unreachable_.contains(key(portal))) return {};
+    return fail(Errc::Unavailable, "reaching " + to_string(portal) + ": connection refused");
+  }
+
+  Result<nvmetcp::Connection> adopt(const nvmetcp::Controller& controller,
+                                    const nvmetcp::ConnectOptions& options) {
+    show_timers(controller.name, options);
+    return nvmetcp::Connection{controller.name, Change::AlreadyThere,
+                               nvmetcp::differences(sysfs_.root(), controller, options)};
+  }
+
+  Result<nvmetcp::Connection> create(const std::string& subsystem, const nvmetcp::Portal& portal,
+                                     const nvmetcp::HostIdentity& host,
+                                     const nvmetcp::ConnectOptions& options) {
+    for (const auto& option : nvmetcp::io_controller_options(subsystem, portal, host, options, 4)) {
+      if (unsupported_.contains(option.name)) {
+        return fail(Errc::Unsupported, "this kernel does not know the connection option " + option.name);
+      }
+    }
+    for (const Export& one : targets_[key(portal)]) {
+      if (one.subsystem != subsystem) continue;
+      if (!one.allows(host)) return fail(Errc::Denied, "the target does not allow this host");
+      const std::string name = "nvme" + std::to_string(next_instance_++);
+      nvmetcp::Controller controller = tcp_controller(name, subsystem);
+      controller.portal = portal;
+      controller.host_nqn = host.nqn;
+      controller.host_id = host.id;
+      controller.interface = options.interface;
+      sysfs_.add_controller(controller);
+      show_timers(name, options);
+      sysfs_.write(FakeSysfs::controller_folder(name) + "/kato", std::to_string(options.keep_alive.count()));
+      show_namespace(one, name);
+      return nvmetcp::Connection{name, Change::Done, {}};
+    }
+    return fail(Errc::NotFound, "the target has no subsystem " + subsystem);
+  }
+
+  // One head a subsystem, shared by its controllers, as native multipath does.
+  void show_namespace(const Export& one, const std::string& controller) {
+    const auto [entry, is_new] = heads_.try_emplace(one.subsystem, heads_.size() + 100);
+    const std::string number = std::to_string(entry->second);
+    const std::string head = "nvme" + number + "n1";
+    if (is_new) sysfs_.add_head(head, one.nsid, "259:" + number, one.bytes / 512);
+    sysfs_.add_node(controller, "nvme" + number + "c" + controller.substr(4) + "n1", one.nsid);
+  }
+
+  void show_timers(const std::string& name, const nvmetcp::ConnectOptions& options) {
+    const std::string folder = FakeSysfs::controller_folder(name) + "/";
+    const auto seconds = [](const std::optional<std::chrono::seconds>& time) {
+      return time ? std::to_string(time->count()) : std::string("off");
+    };
+    sysfs_.write(folder + "reconnect_delay", seconds(options.reconnect_delay));
+    sysfs_.write(folder + "ctrl_loss_tmo", seconds(options.controller_loss));
+    sysfs_.write(folder + "fast_io_fail_tmo", seconds(options.fast_fail));
+  }
+
+  void take_away(const std::string& name) {
+    const auto all = nvmetcp::list_controllers(sysfs_.root()).value_or(std::vector<nvmetcp::Controller>{});
+    sysfs_.remove(FakeSysfs::controller_folder(name));
+    const auto leaving =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+    if (leaving == all.end() || nvmetcp::controllers_of(all, leaving->subsystem, "").size() > 1) return;
+    const auto head = heads_.find(leaving->subsystem);
+    if (head == heads_.end()) return;
+    sysfs_.remove("sys/class/block/nvme" + std::to_string(head->second) + "n1");
+    heads_.erase(head);
+  }
+
+  std::vector<std::string> controllers_at(const nvmetcp::Portal& portal) {
+    std::vector<std::string> names;
+    for (const auto& one :
+         nvmetcp::list_controllers(sysfs_.root()).value_or(std::vector<nvmetcp::Controller>{})) {
+      if (one.portal == portal) names.push_back(one.name);
+    }
+    return names;
+  }
+
+  void set_reachable(const nvmetcp::Portal& portal, bool reachable) {
+    if (reachable) unreachable_.erase(key(portal));
+    if (!reachable) unreachable_.insert(key(portal));
+    for (const std::string& name : controllers_at(portal)) {
+      sysfs_.write(FakeSysfs::controller_folder(name) + "/state", reachable ? "live" : "connecting");
+    }
+  }
+
+  FakeSysfs& sysfs_;
+  std::map<std::string, std::vector<Export>> targets_;
+  std::set<std::string> unreachable_;
+  std::set<std::string> unsupported_;
+  std::map<std::string, std::size_t> heads_;  // subsystem → the number in its device names
+  std::vector<std::string> calls_;
+  std::optional<Error> forced_;
+  std::chrono::milliseconds latency_{0};
+  std::uint64_t generation_ = 1;
+  int next_instance_ = 1;
+  bool discovery_service_ = true;
+};
+
+}  // namespace spark::test

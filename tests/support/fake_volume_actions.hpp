@@ -1,0 +1,154 @@
+// A fabric, a disk and a mount table in memory, with scripts for what goes wrong. Records what was touched.
+#pragma once
+
+#include <algorithm>
+#include <map>
+
+#include "daemon/volumes/actions.hpp"
+#include "nvmetcp/sysfs.hpp"
+
+namespace spark::volumes {
+
+struct FakeWorld {
+  static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
+
+  // The target.
+  bool target_up = true, has_discovery = true;
+  std::vector<nvmetcp::OfferedSubsystem> offers;
+  mounts::Superblock superblock;
+  std::optional<Error> connect_error, mount_error, unmount_error;
+
+  // This host.
+  std::vector<nvmetcp::Controller> controllers;
+  std::optional<nvmetcp::Namespace> block;
+  std::vector<mounts::Mount> mounts;
+  std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
+  std::optional<FilesystemIdentity> pinned;
+  bool mount_table_readable = true, server_answers = true, shared = false;
+  dev_t next_device = 100;
+
+  std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
+
+  void offer(const std::string& nqn, const std::string& address, std::uint16_t port) {
+    nvmetcp::OfferedSubsystem offered;
+    offered.nqn = nqn;
+    offered.transport = "tcp";
+    offered.portal = {address, port};
+    offers.push_back(offered);
+  }
+  void set_link(const std::string& state) {
+    for (auto& controller : controllers) controller.state = state;
+  }
+  // The kernel gave up: controller, namespace and device vanish; the mount stays behind, dead.
+  void lose_device() {
+    controllers.clear();
+    block.reset();
+    owners.clear();
+  }
+  void plug_in(const std::string& nqn) {
+    nvmetcp::Controller controller;
+    controller.name = "nvme7";
+    controller.subsystem = nqn;
+    controller.transport = "tcp";
+    controller.state = "live";
+    controller.portal = {"10.0.0.5", 4420};
+    controller.host_nqn = kHost;
+    controllers = {controller};
+    nvmetcp::Namespace made;
+    made.device = "nvme7n1";
+    made.nsid = 1;
+    made.device_number = next_device++;
+    block = made;
+    owners[made.device_number] = nqn;
+  }
+  void mount(const std::string& target, bool read_only, dev_t device,
+             const std::string& source = "/dev/nvme7n1", const std::string& type = "ext4") {
+    mounts::Mount mounted;
+    mounted.source = source;
+    mounted.target = target;
+    mounted.type = type;
+    mounted.options = read_only ? "ro,noatime" : "rw,noatime";
+    mounted.device_number = device;
+    mounts.push_back(mounted);
+  }
+  std::ptrdiff_t count(const std::string& what) const {
+    return std::count(touched.begin(), touched.end(), what);
+  }
+};
+
+class FakeVolumeActions final : public VolumeActions {
+ public:
+  explicit FakeVolumeActions(FakeWorld& world) : world_(world) {}
+
+  asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal, std::string) override {
+    world_.touched.emplace_back("discover");
+    if (!world_.target_up) co_return fail(Errc::Unavailable, portal.address + ": connection refused");
+    if (!world_.has_discovery)
+      co_return fail(Errc::Unsupported, portal.address + " has no discovery service");
+    nvmetcp::DiscoveryLog log;
+    log.entries = world_.offers;
+    co_return log;
+  }
+  asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal,
+                                                       nvmetcp::ConnectOptions) override {
+    world_.touched.emplace_back("connect");
+    if (world_.connect_error) co_return tl::unexpected<Error>(*world_.connect_error);
+    world_.plug_in(subsystem);
+    nvmetcp::Connection connection;
+    connection.controller = "nvme7";
+    co_return connection;
+  }
+  asio::awaitable<Result<Change>> disconnect(std::string, std::string) override {
+    world_.touched.emplace_back("disconnect");
+    world_.lose_device();
+    co_return Change::Done;
+  }
+  asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string) override {
+    world_.touched.emplace_back("superblock");
+    co_return world_.superblock;
+  }
+  asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override {
+    world_.touched.emplace_back(request.read_only ? "mount ro" : "mount rw");
+    if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
+    world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
+                 request.source, request.type == "nfs" ? "nfs4" : request.type);
+    if (!identity.uuid.empty()) world_.pinned = identity;
+    co_return Change::Done;
+  }
+  asio::awaitable<Result<Change>> unmount(std::filesystem::path target, bool detach) override {
+    world_.touched.emplace_back(detach ? "detach" : "unmount");
+    if (world_.unmount_error) co_return tl::unexpected<Error>(*world_.unmount_error);
+    std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
+    co_return Change::Done;
+  }
+  asio::awaitable<Result<>> probe(std::filesystem::path) override {
+    world_.touched.emplace_back("probe");
+    if (!world_.server_answers) co_return fail(Errc::TimedOut, "no answer");
+    co_return Result<>{};
+  }
+
+  Result<nvmetcp::HostIdentity> host_identity() override {
+    return nvmetcp::HostIdentity{FakeWorld::kHost, "11111111-2222-3333-4444-555555555555"};
+  }
+  Result<std::vector<nvmetcp::Controller>> controllers() override { return world_.controllers; }
+  Result<nvmetcp::Namespace> find_namespace(const std::string&, std::uint32_t) override {
+    if (!world_.block) return fail(Errc::NotFound, "namespace 1 is not there");
+    return *world_.block;
+  }
+  Result<std::string> subsystem_of_device(dev_t device) override {
+    const auto found = world_.owners.find(device);
+    if (found == world_.owners.end()) return fail(Errc::NotFound, "gone");
+    return found->second;
+  }
+  Result<std::vector<mounts::Mount>> mount_table() override {
+    if (!world_.mount_table_readable) return fail(Errc::Failed, "mountinfo can't be read");
+    return world_.mounts;
+  }
+  std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
+  bool subsystem_shared() override { return world_.shared; }
+
+ private:
+  FakeWorld& world_;
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,35 @@
+// File systems on real loop devices, for tests that run as root.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+
+namespace spark::test {
+
+// Runs a tool to its end; throws with its output if it fails.
+std::string run_tool(const std::vector<std::string>& argv);
+
+// A file of `bytes`, formatted by mkfs: make_image(path, 64 << 20, {"mkfs.ext4", "-q"}).
+void make_image(const std::filesystem::path& image, std::size_t bytes, std::vector<std::string> mkfs);
+
+// /dev/loopN backed by a file, gone when the last mount of it is.
+class LoopDevice {
+ public:
+  explicit LoopDevice(const std::filesystem::path& image);
+  ~LoopDevice();
+  LoopDevice(LoopDevice&& other) noexcept = default;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+};
+
+// Empty if this process can attach loop devices and mount; otherwise why not.
+std::string why_no_loop_mounts();
+
+}  // namespace spark::test

@@ -1,0 +1,38 @@
+// Runs coroutines on a test's own loop, always with an end.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <optional>
+
+namespace spark {
+
+template <class Condition>
+bool run_until(boost::asio::io_context& context, Condition condition,
+               std::chrono::seconds longest = std::chrono::seconds(30)) {
+  const auto end = std::chrono::steady_clock::now() + longest;
+  while (!condition() && std::chrono::steady_clock::now() < end) {
+    context.restart();
+    context.run_for(std::chrono::milliseconds(2));
+  }
+  return condition();
+}
+
+// The coroutine's value, or a test failure and no value when it does not end in time.
+template <class T>
+std::optional<T> await(boost::asio::io_context& context, boost::asio::awaitable<T> work) {
+  std::optional<T> value;
+  auto keep = [](boost::asio::awaitable<T> inner, std::optional<T>& into) -> boost::asio::awaitable<void> {
+    into.emplace(co_await std::move(inner));
+  };
+  boost::asio::co_spawn(context, keep(std::move(work), value), boost::asio::detached);
+  EXPECT_TRUE(run_until(context, [&] { return value.has_value(); })) << "it did not end in time";
+  return value;
+}
+
+}  // namespace spark

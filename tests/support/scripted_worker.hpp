@@ -1,0 +1,54 @@
+// A worker program whose verbs are lines of shell: what the real one would do to the kernel, without one.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace spark {
+
+class ScriptedWorker {
+ public:
+  ScriptedWorker() {
+    char name[] = "/tmp/spark-worker-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    write();
+  }
+  ~ScriptedWorker() { std::filesystem::remove_all(folder_); }
+
+  // `script` runs with the request on stdin, in the folder; $n is how often this verb was called, from 1.
+  void on(const std::string& verb, const std::string& script) {
+    verbs_[verb] = script;
+    write();
+  }
+  int calls(const std::string& verb) const {
+    std::ifstream file(folder_ / (verb + ".calls"));
+    int count = 0;
+    for (std::string line; std::getline(file, line);) ++count;
+    return count;
+  }
+  std::string program() const { return (folder_ / "worker").native(); }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void write() const {
+    const auto path = folder_ / "worker";
+    std::ofstream file(path.native() + ".new");
+    file << "#!/bin/sh\ncd " << folder_ << "\necho x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
+    for (const auto& [verb, script] : verbs_) file << verb << ") " << script << " ;;\n";
+    file << "*) echo '{\"error\": {\"kind\": \"failed\", \"what\": \"no script\", \"hint\": \"\"}}' "
+            ";;\nesac\n";
+    file.close();
+    ::chmod((path.native() + ".new").c_str(), 0755);
+    std::filesystem::rename(path.native() + ".new", path);
+  }
+
+  std::filesystem::path folder_;
+  std::map<std::string, std::string> verbs_;
+};
+
+}  // namespace spark

@@ -1,0 +1,199 @@
+#include "base/child.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "base/text.hpp"
+#include "tests/unit/base/temporary_folder.hpp"
+
+namespace spark {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::string> shell(const std::string& script) {
+  return {"/bin/sh", "-c", script};
+}
+
+std::string read_all(const UniqueFd& fd) {
+  std::string all;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(fd.get(), buffer, sizeof buffer)) > 0;) {
+    all.append(buffer, static_cast<std::size_t>(got));
+  }
+  return all;
+}
+
+bool ends_within(pid_t pid, std::chrono::milliseconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  // A zombie counts as ended: whoever inherited it reaps it in its own time.
+  const auto is_gone = [&] {
+    const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+    return !stat || stat->find(") Z ") != std::string::npos;
+  };
+  while (!is_gone()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+TEST(RunChild, CapturesBothOutputsAndTheStatus) {
+  const auto output = run_child(shell("echo out; echo err >&2; exit 3"), 10s);
+  ASSERT_TRUE(output) << output.error().message();
+  EXPECT_EQ(output->out, "out\n");
+  EXPECT_EQ(output->err, "err\n");
+  EXPECT_EQ(output->exit_status, 3);
+}
+
+TEST(RunChild, MoreThanAPipeHoldsGoesThroughBothWays) {
+  std::string input(1 << 20, 'x');
+  input += "end";
+  const auto output = run_child({"cat"}, 20s, input);
+  ASSERT_TRUE(output) << output.error().message();
+  EXPECT_EQ(output->out, input);
+}
+
+TEST(RunChild, AChildThatDoesNotReadItsInputIsNoError) {
+  const auto output = run_child({"true"}, 10s, std::string(1 << 20, 'x'));
+  ASSERT_TRUE(output) << output.error().message();
+  EXPECT_EQ(output->exit_status, 0);
+}
+
+TEST(RunChild, ASignalIsToldAs128PlusItsNumber) {
+  EXPECT_EQ(run_child(shell("kill -TERM $$"), 10s)->exit_status, 128 + SIGTERM);
+}
+
+TEST(RunChild, PastTheDeadlineItIsKilledAndSaysSo) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto output = run_child({"sleep", "60"}, 200ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().kind, Errc::TimedOut);
+  EXPECT_EQ(output.error().what, "sleep did not end within 200 ms");
+}
+
+TEST(RunChild, AChildKilledAtItsDeadlineIsReaped) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "pid";
+  ASSERT_FALSE(run_child(shell("echo $$ > " + file + "; exec sleep 60"), 300ms));
+  const pid_t pid = std::stoi(read_file(file).value());
+  EXPECT_TRUE(ends_within(pid, 5s));
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1) << "a zombie was left behind";
+}
+
+TEST(RunChild, AGrandchildThatKeepsThePipeOpenDoesNotOutwaitTheDeadline) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto output = run_child(shell("sleep 5 & exit 0"), 500ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+  EXPECT_FALSE(output);
+}
+
+TEST(Spawn, AProgramThatIsNotThereIsAnErrorAtOnce) {
+  const auto child = spawn({"/nonexistent/program"});
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().kind, Errc::NotFound);
+  EXPECT_NE(child.error().what.find("/nonexistent/program"), std::string::npos);
+}
+
+TEST(Spawn, StartsInItsFolder) {
+  const TemporaryFolder folder;
+  ChildOptions options;
+  options.working_directory = folder.path();
+  auto child = spawn({"pwd"}, options);
+  ASSERT_TRUE(child) << child.error().message();
+  EXPECT_EQ(trim(read_all(child->out)), std::filesystem::canonical(folder.path()));
+  ::waitpid(child->pid, nullptr, 0);
+  options.working_directory = "/nonexistent";
+  EXPECT_FALSE(spawn({"pwd"}, options));
+}
+
+TEST(Spawn, ThePidfdTellsWhenItEnded) {
+  ChildOptions options;
+  options.pipe_stdin = true;
+  auto child = spawn(shell("read line; exit 4"), options);
+  ASSERT_TRUE(child) << child.error().message();
+  pollfd ended{child->pidfd.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 50), 0);
+  child->in.reset();
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child->pid, &status, 0), child->pid);
+  EXPECT_EQ(exit_status_of(status), 4);
+}
+
+TEST(Spawn, TheChildInheritsNoOtherDescriptor) {
+  const auto secret = ::open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+  auto child = spawn({"ls", "/proc/self/fd"});
+  ASSERT_TRUE(child) << child.error().message();
+  // 0, 1, 2, and the one by which ls reads the folder.
+  EXPECT_EQ(split(trim(read_all(child->out)), '\n').size(), 4u);
+  ::waitpid(child->pid, nullptr, 0);
+  ::close(secret);
+}
+
+TEST(Spawn, SignalsBlockedOrIgnoredHereAreNotInTheChild) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
+  const auto old = ::signal(SIGPIPE, SIG_IGN);
+  const auto output = run_child({"grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"}, 10s);
+  ::signal(SIGPIPE, old);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(output) << output.error().message();
+  for (const std::string& line : split(trim(output->out), '\n')) {
+    const std::uint64_t mask = std::stoull(line.substr(line.find('\t') + 1), nullptr, 16);
+    EXPECT_EQ(mask & (1ull << (SIGTERM - 1) | 1ull << (SIGPIPE - 1)), 0u) << line;
+  }
+}
+
+TEST(Spawn, TheChildIsInAGroupOfItsOwnUnlessAskedOtherwise) {
+  for (const bool own : {true, false}) {
+    ChildOptions options;
+    options.pipe_stdin = true;
+    options.own_process_group = own;
+    auto child = spawn({"cat"}, options);
+    ASSERT_TRUE(child) << child.error().message();
+    EXPECT_EQ(::getpgid(child->pid) == child->pid, own);
+    child->in.reset();
+    ::waitpid(child->pid, nullptr, 0);
+  }
+}
+
+// The parent here is a process of its own that spawns a sleeper, tells its pid and waits to be killed.
+TEST(Spawn, TheChildDiesWithItsParent) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t parent = ::fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    auto child = spawn({"sleep", "60"});
+    const pid_t sleeper = child ? child->pid : -1;
+    [[maybe_unused]] const ssize_t told = ::write(ends[1], &sleeper, sizeof sleeper);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t sleeper = -1;
+  ASSERT_EQ(::read(ends[0], &sleeper, sizeof sleeper), static_cast<ssize_t>(sizeof sleeper));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  ASSERT_GT(sleeper, 0);
+  EXPECT_EQ(::kill(sleeper, 0), 0);
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(ends_within(sleeper, 5s));
+}
+
+TEST(ExitStatus, IsTheProgramsOwnOr128PlusTheSignal) {
+  EXPECT_EQ(exit_status_of(7 << 8), 7);
+  EXPECT_EQ(exit_status_of(SIGKILL), 128 + SIGKILL);
+}
+
+}  // namespace
+}  // namespace spark

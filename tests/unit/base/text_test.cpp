@@ -1,0 +1,54 @@
+#include "base/text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace spark {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Text, TrimTakesWhiteSpaceFromBothEndsOnly) {
+  EXPECT_EQ(trim(" \t a b \r\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(Text, SplitKeepsEmptyPartsAndJoinUndoesIt) {
+  EXPECT_THAT(split("a,,b,", ','), ElementsAre("a", "", "b", ""));
+  EXPECT_THAT(split("", ','), ElementsAre(""));
+  const std::vector<std::string> equal = {"x", "x", ""};
+  EXPECT_EQ(join(equal, ", "), "x, x, ");
+  EXPECT_EQ(join(std::vector<std::string>(), ","), "");
+}
+
+TEST(Text, PrintableLeavesReadableTextAlone) {
+  EXPECT_EQ(printable("nqn.2014-08.org:x y"), "nqn.2014-08.org:x y");
+  EXPECT_EQ(printable("Bücher – 数据 🚀"), "Bücher – 数据 🚀");
+}
+
+TEST(Text, PrintableDisarmsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1: another escape of a terminal's
+}
+
+TEST(Text, PrintableShowsBytesThatAreNotUtf8) {
+  EXPECT_EQ(printable("\xff"), "\\xff");
+  EXPECT_EQ(printable("x\xc3"), "x\\xc3");                           // cut short
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half of a surrogate pair
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
+  EXPECT_EQ(printable("\xe2(\xa1"), "\\xe2(\\xa1");
+}
+
+TEST(Text, NearestFindsTyposAndNotStrangers) {
+  const std::vector<std::string> keys = {"targets", "volumes", "cache", "datasets"};
+  EXPECT_EQ(nearest("volume", keys), "volumes");
+  EXPECT_EQ(nearest("datsaets", keys), "datasets");
+  EXPECT_EQ(nearest("zzz", keys), "");
+  EXPECT_EQ(nearest("anything", {}), "");
+}
+
+}  // namespace
+}  // namespace spark

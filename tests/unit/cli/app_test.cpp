@@ -1,0 +1,148 @@
+// The command line itself: help, usage errors, and the config verbs
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "cli/format/text.hpp"
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class CommandLine : public ::testing::Test {
+ protected:
+  std::string help(std::vector<std::string> verb) {
+    Program asked;
+    verb.push_back("--help");
+    EXPECT_EQ(asked.run(verb), 0);
+    return asked.output();
+  }
+  Program program;
+};
+
+TEST_F(CommandLine, HelpTeachesByExample) {
+  expect_golden("help.txt", help({}));
+}
+
+TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
+  const std::vector<std::vector<std::string>> verbs = {{"status"},
+                                                       {"discover"},
+                                                       {"volumes"},
+                                                       {"volumes", "up"},
+                                                       {"volumes", "down"},
+                                                       {"wait"},
+                                                       {"stage"},
+                                                       {"run"},
+                                                       {"ls"},
+                                                       {"verify"},
+                                                       {"evict"},
+                                                       {"release"},
+                                                       {"copy"},
+                                                       {"config"},
+                                                       {"config", "check"},
+                                                       {"config", "show"},
+                                                       {"bench"}};
+  std::string all;
+  for (const auto& verb : verbs) {
+    const std::string text = help(verb);
+    EXPECT_NE(text.find("Examples:\n"), std::string::npos) << join(verb, " ");
+    EXPECT_NE(text.find("spark-stage " + verb.front()), std::string::npos) << text;
+    for (const std::string& line : split(text, '\n')) EXPECT_LE(display_width(line), 80u) << line;
+    all += "$ spark-stage " + join(verb, " ") + " --help\n" + text + "\n";
+  }
+  expect_golden("help-verbs.txt", all);
+}
+
+TEST_F(CommandLine, KnowsItsVersion) {
+  EXPECT_EQ(program.run({"--version"}), 0);
+  EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
+}
+
+TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{}, "needs a verb"},
+      {{"statsu"}, "'statsu' is no verb of spark-stage - did you mean 'status'?"},
+      {{"statsu", "--json"}, "did you mean 'status'?"},
+      {{"xyzzy"}, "see 'spark-stage --help'"},
+      {{"status", "--jsn"}, "no option '--jsn' - did you mean '--json'?"},
+      {{"status", "extra"}, "does not take 'extra'"},
+      {{"stage"}, "DATASET"},
+      {{"discover", "10.0.0.1", "--port", "70000"}, "--port"},
+      {{"discover", "10.0.0.1", "--json", "--yaml"}, "--yaml"},
+      {{"--socket"}, "--socket"},
+  };
+  for (const auto& [arguments, sentence] : mistakes) {
+    Program mistaken;
+    EXPECT_EQ(mistaken.run(arguments), 2) << join(arguments, " ");
+    EXPECT_NE(mistaken.errors().find(sentence), std::string::npos) << mistaken.errors();
+    EXPECT_EQ(mistaken.output(), "");
+  }
+}
+
+TEST_F(CommandLine, ADatasetMayHaveAVerbsName) {
+  program.client.answer("POST /v1/stagings", 202, R"({"id": "7"})");
+  EXPECT_EQ(program.run({"stage", "--detach", "ls", "status"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/stagings {"datasets":["ls","status"]})");
+}
+
+TEST_F(CommandLine, TheSocketIsOptionThenVariableThenDefault) {
+  std::string used;
+  program.context.make_client = [&](const std::string& socket) -> std::unique_ptr<Client> {
+    used = socket;
+    return std::make_unique<FakeClient>(program.timer);
+  };
+  ::unsetenv("SPARK_STAGE_SOCKET");
+  program.run({"ls"});
+  EXPECT_EQ(used, "/run/spark-stage/api.sock");
+  ::setenv("SPARK_STAGE_SOCKET", "/tmp/b.sock", 1);
+  program.run({"ls"});
+  EXPECT_EQ(used, "/tmp/b.sock");
+  program.run({"--socket", "/tmp/a.sock", "ls"});
+  EXPECT_EQ(used, "/tmp/a.sock");
+  program.run({"ls", "--socket", "/tmp/c.sock"});
+  EXPECT_EQ(used, "/tmp/c.sock");
+  ::unsetenv("SPARK_STAGE_SOCKET");
+}
+
+class ConfigVerbs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    file = std::filesystem::temp_directory_path() / ("spark-config-" + std::to_string(::getpid()));
+  }
+  void TearDown() override { std::filesystem::remove(file); }
+  Program program;
+  std::filesystem::path file;
+};
+
+TEST_F(ConfigVerbs, WithoutAFileExitWithTwo) {
+  EXPECT_EQ(program.run({"--config", "/no/such.yaml", "config", "check"}), 2);
+  EXPECT_NE(program.errors().find("/no/such.yaml"), std::string::npos) << program.errors();
+}
+
+TEST_F(ConfigVerbs, CheckCountsWhatIsThere) {
+  std::ofstream(file) << "version: 1\ntargets:\n  rose: {address: 192.168.0.100}\nvolumes:\n  datasets:\n"
+                         "    target: rose\n    subsystem: raid5-data\n    mount: /mnt/a\n";
+  EXPECT_EQ(program.run({"config", "check", file.string()}), 0) << program.errors();
+  EXPECT_EQ(program.output(), file.string() + ": in order - 1 target, 1 volume, 0 datasets\n");
+}
+
+TEST_F(ConfigVerbs, CheckNamesTheLine) {
+  std::ofstream(file) << "version: 1\nvolumse: {}\n";
+  EXPECT_EQ(program.run({"config", "check", file.string()}), 2);
+  EXPECT_NE(program.errors().find(":2:1"), std::string::npos) << program.errors();
+}
+
+TEST_F(ConfigVerbs, ShowFillsInTheDefaults) {
+  std::ofstream(file) << "version: 1\n";
+  EXPECT_EQ(program.run({"config", "show", "--config", file.string()}), 0) << program.errors();
+  EXPECT_NE(program.output().find("/var/lib/spark-stage/cache"), std::string::npos) << program.output();
+  Program json;
+  EXPECT_EQ(json.run({"--config", file.string(), "config", "show", "--json"}), 0);
+  EXPECT_TRUE(parse_json(json.output()));
+}
+
+}  // namespace
+}  // namespace spark::cli

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class Copy : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    program.context.copy = [this](const auto& from, const auto& to, const auto& how, const auto& progress,
+                                  const auto&) -> Result<staging::CopyReport> {
+      source = from;
+      destination = to;
+      options = how;
+      for (unsigned step = 0; step < 4; ++step) {
+        progress({staging::CopyPhase::Copying, step * kGiB, 4 * kGiB, step, 4, step * 1.0});
+        program.timer.sleep(Duration(3000));
+      }
+      return answer;
+    };
+  }
+
+  Program program;
+  std::filesystem::path source, destination;
+  staging::CopyOptions options;
+  Result<staging::CopyReport> answer =
+      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, kMiB, false, {}, {}};
+};
+
+TEST_F(Copy, TellsHowItWent) {
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b/"}), 0);
+  EXPECT_EQ(source, "/mnt/a");
+  EXPECT_EQ(destination, "/data/b");
+  expect_golden("copy.txt", program.output() + "--- stderr\n" + program.errors());
+}
+
+TEST_F(Copy, AsJsonHasTheContractsMembers) {
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--json"}), 0);
+  expect_golden("copy.json", program.output());
+}
+
+TEST_F(Copy, PassesItsOptionsOn) {
+  EXPECT_EQ(program.run({"copy", "--verify", "--max-rate", "1.5GB/s", "--exclude", "*.tmp", "--exclude",
+                         ".git", "/mnt/a", "/data/b"}),
+            0);
+  EXPECT_TRUE(options.verify);
+  EXPECT_EQ(options.max_rate, 1'500'000'000u);
+  EXPECT_EQ(options.exclude, (std::vector<std::string>{"*.tmp", ".git"}));
+}
+
+TEST_F(Copy, OfWhatIsCopiedAlreadySaysSo) {
+  answer->unchanged = true;
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_EQ(program.output(), "/data/b: an equal copy is there already\n");
+}
+
+TEST_F(Copy, WarnsOfWhatItSkipped) {
+  answer->skipped = {"run/socket (socket)", "pipe (FIFO)"};
+  answer->warnings = {"the owner of a/b was not kept"};
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_NE(program.errors().find(
+                "skipped 2 that are neither file, folder nor symlink: run/socket (socket), pipe (FIFO)"),
+            std::string::npos)
+      << program.errors();
+  EXPECT_NE(program.errors().find("spark-stage: the owner of a/b was not kept\n"), std::string::npos);
+}
+
+TEST_F(Copy, ThatIsInterruptedExitsWith130) {
+  answer = fail(Errc::Cancelled, "stopped");
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 130);
+}
+
+TEST_F(Copy, ARateThatIsNoneIsAUsageError) {
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--max-rate", "fast"}), 2);
+}
+
+}  // namespace
+}  // namespace spark::cli

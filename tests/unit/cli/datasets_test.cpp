@@ -1,0 +1,82 @@
+// ls, verify, evict, release
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class Datasets : public ::testing::Test {
+ protected:
+  Program program;
+};
+
+TEST_F(Datasets, AreListedWithTheirLeases) {
+  program.client.answer("GET /v1/datasets", 200, R"({"datasets": [
+    {"name": "imagenet", "state": "ready", "path": "/var/lib/spark-stage/cache/imagenet", "bytes": 142000000000,
+     "files": 1281167, "generation": 3, "leases": [{"id": "12", "holder": "pid 4242 (python)", "expires": null},
+     {"id": "13", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
+     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"
+},
+    {"name": "datasets:laion/part-07", "state": "failed", "path": null, "bytes": 0, "files": 0, "leases": [],
+     "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see 'spark-stage status'"},
+    {"name": "models", "state": "absent", "path": null, "bytes": 0, "files": 0, "leases": [], "staged_at": null, "last_used": null}]
+})");
+  EXPECT_EQ(program.run({"ls"}), 0);
+expect_golden("ls.txt", program.output());
+}
+
+TEST_F(Datasets, NoneIsSaid) {
+  program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
+  EXPECT_EQ(program.run({"ls"}), 0);
+  expect_golden("ls-empty.txt", program.output());
+}
+
+TEST_F(Datasets, AsJson) {
+  program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
+  EXPECT_EQ(program.run({"ls", "--json"}), 0);
+  EXPECT_EQ(program.output(), "{\n  \"datasets\": []\n}\n");
+}
+
+TEST_F(Datasets, AreVerifiedByTheDaemon) {
+  program.client.answer("POST /v1/datasets/datasets%3Alaion%2Fpart-07/verify", 202, R"({"id": "3"})");
+  program.client.stream_once(
+      "/v1/jobs/3/events",
+      {{R"({"event": "done", "result": {"dataset": "x", "bytes": 5000, "files": 1, "seconds": 1.5}})"}});
+  EXPECT_EQ(program.run({"verify", "datasets:laion/part-07"}), 0);
+  EXPECT_EQ(program.output(),
+            "datasets:laion/part-07: equal to its manifest - 5.00 kB, 1 file, read in 1.5 s\n");
+}
+
+TEST_F(Datasets, ThatDifferExitWithSix) {
+  program.client.answer("POST /v1/datasets/imagenet/verify", 202, R"({"id": "3"})");
+  program.client.stream_once("/v1/jobs/3/events", {{R"({"event": "failed", "error": {"kind": "mismatch",
+    "what": "train/7.jpg differs", "hint": "evict it"}})"}});
+  EXPECT_EQ(program.run({"verify", "imagenet"}), 6);
+  EXPECT_EQ(program.errors(), "spark-stage: train/7.jpg differs - evict it\n");
+}
+
+TEST_F(Datasets, AreEvicted) {
+  program.client.answer("POST /v1/datasets/imagenet/evict", 202, R"({"id": "4"})");
+  program.client.stream_once(
+      "/v1/jobs/4/events",
+      {{R"({"event": "done", "result": {"dataset": "imagenet", "freed_bytes": 142000000000}})"}});
+  EXPECT_EQ(program.run({"evict", "imagenet"}), 0);
+  EXPECT_EQ(program.output(), "imagenet: evicted, 142 GB freed\n");
+}
+
+TEST_F(Datasets, ThatAreLeasedAreNot) {
+  program.client.answer("POST /v1/datasets/imagenet/evict", 409,
+                        R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
+  EXPECT_EQ(program.run({"evict", "imagenet"}), 7);
+}
+
+TEST_F(Datasets, LeasesAreReleased) {
+  program.client.answer("DELETE /v1/leases/12", 200, "{}");
+  EXPECT_EQ(program.run({"release", "12"}), 0);
+  EXPECT_EQ(program.output(), "lease 12: released\n");
+  EXPECT_EQ(program.run({"release", "13"}), 3);
+}
+
+}  // namespace
+}  // namespace spark::cli

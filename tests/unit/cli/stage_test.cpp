@@ -1,0 +1,221 @@
+// stage and run: jobs, their progress, and what happens when the daemon goes away
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr char kStagings[] = "POST /v1/stagings";
+constexpr char kEvents[] = "/v1/jobs/7/events";
+constexpr char kDone[] = R"({"event": "done", "result": {"datasets": [{"name": "imagenet", "state": "ready",
+  "path": "/cache/imagenet/3", "served_from": "copied", "bytes": 10000000000, "files": 1281167, "seconds": 8.0,
+  "bytes_per_second": 1250000000, "hash": "xxh3:1", "memfree_drop_bytes": 1, "lease": "12"}]}})";
+constexpr char kJob[] = R"({"id": "7", "verb": "stage", "subject": ["imagenet"], "state": "running",
+  "started": "2026-11-20T15:21:26Z"})";
+
+std::string progress(const char* phase, long long done, long long total) {
+  return json::serialize(json::object{{"event", "progress"},
+                                      {"dataset", "imagenet"},
+                                      {"phase", phase},
+                                      {"bytes_done", done},
+                                      {"bytes_total", total},
+                                      {"files_done", 5},
+                                      {"files_total", 1281167},
+                                      {"bytes_per_second", 0},
+                                      {"seconds", 1}});
+}
+
+class Stage : public ::testing::Test {
+ protected:
+  void SetUp() override { program.client.answer(kStagings, 202, kJob); }
+
+  FakeClient::Stream whole_run() const {
+    FakeClient::Stream stream;
+    stream.lines = {progress("queued", 0, 0), progress("walking", 3'000'000'000, 3'000'000'000)};
+    for (long long step = 0; step < 9; ++step) {
+      stream.lines.push_back(progress("copying", step * 1'250'000'000, 10'000'000'000));
+    }
+    stream.lines.insert(stream.lines.end(), {progress("flushing", 10'000'000'000, 10'000'000'000), kDone});
+    stream.between = Duration(1000);
+    return stream;
+  }
+
+  Program program;
+};
+
+TEST_F(Stage, PrintsThePathAloneOnStdout) {
+  program.client.stream_once(kEvents, whole_run());
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_EQ(program.output(), "/cache/imagenet/3\n");
+  expect_golden("stage-plain.txt", program.errors());
+}
+
+TEST_F(Stage, DrawsABarOnATerminal) {
+  program.context.terminal = {true, true, 80, true};
+  program.client.stream_once(kEvents, whole_run());
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  expect_golden("stage-terminal.txt", program.errors());
+}
+
+TEST_F(Stage, AsJsonIsTheContractsObject) {
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet", "--json"}), 0);
+  EXPECT_EQ(parse_json(program.output()).value(), parse_json(kDone).value().at("result"));
+}
+
+TEST_F(Stage, AsksForALeaseByTime) {
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "2h"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/stagings {"datasets":["imagenet"],"lease_s":7200})");
+  EXPECT_NE(program.errors().find("spark-stage release 12"), std::string::npos) << program.errors();
+}
+
+TEST_F(Stage, ALeaseThatIsNoTimeIsAUsageError) {
+  EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "soon"}), 2);
+  EXPECT_TRUE(program.client.sent.empty());
+}
+
+TEST_F(Stage, DetachedPrintsTheJobAndReturns) {
+  EXPECT_EQ(program.run({"stage", "imagenet", "--detach"}), 0);
+  EXPECT_EQ(program.output(), "7\n");
+  EXPECT_EQ(program.client.sent.size(), 1u);
+}
+
+TEST_F(Stage, FailsWithTheErrorsExitStatus) {
+  program.client.stream_once(kEvents,
+                             {{progress("walking", 0, 0), R"({"event": "failed", "error": {"kind": "no_space",
+    "what": "imagenet needs 142 GB, 41 GB are free", "hint": "evict something"}})"}});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 5);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_NE(program.errors().find("spark-stage: imagenet needs 142 GB, 41 GB are free - evict something\n"),
+            std::string::npos);
+}
+
+TEST_F(Stage, ThatIsInterruptedCancelsTheJob) {
+  FakeClient::Stream stream{{progress("copying", 1, 10)}, {Errc::Cancelled, "interrupted", ""}};
+  stream.afterwards = [&] { program.stop = true; };
+  program.client.stream_once(kEvents, stream);
+  program.client.answer("DELETE /v1/jobs/7", 200, "{}");
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 130);
+  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/jobs/7");
+  EXPECT_EQ(program.output(), "");
+}
+
+TEST_F(Stage, GoesOnWhenTheDaemonWasRestarted) {
+  program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
+  program.client.answer("GET /v1/jobs/7", 404, R"({"error": {"kind": "not_found", "what": "no job 7"}})");
+  program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", ""});
+  program.client.answer(kStagings, 202, kJob);
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_EQ(program.output(), "/cache/imagenet/3\n");
+  EXPECT_NE(program.errors().find("lost the connection"), std::string::npos);
+  EXPECT_NE(program.errors().find("connected again"), std::string::npos);
+}
+
+TEST_F(Stage, DoesNotTakeAnotherJobForItsOwnAfterARestart) {
+  program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
+  program.client.answer("GET /v1/jobs/7", 200,
+                        R"({"id": "7", "verb": "evict", "subject": ["models"], "state": "done",
+    "started": "2026-11-20T15:22:00Z", "result": {}})");
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_EQ(std::count_if(program.client.sent.begin(), program.client.sent.end(),
+                          [](const auto& sent) { return sent.starts_with(kStagings); }),
+            2);
+}
+
+TEST_F(Stage, OnlyReadsOnWhenTheSameJobIsStillRunning) {
+  program.client.stream_once(kEvents, {{progress("copying", 1, 10)}, {Errc::TimedOut, "silent", ""}});
+  program.client.answer("GET /v1/jobs/7", 200, kJob);
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_EQ(program.errors().find("lost the connection"), std::string::npos) << program.errors();
+}
+
+TEST_F(Stage, GivesUpOnADaemonThatStaysAway) {
+  program.client.stream_once(kEvents, {{progress("copying", 1, 10)}});
+  program.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", "start it"});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 4);
+  EXPECT_NE(program.errors().find("nobody listens - start it"), std::string::npos) << program.errors();
+}
+
+TEST_F(Stage, WithoutADaemonFailsAtOnce) {
+  Program lonely;
+  lonely.client.fail_once(kStagings, {Errc::Unavailable, "nobody listens", "start it"});
+  EXPECT_EQ(lonely.run({"stage", "imagenet"}), 4);
+  EXPECT_EQ(lonely.client.sent.size(), 1u);
+}
+
+TEST_F(Stage, IsNotDoneWithoutAPathForEach) {
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet", "models"}), 1);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_NE(program.errors().find("no path for 'models'"), std::string::npos);
+}
+
+TEST_F(Stage, GarbageInTheEventsIsAnError) {
+  program.client.stream_once(kEvents, {{"{nonsense"}});
+  EXPECT_NE(program.run({"stage", "imagenet"}), 0);
+}
+
+class Run : public Stage {
+ protected:
+  void SetUp() override {
+    Stage::SetUp();
+    program.client.stream_once(kEvents, {{kDone}});
+    program.client.answer("GET /v1/config", 200,
+                          R"({"datasets": {"imagenet": {"env": "DATA_ROOT"}, "models": {"env": ""}}})");
+    program.client.answer("DELETE /v1/leases/12", 200, "{}");
+    file = std::filesystem::temp_directory_path() / ("spark-run-" + std::to_string(::getpid()));
+  }
+  void TearDown() override { std::filesystem::remove(file); }
+
+  std::filesystem::path file;
+};
+
+TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
+  EXPECT_EQ(program.run({"run", "imagenet", "--", "sh", "-c",
+                         "echo $SPARK_STAGE_IMAGENET $DATA_ROOT > " + file.string() + "; exit 3"}),
+            3);
+  std::string line;
+  std::getline(std::ifstream(file) >> std::ws, line);
+  EXPECT_EQ(line, "/cache/imagenet/3 /cache/imagenet/3");
+  EXPECT_EQ(program.client.sent[1], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
+  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/leases/12");
+}
+
+TEST_F(Run, LeavesTheCommandsWordsAlone) {
+  EXPECT_EQ(program.run({"run", "imagenet", "--", "sh", "-c",
+                         "test \"$1\" = '[a,b]' && test \"$2\" = -- && test $# = 3", "sh", "[a,b]", "--",
+                         "--json"}),
+            0);
+}
+
+TEST_F(Run, SaysWhenThereIsNoSuchCommand) {
+  EXPECT_EQ(program.run({"run", "imagenet", "--", "/no/such/command"}), 127);
+  EXPECT_NE(program.errors().find("/no/such/command"), std::string::npos);
+}
+
+TEST_F(Run, WithoutACommandIsAUsageError) {
+  EXPECT_EQ(program.run({"run", "imagenet"}), 2);
+  EXPECT_TRUE(program.client.sent.empty());
+}
+
+TEST_F(Run, StartsNothingWhenStagingFailed) {
+  Program failing;
+  failing.client.answer("GET /v1/config", 200, "{}");
+  failing.client.answer(
+      kStagings, 404,
+      R"({"error": {"kind": "not_found", "what": "there is no dataset 'imagnet'", "hint": ""}})");
+  EXPECT_EQ(failing.run({"run", "imagnet", "--", "touch", file.string()}), 3);
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+}  // namespace
+}  // namespace spark::cli

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr char kBusy[] = R"({"version": "0.1.0", "uptime_s": 4000, "volumes": [
+  {"name": "datasets", "kind": "nvme-tcp", "state": "ready", "reason": "", "since": "2026-11-17T10:00:00Z",
+   "mount": "/mnt/rosa-storage", "access": "read-only", "device": "nvme1n1"},
+  {"name": "models", "kind": "nvme-tcp", "state": "waiting", "reason":
+   "connecting raid5-models to 192.168.0.100:4420: connection refused - is the target listening? The next attempt is in 8 s",
+   "since": "2026-11-20T15:19:20Z", "mount": "/mnt/rosa-models", "access": "read-only", "device": null},
+  {"name": "scratch", "kind": "nvme-tcp", "state": "stalled", "reason": "", "since": "2026-11-20T15:21:14Z",
+   "mount": "/mnt/scratch", "access": "exclusive", "device": "nvme3n1"},
+  {"name": "nas", "kind": "nfs", "state": "down", "reason": "", "since": "2026-11-20T12:00:00Z",
+   "mount": "/mnt/dell-shared", "access": "read-only", "device": "192.168.0.98:/data/shared"}],
+ "stages": [{"id": "7", "verb": "stage", "subject": ["imagenet"], "state": "running",
+   "progress": {"dataset": "imagenet", "phase": "copying", "bytes_done": 61200000000, "bytes_total": 142000000000,
+                "bytes_per_second": 2310000000.5}}],
+ "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 2000000000000, "used_bytes": 142000000000,
+           "free_bytes": 1858000000000}})";
+
+constexpr char kNothing[] = R"({"version": "0.1.0", "uptime_s": 1, "volumes": [], "stages": [],
+ "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 0, "used_bytes": 0, "free_bytes": 3500000000000}})";
+
+class Status : public ::testing::Test {
+ protected:
+  Program program;
+};
+
+TEST_F(Status, ShowsVolumesWithReasonsAndNextSteps) {
+  program.client.answer("GET /v1/status", 200, kBusy);
+  EXPECT_EQ(program.run({"status"}), 0);
+  expect_golden("status.txt", program.output());
+  EXPECT_EQ(program.errors(), "");
+}
+
+TEST_F(Status, OfNothingSaysHowToBegin) {
+  program.client.answer("GET /v1/status", 200, kNothing);
+  EXPECT_EQ(program.run({"status"}), 0);
+  expect_golden("status-empty.txt", program.output());
+}
+
+TEST_F(Status, OnATerminalIsColouredAndFits) {
+  program.context.terminal = {true, true, 72, true};
+  program.client.answer("GET /v1/status", 200, kBusy);
+  EXPECT_EQ(program.run({"status"}), 0);
+  expect_golden("status-colour.txt", program.output());
+}
+
+TEST_F(Status, AsJsonIsWhatTheDaemonSaid) {
+  program.client.answer("GET /v1/status", 200, kBusy);
+  EXPECT_EQ(program.run({"status", "--json"}), 0);
+  EXPECT_EQ(parse_json(program.output()).value(), parse_json(kBusy).value());
+}
+
+TEST_F(Status, SurvivesAnAnswerOfAnotherShape) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"volumes": [1, {"name": 5, "since": "yesterday"}], "stages": [null, {}]})");
+  EXPECT_EQ(program.run({"status"}), 0);
+}
+
+TEST_F(Status, NamesFromOutsideDoNotReachTheTerminalRaw) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a\u001b[2Jb", "state": "ready"}]})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  EXPECT_EQ(program.output().find('\x1b'), std::string::npos);
+}
+
+TEST_F(Status, PassesOnWhatTheDaemonRefuses) {
+  program.client.answer(
+      "GET /v1/status", 403,
+      R"({"error": {"kind": "denied", "what": "user bob may not read", "hint": "join the group spark-stage"}})");
+  EXPECT_EQ(program.run({"status"}), 1);
+  EXPECT_EQ(program.errors(), "spark-stage: user bob may not read - join the group spark-stage\n");
+}
+
+TEST_F(Status, AnAnswerThatIsNotJsonIsQuoted) {
+  program.client.answer("GET /v1/status", 200, "<html>");
+  EXPECT_EQ(program.run({"status"}), 1);
+  EXPECT_NE(program.errors().find("'<html>'"), std::string::npos) << program.errors();
+}
+
+}  // namespace
+}  // namespace spark::cli

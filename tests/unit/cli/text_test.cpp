@@ -1,0 +1,52 @@
+#include "cli/format/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cli/api.hpp"
+
+namespace spark::cli {
+namespace {
+
+TEST(Text, IsShortenedInTheMiddleAndByCharacter) {
+  EXPECT_EQ(shorten("short", 10), "short");
+  EXPECT_EQ(shorten("/mnt/a/very/long/path", 11), "/mnt/…/path");
+  EXPECT_EQ(display_width(shorten("äöüäöüäöüäöü", 7)), 7u);
+}
+
+TEST(Text, IsWrappedAtWords) {
+  EXPECT_EQ(wrapped("one two three", 9, 2), "  one two\n  three\n");
+  EXPECT_EQ(wrapped("unbreakable-word", 5, 0), "unbreakable-word\n");
+}
+
+TEST(Text, CountsHaveThousandsAndPlurals) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1281167), "1,281,167");
+  EXPECT_EQ(counted(1, "file"), "1 file");
+  EXPECT_EQ(counted(2, "file"), "2 files");
+}
+
+TEST(Text, AgesGetCoarserWithTime) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(format_age(-5s), "0 s");
+  EXPECT_EQ(format_age(59s), "59 s");
+  EXPECT_EQ(format_age(60s), "1 min");
+  EXPECT_EQ(format_age(3h + 10min), "3 h 10 min");
+  EXPECT_EQ(format_age(76h), "3 d 4 h");
+}
+
+TEST(Text, TimesOfTheApiAreReadBack) {
+  const WallTime time = std::chrono::system_clock::from_time_t(1'795'188'086);
+  EXPECT_EQ(parse_rfc3339(rfc3339(time)), time);
+  EXPECT_EQ(parse_rfc3339("2026-11-20T15:21:26.123Z"), time);
+  EXPECT_EQ(parse_rfc3339("yesterday"), std::nullopt);
+  EXPECT_EQ(age_of(std::nullopt, time), "-");
+}
+
+TEST(Text, SegmentsOfAPathAreEncoded) {
+  EXPECT_EQ(percent_encoded("datasets:imagenet/train"), "datasets%3Aimagenet%2Ftrain");
+  EXPECT_EQ(percent_encoded("a b%\xff"), "a%20b%25%FF");
+}
+
+}  // namespace
+}  // namespace spark::cli

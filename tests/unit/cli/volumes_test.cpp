@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class Volumes : public ::testing::Test {
+ protected:
+  void job(const std::string& volume, const std::string& verb, const std::string& id,
+           const std::string& event) {
+    program.client.answer("POST /v1/volumes/" + volume + "/" + verb, 202, R"({"id": ")" + id + "\"}");
+    program.client.stream_once("/v1/jobs/" + id + "/events", {{event}});
+  }
+
+  Program program;
+};
+
+TEST_F(Volumes, AreBroughtUpByName) {
+  job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "ready"}})");
+  EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
+  EXPECT_EQ(program.output(), "datasets: ready\n");
+}
+
+TEST_F(Volumes, ThatAreOnTheirWaySayHowToWait) {
+  job("datasets", "up", "1", R"({"event": "done", "result": {"volume": "datasets", "state": "waiting"}})");
+  EXPECT_EQ(program.run({"volumes", "up", "datasets"}), 0);
+  EXPECT_EQ(program.output(), "datasets: waiting - 'spark-stage wait datasets' waits until it is ready\n");
+}
+
+TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a"}, {"name": "b"}]})");
+  job("a", "down", "1", R"({"event": "failed", "error": {"kind": "refused", "what": "a is in use by pid 9 (python)", "hint": "stop it"
+}
+})");
+  job("b", "down", "2", R"({"event": "done", "result": {"volume": "b", "state": "down"}})");
+EXPECT_EQ(program.run({"volumes", "down"}), 7);
+EXPECT_EQ(program.output(), "b: down\n");
+EXPECT_EQ(program.errors(), "spark-stage: a is in use by pid 9 (python) - stop it\n");
+EXPECT_EQ(program.client.sent[1], "POST /v1/volumes/a/down");
+EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
+}
+
+TEST_F(Volumes, WithoutAVerbAreAUsageError) {
+  EXPECT_EQ(program.run({"volumes"}), 2);
+  EXPECT_NE(program.errors().find("up, down"), std::string::npos) << program.errors();
+  EXPECT_EQ(program.run({"volumes", "upp"}), 2);
+  EXPECT_NE(program.errors().find("did you mean 'up'?"), std::string::npos) << program.errors();
+}
+
+}  // namespace
+}  // namespace spark::cli

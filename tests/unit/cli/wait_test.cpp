@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+std::string status(const std::string& state, const std::string& reason = "") {
+  return json::serialize(json::object{
+      {"volumes", json::array{json::object{{"name", "datasets"}, {"state", state}, {"reason", reason}}}}});
+}
+
+class Wait : public ::testing::Test {
+ protected:
+  void then(const std::string& answer) { program.client.answer("GET /v1/status", 200, answer); }
+  Program program;
+};
+
+TEST_F(Wait, EndsWhenTheVolumeIsReady) {
+  then(status("waiting", "no answer from 10.0.0.5:4420"));
+  then(status("waiting", "no answer from 10.0.0.5:4420"));
+  then(status("mounting"));
+  then(status("ready"));
+  EXPECT_EQ(program.run({"wait", "datasets"}), 0);
+  EXPECT_EQ(program.errors(),
+            "datasets: waiting - no answer from 10.0.0.5:4420\ndatasets: mounting\ndatasets: ready\n");
+}
+
+TEST_F(Wait, IsEndedAtOnceByWhatNeedsAPerson) {
+  then(status("refused", "another filesystem UUID than pinned"));
+  EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 7);
+  EXPECT_EQ(program.errors(), "spark-stage: datasets: refused - another filesystem UUID than pinned\n");
+}
+
+TEST_F(Wait, ForAnUnknownVolumeNamesTheNearest) {
+  then(status("ready"));
+  EXPECT_EQ(program.run({"wait", "datasts"}), 3);
+  EXPECT_NE(program.errors().find("did you mean 'datasets'?"), std::string::npos);
+}
+
+TEST_F(Wait, TimesOutWith124) {
+  then(status("waiting", "no answer"));
+  EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "90s"}), 124);
+  EXPECT_EQ(program.client.sent.size(), 91u);
+  EXPECT_NE(program.errors().find("not ready after 1 min 30 s: datasets"), std::string::npos)
+      << program.errors();
+}
+
+TEST_F(Wait, IsPatientWithADaemonThatIsNotThereYet) {
+  for (int i = 0; i < 3; ++i) {
+    program.client.fail_once("GET /v1/status", {Errc::Unavailable, "there is no such socket", "start it"});
+  }
+  then(status("ready"));
+  EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "1m"}), 0);
+  EXPECT_EQ(program.errors(), "spark-stage: there is no such socket - still trying\ndatasets: ready\n");
+}
+
+TEST_F(Wait, DoesNotWaitForPermission) {
+  program.client.fail_once("GET /v1/status", {Errc::Denied, "permission denied", "join the group"});
+  EXPECT_EQ(program.run({"wait", "datasets"}), 1);
+}
+
+TEST_F(Wait, EndsWhenInterrupted) {
+  then(status("waiting"));
+  program.stop = true;
+  EXPECT_EQ(program.run({"wait", "datasets"}), 130);
+}
+
+}  // namespace
+}  // namespace spark::cli

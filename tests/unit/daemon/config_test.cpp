@@ -1,0 +1,205 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "daemon/config/parse.hpp"
+
+namespace spark::config {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The reference of the contract.
+constexpr char kReference[] = R"(version: 1
+targets:
+  rose:
+    address: 192.168.0.100        # a comment
+    port: 4420
+    interface: enp1s0f1np1
+    io_queues: auto
+    keep_alive: 5s
+    reconnect_delay: 2s
+    controller_loss: never
+    fast_fail: off
+    digests: {header: false, data: true}
+    auth: {host_key_file: /etc/spark-stage/keys/host, controller_key_file: /etc/spark-stage/keys/ctrl}
+    tls: {psk_file: /etc/spark-stage/keys/psk}
+  two:
+    portals: [10.0.0.1, "10.0.0.2:4421", "[fd00::2]:4422", nas.lan, fd00::3]
+    port: 4430
+    io_queues: 4
+    controller_loss: 10m
+    fast_fail: 5s
+volumes:
+  datasets:
+    target: rose
+    subsystem: raid5-data
+    namespace: 1
+    filesystem: {type: ext4, uuid: 2F7C1C0E-8d0b-4c39-9e0a-3f6c2b7d5a10}
+    mount: /mnt/rosa-storage
+    access: read-only
+    options: [noatime]
+  scratch:
+    target: two
+    subsystem: nqn.2026-01.io.spark:t1
+    mount: /mnt/scratch
+    access: exclusive
+    fence: mmp
+  nas:
+    nfs: 192.168.0.98:/data/shared
+    mount: /mnt/dell-shared
+    options: [vers=4.2, nconnect=8]
+cache:
+  path: /var/lib/spark-stage/cache
+  capacity: 2TiB
+  keep_free: 5%
+datasets:
+  imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"]}
+  models:   {path: /srv/models, env: HF_HOME}
+)";
+
+Config reference() {
+  auto config = parse(kReference, "reference.yaml");
+  EXPECT_TRUE(config) << config.error().message();
+  return config ? *config : Config{};
+}
+
+TEST(Config, TheReferenceIsReadInFull) {
+  const Config config = reference();
+  ASSERT_EQ(config.targets.size(), 2u);
+  const Target& rose = config.targets.at("rose");
+  EXPECT_EQ(rose.portals, (std::vector<Portal>{{"192.168.0.100", 4420}}));
+  EXPECT_EQ(rose.interface, "enp1s0f1np1");
+  EXPECT_EQ(rose.io_queues, 0u);
+  EXPECT_EQ(rose.keep_alive, 5s);
+  EXPECT_EQ(rose.controller_loss, std::nullopt);
+  EXPECT_EQ(rose.fast_fail, std::nullopt);
+  EXPECT_FALSE(rose.header_digest);
+  EXPECT_TRUE(rose.data_digest);
+  EXPECT_EQ(rose.auth.controller_key_file, "/etc/spark-stage/keys/ctrl");
+  EXPECT_EQ(rose.tls_psk_file, "/etc/spark-stage/keys/psk");
+  ASSERT_EQ(config.volumes.size(), 3u);
+  const Volume& datasets = config.volumes[0];
+  EXPECT_EQ(datasets.nvme->filesystem_uuid, "2f7c1c0e-8d0b-4c39-9e0a-3f6c2b7d5a10");
+  EXPECT_EQ(datasets.nvme->nsid, 1u);
+  EXPECT_EQ(datasets.access, Access::ReadOnly);
+  EXPECT_EQ(config.volumes[1].fence, Fence::Mmp);
+  EXPECT_EQ(config.volumes[2].nfs, (NfsSource{"192.168.0.98", "/data/shared"}));
+  EXPECT_THAT(config.volumes[2].options, testing::ElementsAre("vers=4.2", "nconnect=8"));
+  EXPECT_EQ(config.cache.capacity, (Amount{2 * kTiB, 0}));
+  EXPECT_EQ(config.cache.keep_free, (Amount{0, 5}));
+  EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
+  EXPECT_EQ(config.datasets.at("models").env, "HF_HOME");
+}
+
+TEST(Config, PortalsTakeTheTargetsPortUnlessTheyHaveTheirOwn) {
+  const std::vector<Portal> wanted = {
+      {"10.0.0.1", 4430}, {"10.0.0.2", 4421}, {"fd00::2", 4422}, {"nas.lan", 4430}, {"fd00::3", 4430}};
+  EXPECT_EQ(reference().targets.at("two").portals, wanted);
+}
+
+TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
+  const auto config = parse(
+      "version: 1\ntargets: {t: {address: h}}\nvolumes: {v: {target: t, subsystem: s, mount: /mnt/v}}\n",
+      "c");
+  ASSERT_TRUE(config) << config.error().message();
+  Target wanted;
+  wanted.name = "t";
+  wanted.portals = {{"h", 4420}};
+  EXPECT_EQ(config->targets.at("t"), wanted);
+  EXPECT_EQ(config->volumes[0].nvme->nsid, 1u);
+  EXPECT_EQ(config->cache.path, "/var/lib/spark-stage/cache");
+  EXPECT_EQ(config->cache.keep_free, (Amount{0, 5}));
+}
+
+TEST(Config, SectionsMayBeAbsentOrEmpty) {
+  EXPECT_TRUE(parse("version: 1\n", "c"));
+  EXPECT_TRUE(parse("version: 1\ntargets:\nvolumes:\n  # none yet\ndatasets: {}\n", "c"));
+}
+
+TEST(Config, WhatIsShownCanBeReadBackAndIsTheSame) {
+  const Config config = reference();
+  const std::string yaml = to_yaml(config);
+  auto again = parse(yaml, "shown.yaml");
+  ASSERT_TRUE(again) << again.error().message() << "\n" << yaml;
+  again->file = config.file;
+  EXPECT_EQ(*again, config) << yaml;
+}
+
+TEST(Config, ShownYamlQuotesWhatNeedsIt) {
+  const auto config = parse(
+      "version: 1\ntargets: {t: {address: h}}\n"
+      "volumes: {v: {target: t, subsystem: 'a: #b \"c\" \\', mount: '/mnt/with space'}}\n",
+      "c");
+  ASSERT_TRUE(config) << config.error().message();
+  const auto again = parse(to_yaml(*config), "c");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->volumes, config->volumes);
+  EXPECT_EQ(again->volumes[0].nvme->subsystem, "a: #b \"c\" \\");
+}
+
+TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
+  const json::object shown = to_json(*parse("version: 1\ntargets: {t: {address: h}}\n", "c"));
+  const json::value wanted = json::parse(R"({"version": 1, "targets": {"t": {"portals": ["h:4420"],
+      "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
+      "fast_fail": "off", "digests": {"header": false, "data": false}}}, "volumes": {},
+      "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%"}, "datasets": {}})");
+  EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
+}
+
+TEST(ConfigFile, AnAbsentOneIsNotFoundAndSaysHowToStart) {
+  const auto config = load("/nowhere/spark-stage.yaml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().kind, Errc::NotFound);
+  EXPECT_THAT(config.error().message(), testing::HasSubstr("discover ADDRESS --yaml"));
+}
+
+TEST(ConfigFile, IsReadFromDiskAndKeepsItsName) {
+  const std::string file = testing::TempDir() + "spark-config-test.yaml";
+  std::ofstream(file) << kReference;
+  const auto config = load(file);
+  std::filesystem::remove(file);
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->file, file);
+}
+
+TEST(FindDataset, ByNameOrByVolumeAndPath) {
+  const Config config = reference();
+  EXPECT_EQ(find_dataset(config, "models")->path, "/srv/models");
+  const auto folder = find_dataset(config, "nas:sets/./coco//2017/");
+  ASSERT_TRUE(folder) << folder.error().message();
+  EXPECT_EQ(folder->volume, "nas");
+  EXPECT_EQ(folder->path, "sets/coco/2017");
+  EXPECT_EQ(folder->name, "nas:sets/coco/2017");
+  EXPECT_EQ(find_dataset(config, "nas:.")->path, ".");
+}
+
+TEST(FindDataset, WhatIsNotThereIsNotFoundWithTheNearest) {
+  const Config config = reference();
+  const auto dataset = find_dataset(config, "imagnet");
+  EXPECT_EQ(dataset.error().kind, Errc::NotFound);
+  EXPECT_THAT(dataset.error().what, testing::HasSubstr("did you mean 'imagenet'?"));
+  const auto volume = find_dataset(config, "dataset:x");
+  EXPECT_EQ(volume.error().kind, Errc::NotFound);
+  EXPECT_THAT(volume.error().what, testing::HasSubstr("did you mean 'datasets'?"));
+}
+
+TEST(FindDataset, APathCannotLeadOutOfItsVolume) {
+  const Config config = reference();
+  for (const char* name : {"nas:", "nas:/etc", "nas:..", "nas:a/../../b", "nas:a/.."}) {
+    const auto dataset = find_dataset(config, name);
+    ASSERT_FALSE(dataset) << name;
+    EXPECT_EQ(dataset.error().kind, Errc::Invalid) << name;
+  }
+  EXPECT_TRUE(find_dataset(config, "nas:a..b/...")) << "dots in a name are a name";
+}
+
+TEST(EnvironmentName, IsUpperCaseWithUnderscores) {
+  EXPECT_EQ(environment_name("imagenet"), "SPARK_STAGE_IMAGENET");
+  EXPECT_EQ(environment_name("nas:sets/coco-2017"), "SPARK_STAGE_NAS_SETS_COCO_2017");
+}
+
+}  // namespace
+}  // namespace spark::config

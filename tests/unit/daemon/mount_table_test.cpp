@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/sysmacros.h>
+
+#include <fstream>
+
+#include "daemon/mounts/table.hpp"
+#include "daemon/mounts/users.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace spark::mounts {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kTable[] =
+    "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n"
+    "40 27 259:3 / /mnt/rosa ro,noatime shared:7 master:2 - ext4 /dev/nvme3n1 ro,norecovery\n"
+    "41 27 0:55 / /mnt/with\\040space\\011tab rw - nfs4 10.0.0.1:/data\\040x rw,vers=4.2,addr=10.0.0.1\n"
+    "42 41 0:56 / /mnt/with\\040space\\011tab/below rw - tmpfs tmpfs rw\n"
+    "44 43 259:5 / /mnt/stack rw - xfs /dev/nvme5n1 rw\n"
+    "43 27 259:4 / /mnt/stack rw - xfs /dev/nvme4n1 rw,shutdown\n"
+    "this is no line of the table\n"
+    "99 27 0:1 / /mnt/cut rw - tmpfs tmpfs\n";
+
+TEST(MountTable, LinesAreReadWithTheirEscapesAndOptionalFields) {
+  const auto table = parse_mount_table(kTable);
+  ASSERT_EQ(table.size(), 6u);
+  EXPECT_EQ(table[1].source, "/dev/nvme3n1");
+  EXPECT_EQ(table[1].type, "ext4");
+  EXPECT_EQ(table[1].options, "ro,noatime");
+  EXPECT_EQ(table[1].super_options, "ro,norecovery");
+  EXPECT_EQ(table[1].device_number, makedev(259, 3));
+  EXPECT_EQ(table[1].parent_id, 27);
+  EXPECT_EQ(table[2].target, "/mnt/with space\ttab");
+  EXPECT_EQ(table[2].source, "10.0.0.1:/data x");
+}
+
+TEST(MountTable, OfStackedMountsTheTopmostCountsWhateverTheOrder) {
+  const auto table = parse_mount_table(kTable);
+  ASSERT_NE(mounted_at(table, "/mnt/stack"), nullptr);
+  EXPECT_EQ(mounted_at(table, "/mnt/stack")->source, "/dev/nvme5n1");
+  EXPECT_EQ(mounted_at(table, "/mnt/rosa")->source, "/dev/nvme3n1");
+  EXPECT_EQ(mounted_at(table, "/mnt"), nullptr);
+}
+
+TEST(MountTable, AnEmptySourceIsNoEndOfTheLine) {
+  const auto table = parse_mount_table("50 27 0:60 / /mnt/e rw - tmpfs  rw,size=4k\n");
+  ASSERT_EQ(table.size(), 1u);
+  EXPECT_EQ(table[0].source, "");
+  EXPECT_EQ(table[0].super_options, "rw,size=4k");
+}
+
+TEST(MountTable, OptionsAreFoundWhole) {
+  EXPECT_TRUE(has_option("rw,noatime,vers=4.2", "vers"));
+  EXPECT_FALSE(has_option("rw,errors=remount-ro", "ro"));
+  EXPECT_FALSE(has_option("", "ro"));
+}
+
+TEST(MountTable, IsReadBelowARoot) {
+  const test::TempFolder root;
+  std::filesystem::create_directories(root / "proc/self");
+  std::ofstream(root / "proc/self/mountinfo") << kTable;
+  EXPECT_EQ(read_mount_table({root.path()})->size(), 6u);
+}
+
+TEST(MountTable, ARunawayTableIsAnErrorNotALoad) {
+  const test::TempFolder root;
+  std::filesystem::create_directories(root / "proc/self");
+  {
+    std::ofstream file(root / "proc/self/mountinfo");
+    for (int i = 0; i <= 100'000; ++i) file << i + 2 << " 1 0:1 / /mnt/x rw - tmpfs t rw\n";
+  }
+  const auto table = read_mount_table({root.path()});
+  ASSERT_FALSE(table);
+  EXPECT_THAT(table.error().message(), HasSubstr("more than 100,000"));
+}
+
+TEST(MountTable, ThisHostsOwnHasARootFileSystem) {
+  const auto table = read_mount_table({});
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_NE(mounted_at(*table, "/"), nullptr);
+}
+
+TEST(MountUsers, AreNamedUpToAFewAndMountsBelowComeFirst) {
+  const auto table = parse_mount_table(kTable);
+  const Mount& nfs = table[2];
+  std::vector<User> users(12, {17, "bash", "working folder"});
+  const std::string words = describe_users(users, table, nfs);
+  EXPECT_THAT(words, testing::StartsWith(
+                         "the mount at /mnt/with space\\x09tab/below, bash (pid 17, working folder)"));
+  EXPECT_THAT(words, HasSubstr(" and 5 more"));
+  EXPECT_THAT(describe_users({}, {}, nfs), HasSubstr("no process that can be seen"));
+}
+
+TEST(MountUsers, AreFoundInProcWithoutLookingAtTheMount) {
+  const test::TempFolder root;
+  const auto make_process = [&](const std::string& pid, const std::string& command) {
+    std::filesystem::create_directories(root / ("proc/" + pid + "/fdinfo"));
+    std::ofstream(root / ("proc/" + pid + "/comm")) << command << "\n";
+  };
+  make_process("11", "reader");
+  std::ofstream(root / "proc/11/fdinfo/5") << "pos:\t0\nflags:\t02\nmnt_id:\t40\nino:\t9\n";
+  make_process("12", "shell");
+  std::filesystem::create_symlink("/mnt/rosa/sets", root / "proc/12/cwd");
+  make_process("13", "neighbour");
+  std::filesystem::create_symlink("/mnt/rosa-2", root / "proc/13/cwd");
+  std::ofstream(root / "proc/13/fdinfo/5") << "mnt_id:\t401\n";
+  make_process("14", "mapper");
+  std::ofstream(root / "proc/14/maps") << "7f00-7f01 r--p 0 103:03 12 /mnt/rosa/model.bin\n";
+  const auto users = users_of({root.path()}, parse_mount_table(kTable)[1]);
+  std::vector<std::string> found;
+  for (const User& user : users) found.push_back(user.command + ": " + user.how);
+  EXPECT_THAT(found, testing::UnorderedElementsAre("reader: open file", "shell: working folder",
+                                                   "mapper: mapped file"));
+}
+
+}  // namespace
+}  // namespace spark::mounts

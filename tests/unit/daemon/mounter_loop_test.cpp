@@ -1,0 +1,211 @@
+// What only a real kernel can show: the real Mounter on loop devices.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "base/file.hpp"
+#include "daemon/mounts/libmount_mounter.hpp"
+#include "daemon/mounts/superblock.hpp"
+#include "daemon/mounts/table.hpp"
+#include "tests/support/loop_device.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace spark::mounts {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class LoopMount : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = test::why_no_loop_mounts();
+    if (!why.empty()) GTEST_SKIP() << "the real Mounter: " << why;
+  }
+  void TearDown() override {
+    std::ignore = mounter_.unmount(folder_ / "second", false);
+    std::ignore = mounter_.unmount(point_, false);
+  }
+  fs::path make(std::vector<std::string> mkfs, std::size_t bytes = 16 << 20) {
+    const fs::path image = folder_ / "image";
+    test::make_image(image, bytes, std::move(mkfs));
+    return image;
+  }
+  MountRequest request(const test::LoopDevice& loop, const std::string& type, bool read_only) {
+    return {loop.path(), point_, type, read_only, {}};
+  }
+  Error error_of(const MountRequest& request) {
+    const auto outcome = mounter_.mount(request);
+    EXPECT_FALSE(outcome) << "it was mounted";
+    return outcome ? Error{} : outcome.error();
+  }
+  void expect_mounted(const MountRequest& request) {
+    const auto outcome = mounter_.mount(request);
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_EQ(*outcome, Change::Done);
+  }
+  Mount mounted() {
+    const auto table = read_mount_table({});
+    const Mount* mount = table ? mounted_at(*table, point_) : nullptr;
+    EXPECT_NE(mount, nullptr);
+    return mount == nullptr ? Mount{} : *mount;
+  }
+  // A copy of the device as a host leaves it that dies while it writes.
+  fs::path image_of_a_dead_writer(const std::vector<std::string>& mkfs, const std::string& type,
+                                  std::size_t bytes) {
+    const fs::path image = make(mkfs, bytes), copy = folder_ / "copy";
+    {
+      const test::LoopDevice loop(image);
+      expect_mounted(request(loop, type, false));
+    }
+    std::ofstream(point_ / "file") << "written";
+    ::sync();
+    fs::copy_file(image, copy);
+    EXPECT_TRUE(mounter_.unmount(point_, false));
+    return copy;
+  }
+
+  test::TempFolder folder_;
+  fs::path point_ = folder_ / "point";
+  LibmountMounter mounter_;
+};
+
+TEST_F(LoopMount, ReadOnlyMeansThatNobodyOnThisHostCanWrite) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  expect_mounted(request(loop, "ext4", true));
+  EXPECT_TRUE(is_read_only(mounted()));
+  EXPECT_THAT(mounted().super_options, HasSubstr("norecovery"));
+  EXPECT_EQ(::open((point_ / "file").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644), -1);
+  EXPECT_EQ(errno, EROFS);
+  const UniqueFd device(::open(loop.path().c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_TRUE(!device || ::pwrite(device.get(), "x", 1, 0) == -1) << "the device itself took a write";
+}
+
+TEST_F(LoopMount, ExclusiveWritesAndMakesTheMountPointForAll) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  point_ = folder_ / "made/for/it";
+  expect_mounted(request(loop, "ext4", false));
+  EXPECT_FALSE(is_read_only(mounted()));
+  std::ofstream(point_ / "file") << "x";
+  EXPECT_TRUE(fs::exists(point_ / "file"));
+  EXPECT_TRUE(mounter_.unmount(point_, false));
+  struct stat status {};
+  ASSERT_EQ(::stat(point_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777u, 0755u);
+}
+
+TEST_F(LoopMount, TheUsersOptionsAndNetdevArrive) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  MountRequest wanted = request(loop, "ext4", true);
+  wanted.options = {"noatime", "nodev"};
+  expect_mounted(wanted);
+  EXPECT_TRUE(has_option(mounted().options, "noatime"));
+  EXPECT_TRUE(has_option(mounted().options, "nodev"));
+  const auto utab = read_file("/run/mount/utab");
+  ASSERT_TRUE(utab) << utab.error().message();
+  EXPECT_THAT(*utab, HasSubstr("TARGET=" + point_.string()));
+  EXPECT_THAT(*utab, HasSubstr("_netdev"));
+}
+
+TEST_F(LoopMount, ADeadWritersExt4IsReadWithoutReplayingItsJournal) {
+  const fs::path copy = image_of_a_dead_writer({"mkfs.ext4", "-q"}, "ext4", 16 << 20);
+  EXPECT_TRUE(read_superblock(copy)->being_written);
+  const std::string before = *read_file(copy, 64 << 20);
+  {
+    const test::LoopDevice loop(copy);
+    expect_mounted(request(loop, "ext4", true));
+  }
+  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(*read_file(copy, 64 << 20) == before) << "the mount wrote";
+}
+
+TEST_F(LoopMount, ADeadWritersXfsIsReadWithoutReplayingItsLog) {
+  const fs::path copy = image_of_a_dead_writer({"mkfs.xfs", "-q"}, "xfs", 320 << 20);
+  EXPECT_TRUE(read_superblock(copy)->being_written);
+  const test::LoopDevice loop(copy);
+  expect_mounted(request(loop, "xfs", true));
+  EXPECT_THAT(mounted().super_options, HasSubstr("norecovery"));
+}
+
+TEST_F(LoopMount, AHostThatHasItOpenIsNamedByMmp) {
+  const fs::path image = make({"mkfs.ext4", "-q", "-O", "mmp", "-E", "mmp_update_interval=1"});
+  const test::LoopDevice here(image), elsewhere(image);  // two hosts: one disk behind two devices
+  expect_mounted(request(here, "ext4", false));
+  const Error error = error_of({elsewhere.path(), folder_ / "second", "ext4", false, {}});
+  EXPECT_EQ(error.kind, Errc::Refused) << error.message();
+  char node[256] = {};
+  ASSERT_EQ(::gethostname(node, sizeof node - 1), 0);
+  EXPECT_THAT(error.what, HasSubstr("host '" + std::string(node) + "' has it open")) << error.message();
+}
+
+TEST_F(LoopMount, AWrongOptionIsExplainedInTheKernelsWords) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  MountRequest wanted = request(loop, "ext4", true);
+  wanted.options = {"sparkling"};
+  const Error error = error_of(wanted);
+  EXPECT_THAT(error.what, HasSubstr("sparkling")) << error.message();
+}
+
+TEST_F(LoopMount, AnotherFileSystemThanSaidIsNotMounted) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  const Error error = error_of(request(loop, "xfs", true));
+  EXPECT_EQ(error.kind, Errc::Failed) << error.message();
+  EXPECT_THAT(error.message(), HasSubstr("superblock"));
+}
+
+TEST_F(LoopMount, ATypeThatTheKernelLacksIsUnsupported) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  const Error error = error_of(request(loop, "sparkfs", true));
+  EXPECT_EQ(error.kind, Errc::Unsupported) << error.message();
+  EXPECT_THAT(error.message(), HasSubstr("modprobe"));
+}
+
+TEST_F(LoopMount, SymbolicLinksAndFilesAreNoMountPoints) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  fs::create_directories(folder_ / "real/below");
+  fs::create_directory_symlink(folder_ / "real", folder_ / "link");
+  std::ofstream(folder_ / "file") << "x";
+  for (const char* name : {"link", "link/below", "file"}) {
+    const Error error = error_of({loop.path(), folder_ / name, "ext4", true, {}});
+    EXPECT_EQ(error.kind, Errc::Refused) << error.message();
+  }
+}
+
+TEST_F(LoopMount, ABusyMountNamesTheProcessThatWorksInIt) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  expect_mounted(request(loop, "ext4", false));
+  const fs::path before = fs::current_path();
+  fs::current_path(point_);
+  const auto outcome = mounter_.unmount(point_, false);
+  fs::current_path(before);
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().what, HasSubstr("(pid " + std::to_string(::getpid()) + ", working folder)"));
+}
+
+TEST_F(LoopMount, AMountBelowAnotherIsNamedAsWhatKeepsItBusy) {
+  const fs::path image = make({"mkfs.ext4", "-q"});
+  const test::LoopDevice loop(image);
+  expect_mounted(request(loop, "ext4", false));
+  const fs::path other_image = folder_ / "other", below = point_ / "below";
+  test::make_image(other_image, 16 << 20, {"mkfs.ext4", "-q"});
+  const test::LoopDevice other(other_image);
+  expect_mounted({other.path(), below, "ext4", true, {}});
+  const auto outcome = mounter_.unmount(point_, false);
+  EXPECT_TRUE(mounter_.unmount(below, false));
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().what, HasSubstr("the mount at " + below.string()));
+}
+
+TEST_F(LoopMount, NfsNeedsItsHelperOrSaysWhatTheServerSaid) {
+  const Error error = error_of({"127.0.0.1:/spark-stage-nothing", point_, "nfs", true, {"retry=0"}});
+  EXPECT_THAT(error.what, HasSubstr("mounting 127.0.0.1:/spark-stage-nothing at " + point_.string()));
+  EXPECT_FALSE(error.hint.empty());
+}
+
+}  // namespace
+}  // namespace spark::mounts

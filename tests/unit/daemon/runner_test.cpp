@@ -1,0 +1,112 @@
+#include "daemon/workers/runner.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <fstream>
+
+#include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
+
+namespace spark::workers {
+namespace {
+
+using testing::HasSubstr;
+
+class RunnerTest : public testing::Test {
+ protected:
+  Call call(const std::string& verb) {
+    Call made;
+    made.verb = verb;
+    made.subject = "volume x";
+    made.request = {{"path", "/mnt"}};
+    return made;
+  }
+  Result<json::object> run(Call what, Cancellation cancellation = {}) {
+    auto result = await(context, runner.run(std::move(what), cancellation));
+    return result ? std::move(*result) : Result<json::object>(fail(Errc::Failed, "the runner hung"));
+  }
+
+  ScriptedWorker worker;
+  boost::asio::io_context context;
+  Runner runner{context.get_executor(), worker.program()};
+};
+
+TEST_F(RunnerTest, HandsTheRequestOverAndTheAnswerBack) {
+  worker.on("echo", R"(printf '{"result": %s}\n' "$(cat)") ");
+      const auto answer = run(call("echo"));
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(get_string(*answer, "path"), "/mnt");
+}
+
+TEST_F(RunnerTest, PassesProgressOnInOrder) {
+  worker.on("work", R"(echo '{"progress": {"n": 1}}'; echo '{"progress": {"n": 2}}'; echo '{"result": {}}')");
+  std::vector<std::int64_t> seen;
+  auto with_progress = call("work");
+  with_progress.on_progress = [&](const json::object& progress) { seen.push_back(*get_int(progress, "n")); };
+  EXPECT_TRUE(run(std::move(with_progress)));
+  EXPECT_THAT(seen, testing::ElementsAre(1, 2));
+}
+
+TEST_F(RunnerTest, KeepsTheKindOfAWorkersError) {
+  worker.on("fail", R"(echo '{"error": {"kind": "refused", "what": "no", "hint": "ask"}}')");
+  const auto answer = run(call("fail"));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, Errc::Refused);
+}
+
+TEST_F(RunnerTest, AWorkerThatDiesWithoutAnAnswerIsAnError) {
+  worker.on("die", "kill -9 $$");
+  const auto answer = run(call("die"));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().what, HasSubstr("ended without an answer"));
+}
+
+TEST_F(RunnerTest, PastItsDeadlineAWorkerAndItsChildrenAreKilled) {
+  worker.on("hang", "echo $$ > pid; sleep 600 & echo $! > child; wait");
+  auto hanging = call("hang");
+  hanging.deadline = Duration(300);
+  const auto answer = run(std::move(hanging));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, Errc::TimedOut);
+  EXPECT_THAT(answer.error().what, HasSubstr("within 300 ms"));
+  int child = 0;
+  std::ifstream(worker.folder() / "child") >> child;
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(run_until(context, [&] {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string line;
+    std::getline(stat, line);
+    return line.empty() || line.find(" Z ") != std::string::npos;
+  }));
+  EXPECT_TRUE(runner.abandoned().empty());
+}
+
+TEST_F(RunnerTest, CancellingEndsTheWorker) {
+  worker.on("hang", "sleep 600");
+  Cancellation cancellation;
+  boost::asio::steady_timer timer(context, std::chrono::milliseconds(100));
+  timer.async_wait([&](auto) { cancellation.cancel(); });
+  const auto answer = run(call("hang"), cancellation);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, Errc::Cancelled);
+}
+
+TEST_F(RunnerTest, AnswersThatAreNotJsonAreAnError) {
+  worker.on("garbage", "echo 'not json'");
+  EXPECT_FALSE(run(call("garbage")));
+}
+
+TEST_F(RunnerTest, AProgramThatIsNotThereIsAnError) {
+  Runner missing(context.get_executor(), "/nonexistent/worker");
+  const auto answer = await(context, missing.run(call("echo")));
+  ASSERT_TRUE(answer);
+  ASSERT_FALSE(*answer);
+  EXPECT_THAT(answer->error().what, HasSubstr("/nonexistent/worker"));
+}
+
+}  // namespace
+}  // namespace spark::workers

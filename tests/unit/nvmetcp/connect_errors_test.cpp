@@ -1,0 +1,83 @@
+#include "nvmetcp/connect_errors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace spark::nvmetcp {
+namespace {
+
+const ConnectAttempt kVolume{"raid5-data", "10.0.0.5:4420", "nqn.h", "eth7", false};
+const ConnectAttempt kDiscovery{"nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", "", true};
+
+TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
+  struct Case {
+    int number;
+    Errc kind;
+    const char* words;
+  };
+  const std::vector<Case> cases = {
+      {ECONNREFUSED, Errc::Unavailable, "connection refused"},
+      {EHOSTUNREACH, Errc::Unavailable, "No route to host"},
+      {ENETUNREACH, Errc::Unavailable, "Network is unreachable"},
+      {ETIMEDOUT, Errc::Unavailable, "does not answer as NVMe/TCP"},
+      {ECONNRESET, Errc::Unavailable, "closed the connection"},
+      {EALREADY, Errc::Unavailable, "an earlier connection"},
+      {EXDEV, Errc::Failed, "CPU is offline"},
+      {ENODEV, Errc::Invalid, "eth7"},
+      {EINVAL, Errc::Invalid, "refused the options"},
+      {EIO, Errc::Denied, "the target refused"},
+      {EPERM, Errc::Denied, "Operation not permitted"},
+      {ENOKEY, Errc::Denied, "key missing"},
+      {EOPNOTSUPP, Errc::Unsupported, "can't"},
+      {ENOMEM, Errc::Unavailable, "Cannot allocate memory"},
+  };
+  for (const Case& one : cases) {
+    const Error error = explain_connect(one.number, {}, kVolume);
+    EXPECT_EQ(error.kind, one.kind) << one.number;
+    EXPECT_NE(error.what.find(one.words), std::string::npos) << error.what;
+    EXPECT_NE(error.what.find("10.0.0.5:4420"), std::string::npos) << error.what;
+    EXPECT_FALSE(error.hint.empty()) << one.number;
+  }
+}
+
+TEST(ConnectErrors, TheKernelsLogTellsWhyATargetRefused) {
+  const Error not_allowed = explain_connect(
+      EIO, {"nvme nvme1: Connect for subsystem raid5-data is not allowed, hostnqn: nqn.h"}, kVolume);
+  EXPECT_EQ(not_allowed.kind, Errc::Denied);
+  EXPECT_EQ(not_allowed.hint, "add host NQN nqn.h to the allow list of the target's subsystem raid5-data");
+  const Error missing = explain_connect(
+      EIO, {R"(nvme nvme1: Connect Invalid Data Parameter, subsysnqn "raid5-data")"}, kVolume);
+  EXPECT_EQ(missing.kind, Errc::NotFound);
+}
+
+TEST(ConnectErrors, AnotherControllersLinesAreNotTaken) {
+  const Error error = explain_connect(
+      EIO, {"nvme nvme1: Connect for subsystem other-data is not allowed, hostnqn: nqn.h"}, kVolume);
+  EXPECT_NE(error.hint.find("either"), std::string::npos) << error.hint;
+}
+
+TEST(ConnectErrors, ATargetWithoutDiscoveryIsToldFromOneThatDoesNotLetThisHostAsk) {
+  const std::string nqn = kDiscovery.subsystem;
+  const Error none = explain_connect(
+      EIO, {"nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" + nqn + "\""}, kDiscovery);
+  EXPECT_EQ(none.kind, Errc::Unsupported);
+  EXPECT_NE(none.what.find("no discovery service"), std::string::npos);
+  EXPECT_EQ(explain_connect(EIO, {}, kDiscovery).kind, Errc::Unsupported);
+  const Error denied = explain_connect(
+      EIO, {"nvme nvme1: Connect for subsystem " + nqn + " is not allowed, hostnqn: nqn.h"}, kDiscovery);
+  EXPECT_EQ(denied.kind, Errc::Denied);
+}
+
+TEST(ConnectErrors, KnownFaultsOfTargetsAndHostsAreDecoded) {
+  const Error mnan = explain_connect(EINVAL, {"nvme nvme1: Invalid MNAN value 1024"}, kVolume);
+  EXPECT_EQ(mnan.kind, Errc::Unsupported);
+  EXPECT_NE(mnan.hint.find("update the target"), std::string::npos);
+  const Error clash =
+      explain_connect(EINVAL, {"nvme_fabrics: found same hostnqn nqn.h but different hostid 1-2-3"}, kVolume);
+  EXPECT_EQ(clash.kind, Errc::Invalid);
+  EXPECT_NE(clash.what.find("another host id"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

@@ -1,0 +1,283 @@
+// What every NvmeGateway promises, asked of the fake and of the real one. The real one needs root, a kernel
+// with nvme-tcp and a target that this host may use and nobody else is using:
+//   SPARK_REAL_TARGET=ADDRESS:PORT:NQN spark_nvmetcp_tests --gtest_filter='*Contract*'
+// It connects and disconnects that subsystem, and touches no other. SPARK_REAL_FORBIDDEN=NQN names one at the
+// same portal that does not allow this host.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/text.hpp"
+#include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
+#include "nvmetcp/sysfs.hpp"
+#include "tests/support/fake_nvme_gateway.hpp"
+#include "tests/support/fake_sysfs.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+using std::chrono::seconds;
+
+// A gateway with a target that offers one subsystem.
+struct Fabric {
+  virtual ~Fabric() = default;
+  virtual NvmeGateway& gateway() = 0;
+  virtual bool can_be_read(const Namespace& found) = 0;
+  SystemRoot root;
+  HostIdentity host;
+  Portal portal;
+  std::string subsystem;
+  std::string forbidden;  // one that does not allow this host; empty: none
+};
+
+struct FakeFabric final : Fabric {
+  FakeFabric() {
+    root = sysfs.root();
+    host = test::test_host();
+    portal = {"10.0.0.5", 4420};
+    subsystem = "raid5-data";
+    fake.offer(portal, subsystem);
+    forbidden = "somebody-elses-data";
+    fake.offer(portal, forbidden);
+    fake.allow_only(forbidden, {"nqn.somebody-else"});
+  }
+  NvmeGateway& gateway() override { return fake; }
+  bool can_be_read(const Namespace&) override { return true; }
+  test::FakeSysfs sysfs;
+  test::FakeNvmeGateway fake{sysfs};
+};
+
+struct RealFabric final : Fabric {
+  NvmeGateway& gateway() override { return real; }
+  bool can_be_read(const Namespace& found) override {
+    const UniqueFd fd(::open(("/dev/" + found.device).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    alignas(4096) char block[4096];
+    return ::read(fd.get(), block, sizeof block) == sizeof block;
+  }
+  LibnvmeGateway real{SystemRoot{}};
+};
+
+// Why there is no real fabric, or one.
+Result<std::unique_ptr<Fabric>> real_fabric() {
+  const char* target = std::getenv("SPARK_REAL_TARGET");
+  if (target == nullptr) return fail(Errc::NotFound, "SPARK_REAL_TARGET=ADDRESS:PORT:NQN is not set");
+  const auto parts = split(target, ':');
+  auto fabric = std::make_unique<RealFabric>();
+  std::uint16_t port = 0;
+  if (parts.size() >= 3) std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port);
+  if (port == 0) return fail(Errc::Invalid, "SPARK_REAL_TARGET is not ADDRESS:PORT:NQN");
+  fabric->portal = {parts[0], port};
+  fabric->subsystem = join(std::span(parts).subspan(2), ":");
+  if (const char* forbidden = std::getenv("SPARK_REAL_FORBIDDEN")) fabric->forbidden = forbidden;
+  auto host = read_host_identity(fabric->root);
+  if (!host) return tl::unexpected<Error>(host.error());
+  fabric->host = *host;
+  return std::unique_ptr<Fabric>(std::move(fabric));
+}
+
+struct GatewayContract : testing::TestWithParam<const char*> {
+  void SetUp() override {
+    if (std::string(GetParam()) == "Fake") {
+      fabric = std::make_unique<FakeFabric>();
+      return;
+    }
+    auto real = real_fabric();
+    if (!real && real.error().kind == Errc::NotFound) GTEST_SKIP() << real.error().message();
+    ASSERT_TRUE(real) << real.error().message();
+    fabric = std::move(*real);
+    ASSERT_TRUE(ours().empty()) << fabric->subsystem << " is connected already";
+  }
+  void TearDown() override {
+    if (fabric == nullptr) return;
+    for (const Controller& controller : ours()) (void)disconnect(controller.name);
+  }
+
+  std::vector<Controller> all() { return list_controllers(fabric->root).value(); }
+  std::vector<Controller> ours() { return controllers_of(all(), fabric->subsystem, ""); }
+  Result<Connection> connect(const ConnectOptions& options = {}) {
+    return fabric->gateway().connect(fabric->subsystem, fabric->portal, fabric->host, options);
+  }
+  Result<Change> disconnect(const std::string& controller) {
+    return fabric->gateway().disconnect(controller, fabric->subsystem);
+  }
+  std::string attribute(const std::string& controller, const std::string& name) {
+    return read_line_file(fabric->root / ("sys/class/nvme/" + controller + "/" + name)).value_or("");
+  }
+
+  std::unique_ptr<Fabric> fabric;
+};
+
+TEST_P(GatewayContract, DiscoveryTellsWhatIsOfferedAndLeavesNothingBehind) {
+  const auto before = all().size();
+  const auto log = fabric->gateway().discover(fabric->portal, fabric->host, "");
+  ASSERT_TRUE(log) << log.error().message();
+  const auto offered =
+      std::find_if(log->entries.begin(), log->entries.end(),
+                   [&](const OfferedSubsystem& entry) { return entry.nqn == fabric->subsystem; });
+  ASSERT_NE(offered, log->entries.end());
+  EXPECT_EQ(offered->kind, SubsystemKind::Io);
+  EXPECT_EQ(offered->transport, "tcp");
+  EXPECT_EQ(offered->portal, fabric->portal);
+  EXPECT_TRUE(log->ignored.empty()) << log->ignored.front();
+  EXPECT_EQ(all().size(), before);
+}
+
+TEST_P(GatewayContract, AConnectionIsLiveAndItsNamespaceAppears) {
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  EXPECT_EQ(connection->change, Change::Done);
+  ASSERT_EQ(ours().size(), 1U);
+  EXPECT_EQ(ours()[0].name, connection->controller);
+  EXPECT_TRUE(ours()[0].is_live());
+  EXPECT_EQ(ours()[0].portal, fabric->portal);
+  EXPECT_EQ(ours()[0].host_nqn, fabric->host.nqn);
+  const auto end = std::chrono::steady_clock::now() + seconds(20);
+  auto found = find_namespace(fabric->root, fabric->subsystem, 1);
+  while (!found && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    found = find_namespace(fabric->root, fabric->subsystem, 1);
+  }
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_GT(found->bytes, 0U);
+  EXPECT_NE(found->device_number, 0U);
+  EXPECT_TRUE(fabric->can_be_read(*found)) << found->device;
+}
+
+TEST_P(GatewayContract, ConnectingAgainAdopts) {
+  const auto first = connect();
+  ASSERT_TRUE(first) << first.error().message();
+  const auto second = connect();
+  ASSERT_TRUE(second) << second.error().message();
+  EXPECT_EQ(second->change, Change::AlreadyThere);
+  EXPECT_EQ(second->controller, first->controller);
+  EXPECT_TRUE(second->differences.empty());
+  EXPECT_EQ(ours().size(), 1U);
+}
+
+TEST_P(GatewayContract, TimersAreInForceAndFollowAnAdoption) {
+  ConnectOptions options;
+  options.reconnect_delay = seconds(3);
+  options.controller_loss = seconds(30);
+  options.fast_fail = seconds(10);
+  const auto connection = connect(options);
+  ASSERT_TRUE(connection) << connection.error().message();
+  EXPECT_EQ(attribute(connection->controller, "reconnect_delay"), "3");
+  EXPECT_EQ(attribute(connection->controller, "ctrl_loss_tmo"), "30");
+  EXPECT_EQ(attribute(connection->controller, "fast_io_fail_tmo"), "10");
+
+  ConnectOptions changed;
+  changed.keep_alive = seconds(7);
+  const auto adopted = connect(changed);
+  ASSERT_TRUE(adopted) << adopted.error().message();
+  EXPECT_EQ(attribute(connection->controller, "reconnect_delay"), "2");
+  EXPECT_EQ(attribute(connection->controller, "ctrl_loss_tmo"), "off");
+  EXPECT_EQ(attribute(connection->controller, "fast_io_fail_tmo"), "off");
+  EXPECT_EQ(adopted->differences, std::vector<std::string>{"keep_alive is 5, not 7"});
+}
+
+TEST_P(GatewayContract, DisconnectingTwiceIsDoneOnce) {
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  const auto first = disconnect(connection->controller);
+  ASSERT_TRUE(first) << first.error().message();
+  EXPECT_EQ(*first, Change::Done);
+  EXPECT_TRUE(ours().empty());
+  EXPECT_EQ(disconnect(connection->controller).value(), Change::AlreadyThere);
+}
+
+TEST_P(GatewayContract, ConnectingRightAfterADisconnectWorks) {
+  for (int round = 0; round < 5; ++round) {
+    const auto connection = connect();
+    ASSERT_TRUE(connection) << round << ": " << connection.error().message();
+    EXPECT_EQ(connection->change, Change::Done);
+    const auto gone = disconnect(connection->controller);
+    ASSERT_TRUE(gone) << round << ": " << gone.error().message();
+  }
+}
+
+TEST_P(GatewayContract, AnotherSubsystemsControllerIsNotDisconnected) {
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  const auto refused = fabric->gateway().disconnect(connection->controller, "nqn.2026-01.io.spark:not-this");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_EQ(ours().size(), 1U);
+}
+
+TEST_P(GatewayContract, ASubsystemThatIsNotThereIsNotFound) {
+  const auto before = all().size();
+  const auto connection =
+      fabric->gateway().connect("nqn.2026-01.io.spark:not-this", fabric->portal, fabric->host, {});
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().kind, Errc::NotFound) << connection.error().message();
+  EXPECT_EQ(all().size(), before);
+}
+
+TEST_P(GatewayContract, ASubsystemThatDoesNotAllowThisHostIsDeniedAndNotDiscovered) {
+  if (fabric->forbidden.empty()) GTEST_SKIP() << "SPARK_REAL_FORBIDDEN=NQN is not set";
+  const auto log = fabric->gateway().discover(fabric->portal, fabric->host, "");
+  ASSERT_TRUE(log) << log.error().message();
+  for (const OfferedSubsystem& entry : log->entries) EXPECT_NE(entry.nqn, fabric->forbidden);
+  const auto connection = fabric->gateway().connect(fabric->forbidden, fabric->portal, fabric->host, {});
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().kind, Errc::Denied) << connection.error().message();
+}
+
+TEST_P(GatewayContract, APortWhereNobodyListensIsUnavailable) {
+  const Portal nobody{fabric->portal.address, 1};
+  const auto connection = fabric->gateway().connect(fabric->subsystem, nobody, fabric->host, {});
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().kind, Errc::Unavailable) << connection.error().message();
+  EXPECT_EQ(fabric->gateway().discover(nobody, fabric->host, "").error().kind, Errc::Unavailable);
+}
+
+TEST_P(GatewayContract, RequestsThatCantBeMeantAreInvalid) {
+  ConnectOptions options;
+  options.fast_fail = seconds(1);
+  options.reconnect_delay = seconds(5);
+  EXPECT_EQ(connect(options).error().kind, Errc::Invalid);
+  EXPECT_EQ(fabric->gateway().connect("a,b", fabric->portal, fabric->host, {}).error().kind, Errc::Invalid);
+  EXPECT_TRUE(ours().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Gateways, GatewayContract, testing::Values("Fake", "Libnvme"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// What only a fake can be asked: its scripts.
+TEST(FakeNvmeGateway, ItsScriptsActAsAFabricWould) {
+  FakeFabric fabric;
+  auto& fake = fabric.fake;
+  const auto connect = [&] { return fake.connect(fabric.subsystem, fabric.portal, fabric.host, {}); };
+  const auto state = [&] { return list_controllers(fabric.root).value().at(0).state; };
+
+  fake.allow_only(fabric.subsystem, {"nqn.somebody-else"});
+  EXPECT_EQ(connect().error().kind, Errc::Denied);
+  EXPECT_TRUE(fake.discover(fabric.portal, fabric.host, "").value().entries.empty());
+  fake.allow_only(fabric.subsystem, {});
+  ASSERT_TRUE(connect());
+
+  fake.vanish(fabric.portal);
+  EXPECT_EQ(state(), "connecting");
+  EXPECT_EQ(connect().error().kind, Errc::Unavailable);
+  fake.come_back(fabric.portal);
+  EXPECT_EQ(state(), "live");
+
+  fake.lose_controllers(fabric.portal);
+  EXPECT_TRUE(list_controllers(fabric.root).value().empty());
+  EXPECT_FALSE(find_namespace(fabric.root, fabric.subsystem, 1));
+
+  fake.set_unsupported_options({"nr_io_queues"});
+  EXPECT_EQ(connect().error().kind, Errc::Unsupported);
+  fake.set_discovery_service(false);
+  EXPECT_EQ(fake.discover(fabric.portal, fabric.host, "").error().kind, Errc::Unsupported);
+  EXPECT_EQ(fake.calls().front(), "connect raid5-data 10.0.0.5:4420");
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

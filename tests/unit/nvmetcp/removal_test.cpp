@@ -1,0 +1,101 @@
+#include "nvmetcp/removal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/fake_sysfs.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+using std::chrono::milliseconds;
+using test::tcp_controller;
+
+constexpr milliseconds kSoon{3000};
+
+// Plays the kernel: takes the controller away once "1" was written to delete_controller.
+class FakeKernel {
+ public:
+  FakeKernel(test::FakeSysfs& sysfs, const std::string& controller)
+      : thread_([this, &sysfs, folder = test::FakeSysfs::controller_folder(controller)] {
+          const auto end = std::chrono::steady_clock::now() + kSoon;
+          while (!stop_ && std::chrono::steady_clock::now() < end) {
+            if (sysfs.read(folder + "/delete_controller") == "1") return sysfs.remove(folder);
+            std::this_thread::sleep_for(milliseconds(5));
+          }
+        }) {}
+  ~FakeKernel() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+struct RemovalTest : testing::Test {
+  RemovalTest() {
+    sysfs.add_controller(tcp_controller("nvme1", "s"));
+    sysfs.add_node("nvme1", "nvme0c1n1", 1);
+    sysfs.add_head("nvme0n1", 1, "259:1", 2048);
+  }
+  test::FakeSysfs sysfs;
+};
+
+TEST_F(RemovalTest, ItIsDoneWhenTheControllerIsGone) {
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", kSoon).value(), Change::Done);
+  EXPECT_FALSE(sysfs.has("sys/class/nvme/nvme1"));
+}
+
+TEST_F(RemovalTest, AControllerThatIsGoneNeedsNothing) {
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme9", "s", kSoon).value(), Change::AlreadyThere);
+}
+
+TEST_F(RemovalTest, AnotherSubsystemsControllerIsRefusedUntouched) {
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "other", kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(RemovalTest, ALocalDriveIsRefusedWhateverItsNqn) {
+  auto local = tcp_controller("nvme2", "s");
+  local.transport = "pcie";
+  sysfs.add_controller(local);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme2", "s", kSoon).error().kind, Errc::Refused);
+}
+
+TEST_F(RemovalTest, NamesThatLeaveTheFolderAreRefused) {
+  for (const char* name : {"../nvme1", "nvme1/", "nvme", "nvme1n1", ""}) {
+    EXPECT_EQ(remove_controller(sysfs.root(), name, "s", kSoon).error().kind, Errc::Invalid) << name;
+  }
+}
+
+TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
+  sysfs.write("sys/class/block/nvme0n1/nvme0n1p1/holders/dm-3", "");
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_NE(removed.error().what.find("dm-3"), std::string::npos);
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
+  sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
+  sysfs.add_controller(tcp_controller("nvme2", "s"));
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", kSoon).value(), Change::Done);
+}
+
+TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", milliseconds(120));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::TimedOut);
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

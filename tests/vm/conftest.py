@@ -1,0 +1,59 @@
+import pytest
+
+from rig import image
+from rig.house import House
+from rig.topology import Topology
+
+# The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
+ORDER = ["test_rig", "test_boot", "test_discover", "test_volumes", "test_staging", "test_crash", "test_config",
+         "test_bench", "test_frozen"]
+
+_topologies = []
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: ORDER.index(item.path.stem))
+
+
+def _started(topology):
+    with topology as rig:
+        _topologies.append(rig)
+        yield rig
+        _topologies.remove(rig)
+
+
+@pytest.fixture(scope="module")
+def bare_rig():
+    """Machines without the product."""
+    yield from _started(Topology())
+
+
+@pytest.fixture(scope="session")
+def product_rig():
+    yield from _started(Topology(install_tree=image.install_product()))
+
+
+@pytest.fixture(scope="session")
+def cold_house(product_rig):
+    """The host is up, its daemon started at boot; the target has not been started yet by this fixture."""
+    house = House(product_rig)
+    house.start_host()
+    return house
+
+
+@pytest.fixture(scope="session")
+def house(cold_house):
+    """Host and target, every shared volume ready. A scenario leaves it as it found it."""
+    if not cold_house.target_machine.is_running():
+        cold_house.start_target()
+    cold_house.wait_ready()
+    return cold_house
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        for rig in _topologies:
+            for machine in rig.machines:
+                report.sections.append((f"machine {machine.name}", machine.report()))

@@ -1,0 +1,1 @@
+"""Virtual machines to test spark-stage on a real kernel: images, machines, one wire, targets and hosts."""

@@ -1,0 +1,86 @@
+"""The set-up that most scenarios share: one target with a dataset volume and an NFS export, one host with a drive."""
+import time
+from contextlib import contextmanager
+
+from .disks import ext4
+from .machine import disk
+from .product import CONFIG, Product, config_text
+from .target import Target, stable_uuid
+
+TARGET_ADDRESS = "10.77.0.11"
+SUBSYSTEM = "raid5-data"
+DATASETS_UUID = stable_uuid("datasets")
+DATASETS_MOUNT = "/mnt/rosa-storage"
+NAS_MOUNT = "/mnt/dell-shared"
+NAS_EXPORT = "/srv/shared"
+LOCAL = "/local"
+CACHE = f"{LOCAL}/cache"
+
+# A dataset of plain files and one that lasts a while, in MiB; one with all that a copier gets wrong is added later.
+SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
+FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB}
+
+
+class House:
+    """Host first: its service is enabled and starts before there is a target."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.host = rig.add_host("host1", disks=[6 << 30], files={CONFIG: self.config()})
+        datasets = ext4(rig.folder / "datasets.raw", 2 << 30, DATASETS_UUID, FILES)
+        self.target_machine = rig.add_target("target1", disks=[datasets])
+        assert self.target_machine.address == TARGET_ADDRESS
+        self.target = Target(self.target_machine)
+        self.product = Product(self.host)
+
+    def config(self, targets=None, volumes=None, datasets=None):
+        """The shared configuration and what a scenario adds to it."""
+        rose = {"address": TARGET_ADDRESS}
+        shared = {
+            "datasets": {"target": "rose", "subsystem": SUBSYSTEM, "mount": DATASETS_MOUNT,
+                         "filesystem": {"type": "ext4", "uuid": DATASETS_UUID}, "options": ["noatime"]},
+            "nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "options": ["vers=4.2", "nconnect=2"]},
+        }
+        sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow")}
+        return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},
+                           cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%"},
+                           datasets={**sets, **(datasets or {})})
+
+    def start_host(self):
+        self.host.start()
+        self.host.wait_ready()
+        self.host.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done; mkfs.ext4 -q {disk(1)} && mkdir -p {LOCAL} && "
+                     f"mount {disk(1)} {LOCAL}", 60)
+
+    def start_target(self):
+        self.target_machine.start()
+        self.target_machine.wait_ready()
+        self.target_machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
+        self.target.fill(disk(1), "/usr/local/lib/rig/hostile-tree hostile")
+        self.target.export(SUBSYSTEM, disk(1))
+        self.target.export_nfs(NAS_EXPORT)
+
+    def wait_ready(self, deadline=120):
+        """Both shared volumes; returns the seconds it took."""
+        began = time.monotonic()
+        for name in ("datasets", "nas"):
+            self.product.wait_volume(name, "ready", deadline)
+        return time.monotonic() - began
+
+    @contextmanager
+    def volume(self, name, *, target="rose", kind="ext4", mmp=False, fill="true", uuid=None, size="256M", port=4420,
+               allowed_hosts=None, fs_name=None, targets=None, **keys):
+        """One more volume, of a subsystem of its own with a new file system; taken away at the end."""
+        device = self.target.image(name, size)
+        fs_uuid = self.target.filesystem(device, kind=kind, name=fs_name or name, fill=fill, mmp=mmp)
+        self.target.export(name, device, port=port, allowed_hosts=allowed_hosts)
+        body = {"target": target, "subsystem": name, "mount": f"/mnt/{name}", "filesystem": {"uuid": uuid or fs_uuid},
+                **keys}
+        try:
+            self.product.configure(self.config(targets=targets, volumes={name: body}))
+            yield name
+        finally:
+            self.product.run(f"volumes down {name}")
+            self.product.configure(self.config())
+            self.target.remove(name)
+            self.target_machine.sh(f"rm -f {device}")

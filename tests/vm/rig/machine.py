@@ -1,0 +1,216 @@
+"""One virtual machine: its life, its commands, its faults."""
+import ctypes
+import io
+import os
+import signal
+import socket
+import subprocess
+import tarfile
+import time
+import uuid
+from pathlib import Path
+
+from .agent import Agent, CommandFailed, GuestTimeout
+from .disks import blank
+from .image import ROOT_PARTUUID
+from .qmp import Qmp
+from .settings import patience
+
+NETWORK = "10.77.0"
+
+
+class Wire:
+    """One Ethernet segment between machines: multicast on the loopback interface, nothing leaves this computer."""
+
+    def __init__(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+
+    def arguments(self, number):
+        return ["-netdev", f"socket,id=wire,mcast=230.0.0.1:{self._port},localaddr=127.0.0.1",
+                "-device", f"virtio-net-pci,id=nic,netdev=wire,host_mtu=9000,romfile=,mac=52:54:00:77:00:{number:02x}"]
+
+
+class Machine:
+    """number: last byte of its address, unique on the wire. disks: extra NVMe drives, see disk():
+    sizes in bytes, or raw images that the machine then uses.
+
+    files: {absolute path: text or bytes} present from the first boot on. Disks live in `folder` as long as it does,
+    through kill() and start(): a power loss loses only what the guest had not given to its disk.
+    """
+
+    def __init__(self, name, number, image, kernel, wire, folder, *, accelerator="tcg", cpus=2, memory="1G", disks=(),
+                 files=None, append=""):
+        self.name = name
+        self.address = f"{NETWORK}.{number}"
+        self.kernel = kernel
+        machine_id = uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.rig.spark-stage")
+        self.hostnqn = f"nqn.2014-08.org.nvmexpress:uuid:{machine_id}"
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True)
+        self._process = self._agent = self._qmp = None
+        self._frozen = False
+        self._arguments = [
+            "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
+            "-machine", "q35,usb=off,vmport=off", *_ACCELERATORS[accelerator], "-smp", str(cpus), "-m", memory,
+            "-kernel", str(kernel.image), "-append",
+            f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw console=ttyS0 net.ifnames=0 mitigations=off panic=-1 "
+            f"systemd.hostname={name} systemd.machine_id={machine_id.hex} systemd.show_status=no "
+            f"rig.address={self.address}/24 {append}", "-no-reboot",
+            "-chardev", f"file,id=console,append=on,path={self._folder}/console.log", "-serial", "chardev:console",
+            "-qmp", f"unix:{self._folder}/qmp,server=on,wait=off",
+            "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,path={self._folder}/agent,server=on,wait=off",
+            "-device", "virtserialport,chardev=agent,name=rig.agent",
+            "-fw_cfg", f"name=opt/rig/files,file={self._write_files(files or {})}",
+            *self._make_disks(image, disks), *wire.arguments(number)]
+
+    # --- life ---
+
+    def start(self):
+        # PR_SET_PDEATHSIG is about the thread that starts the child: call start() from the main thread only.
+        parent = os.getpid()
+        with open(self._folder / "qemu.log", "ab") as log:
+            self._process = subprocess.Popen(self._arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                             preexec_fn=lambda: _die_with(parent))
+        try:
+            self._agent = Agent(self.name, str(self._folder / "agent"))
+            self._qmp = Qmp(str(self._folder / "qmp"))
+        except OSError as error:
+            raise RuntimeError(f"{self.name}: QEMU did not start: {error}\n{(self._folder / 'qemu.log').read_text()}")
+
+    def wait_ready(self, deadline=120):
+        """Until commands run and the wire has its address."""
+        self.sh("until ip -4 addr show eth0 2>/dev/null | grep -q inet && [ -e /run/systemd/journal/socket ]; "
+                "do sleep 0.1; done", deadline)
+
+    def is_running(self):
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self):
+        """Power loss."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for channel in filter(None, (self._agent, self._qmp)):
+            channel.close()
+        self._process = self._agent = self._qmp = None
+        self._frozen = False
+
+    def poweroff(self, deadline=60):
+        """An orderly shutdown; returns its seconds."""
+        began = time.monotonic()
+        self._agent.start("systemctl --no-block poweroff")
+        try:
+            self._process.wait(patience(deadline))
+        except subprocess.TimeoutExpired:
+            raise GuestTimeout(f"{self.name}: not off {patience(deadline):.0f} s after poweroff")
+        self.kill()
+        return time.monotonic() - began
+
+    # --- commands ---
+
+    def spawn(self, command, stdin=b"", on_output=None):
+        """Starts a command and returns its Process."""
+        return self._agent.start(command, stdin, on_output)
+
+    def run(self, command, timeout=30, stdin=b""):
+        """Runs a bash command; returns Result(rc, out, err)."""
+        return self.spawn(command, stdin).wait(timeout)
+
+    def sh(self, command, timeout=30, stdin=b""):
+        """As run(), but the command has to succeed; returns what it wrote to stdout."""
+        result = self.run(command, timeout, stdin)
+        if result.rc:
+            raise CommandFailed(f"{self.name}: exit {result.rc}: {command}\n{result.out}{result.err}")
+        return result.out
+
+    def put(self, path, content, mode="644"):
+        data = content.encode() if isinstance(content, str) else content
+        self.sh(f"mkdir -p $(dirname '{path}') && cat >'{path}' && chmod {mode} '{path}'", stdin=data)
+
+    def get(self, path):
+        return self.sh(f"cat '{path}'")
+
+    def wait_until(self, command, deadline=30, interval=0.2):
+        """Until a command succeeds, asked in the guest; returns the seconds it took."""
+        began = time.monotonic()
+        self.sh(f"until {{ {command}\n}} >/tmp/rig-wait 2>&1; do sleep {interval}; done", deadline)
+        return time.monotonic() - began
+
+    # --- faults ---
+
+    def freeze(self):
+        """The CPU stops: packets to it are neither answered nor refused."""
+        self._qmp.execute("stop")
+        self._frozen = True
+
+    def thaw(self):
+        self._qmp.execute("cont")
+        self._frozen = False
+
+    def set_link(self, up):
+        """The cable, in or out."""
+        self._qmp.execute("set_link", name="nic", up=up)
+
+    # --- evidence ---
+
+    def report(self):
+        """Console, journal and kernel log, for the person who reads a failure."""
+        parts = [f"===== {self.name}: console (end) =====", self._console_end()]
+        if self.is_running() and not self._frozen:
+            for title, command in (("kernel log", "dmesg | tail -n 60"), ("journal", "journalctl -b --no-pager -n 120"),
+                                   ("mounts", "grep -E ' - (ext4|xfs|nfs4?) ' /proc/self/mountinfo"),
+                                   ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
+                try:
+                    parts += [f"===== {self.name}: {title} =====", self.run(command, 10).out]
+                except AssertionError as error:
+                    parts.append(f"(not to be had: {error})")
+        return "\n".join(parts)
+
+    def _console_end(self):
+        path = self._folder / "console.log"
+        return path.read_text(errors="replace")[-6000:] if path.exists() else "(none)"
+
+    # --- making ---
+
+    def _make_disks(self, image, disks):
+        root = self._folder / "root.qcow2"
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image), str(root)], check=True)
+        arguments = ["-drive", f"id=root,if=none,format=qcow2,cache=unsafe,file={root}",
+                     "-device", "nvme,drive=root,serial=root"]
+        for number, given in enumerate(disks, 1):
+            path = blank(self._folder / f"disk{number}.raw", given) if isinstance(given, int) else given
+            arguments += ["-drive", f"id=disk{number},if=none,format=raw,cache=unsafe,discard=unmap,file={path}",
+                          "-device", f"nvme,drive=disk{number},serial=disk{number}"]
+        return arguments
+
+    def _write_files(self, files):
+        path = self._folder / "files.tar"
+        with tarfile.open(path, "w") as tar:
+            for name, content in files.items():
+                data = content.encode() if isinstance(content, str) else content
+                entry = tarfile.TarInfo(name.lstrip("/"))
+                entry.size, entry.mode = len(data), 0o644
+                tar.addfile(entry, io.BytesIO(data))
+        return path
+
+
+def disk(number):
+    """The guest's name for its extra drive, from 1; /dev/nvmeXnY changes from boot to boot."""
+    return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_disk{number}"
+
+
+_ACCELERATORS = {
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
+    "kvm": ["-accel", "kvm", "-cpu", "host"],
+}
+
+
+def _die_with(parent):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # ^C is for the test run, which then ends its machines
+    if os.getppid() != parent:
+        os._exit(1)

@@ -1,0 +1,94 @@
+"""spark-stage on a host machine: its configuration, its daemon, its answers."""
+import json
+import time
+
+from .agent import GuestTimeout
+from .settings import patience
+
+CONFIG = "/etc/spark-stage/spark-stage.yaml"
+SOCKET = "/run/spark-stage/api.sock"
+UNIT = "spark-staged.service"
+
+
+def config_text(**sections):
+    """A configuration file, a section a line: YAML takes JSON as it is."""
+    return "\n".join(["version: 1", *(f"{name}: {json.dumps(body)}" for name, body in sections.items() if body)]) + "\n"
+
+
+class Product:
+    def __init__(self, machine):
+        self.machine = machine
+
+    # --- the command line ---
+
+    def run(self, arguments, timeout=60):
+        return self.machine.run(f"spark-stage {arguments}", timeout)
+
+    def sh(self, arguments, timeout=60):
+        return self.machine.sh(f"spark-stage {arguments}", timeout)
+
+    def json(self, arguments, timeout=60):
+        return json.loads(self.sh(f"{arguments} --json", timeout))
+
+    def post(self, path):
+        """A request to the API itself; returns (HTTP status, body)."""
+        out = self.machine.sh(f"curl -s -m 20 -o /tmp/answer -w '%{{http_code}}' --unix-socket {SOCKET} "
+                              f"-X POST -d '{{}}' http://localhost{path}; echo; cat /tmp/answer")
+        status, body = out.split("\n", 1)
+        return int(status), json.loads(body)
+
+    # --- the daemon ---
+
+    def configure(self, text):
+        """Puts a configuration in force without restarting the daemon."""
+        self.machine.put(CONFIG, text)
+        status, body = self.post("/v1/reload")
+        assert status == 200, f"reload refused the configuration: {body}\n{text}"
+
+    def main_pid(self):
+        return int(self.machine.sh(f"systemctl show -P MainPID {UNIT}"))
+
+    def restart(self):
+        self.machine.sh(f"systemctl restart {UNIT}", 60)
+
+    def kill(self):
+        """kill -9 of the daemon alone, as a crash does; systemd starts it again."""
+        pid = self.main_pid()
+        self.machine.sh(f"kill -9 {pid}")
+        self.machine.wait_until(f"p=$(systemctl show -P MainPID {UNIT}); [ $p != 0 -a $p != {pid} ] && "
+                                "spark-stage status", 60)
+
+    # --- what it says ---
+
+    def status(self):
+        return self.json("status")
+
+    def volume(self, name):
+        return next(volume for volume in self.status()["volumes"] if volume["name"] == name)
+
+    def dataset(self, name):
+        """The row of `ls`, or None."""
+        return next((row for row in self.json("ls")["datasets"] if row["name"] == name), None)
+
+    def wait_volume(self, name, wanted, deadline=60):
+        """Until the volume satisfies `wanted`, a state or a predicate; returns it."""
+        predicate = wanted if callable(wanted) else lambda volume: volume["state"] == wanted
+        end = time.monotonic() + patience(deadline)
+        while True:
+            volume = self.volume(name)
+            if predicate(volume):
+                return volume
+            if time.monotonic() > end:
+                raise GuestTimeout(f"volume '{name}' is not {wanted} after {patience(deadline):.0f} s: "
+                                   f"{json.dumps(volume, indent=1)}")
+            time.sleep(0.5)
+
+    def wait_dataset(self, name, state, deadline=60):
+        end = time.monotonic() + patience(deadline)
+        while True:
+            row = self.dataset(name)
+            if row and row["state"] == state:
+                return row
+            if time.monotonic() > end:
+                raise GuestTimeout(f"dataset '{name}' is not {state} after {patience(deadline):.0f} s: {row}")
+            time.sleep(0.2)

@@ -1,0 +1,20 @@
+"""What a person can set from outside, all by environment variables."""
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+GUEST_FILES = REPOSITORY / "tests/vm/guest"
+
+CACHE = Path(os.environ.get("SPARK_VM_CACHE", REPOSITORY / "build/vm-cache"))
+KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
+ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
+# A CMake build folder; its `cmake --install` is what the host machines run.
+BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release"))
+# Multiplies every deadline: a busy machine needs patience, not another test.
+PATIENCE = float(os.environ.get("SPARK_VM_PATIENCE", "1"))
+# Leave machines' folders (disks, console logs) behind.
+KEEP = os.environ.get("SPARK_VM_KEEP", "") not in ("", "0")
+
+
+def patience(seconds):
+    return seconds * PATIENCE

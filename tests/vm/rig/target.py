@@ -1,0 +1,107 @@
+"""What a machine offers on the wire: NVMe/TCP subsystems through nvmet's configfs, and NFS 4.2 exports."""
+import uuid
+
+NVMET = "/sys/kernel/config/nvmet"
+PORT = 4420
+
+
+def stable_uuid(name):
+    """The same name gives the same UUID in every run."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.rig.spark-stage"))
+
+
+class Target:
+    def __init__(self, machine):
+        self.machine = machine
+        self.address = machine.address
+
+    # --- NVMe/TCP ---
+
+    def export(self, nqn, device, *, namespace_uuid=None, port=PORT, allowed_hosts=None):
+        """Offers a block device or file as namespace 1 of a new subsystem; allowed_hosts: NQNs, None is everybody."""
+        subsystem = f"{NVMET}/subsystems/{nqn}"
+        namespace = f"{subsystem}/namespaces/1"
+        self.machine.sh(f"""set -e
+            modprobe nvmet-tcp
+            mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+            mkdir {subsystem} {namespace}
+            echo {0 if allowed_hosts is not None else 1} >{subsystem}/attr_allow_any_host
+            echo -n $(readlink -f {device}) >{namespace}/device_path
+            if [ -f {device} ]; then echo 1 >{namespace}/buffered_io; fi
+            echo {namespace_uuid or stable_uuid(nqn)} >{namespace}/device_uuid
+            echo 1 >{namespace}/enable""")
+        for hostnqn in allowed_hosts or ():
+            self.allow(nqn, hostnqn)
+        self.link(nqn, port)
+
+    def link(self, nqn, port=PORT):
+        """Offers a subsystem at a port, which is made if need be."""
+        folder = f"{NVMET}/ports/{port}"
+        self.machine.sh(f"""set -e
+            if [ ! -d {folder} ]; then
+                mkdir {folder}
+                echo tcp >{folder}/addr_trtype; echo ipv4 >{folder}/addr_adrfam
+                echo {self.address} >{folder}/addr_traddr; echo {port} >{folder}/addr_trsvcid
+            fi
+            ln -s {NVMET}/subsystems/{nqn} {folder}/subsystems/""")
+
+    def unlink(self, nqn, port=PORT):
+        self.machine.sh(f"rm {NVMET}/ports/{port}/subsystems/{nqn}")
+
+    def allow(self, nqn, hostnqn):
+        self.machine.sh(f"mkdir -p {NVMET}/hosts/{hostnqn} && "
+                        f"ln -s {NVMET}/hosts/{hostnqn} {NVMET}/subsystems/{nqn}/allowed_hosts/")
+
+    def forbid(self, nqn, hostnqn):
+        self.machine.sh(f"rm {NVMET}/subsystems/{nqn}/allowed_hosts/{hostnqn}")
+
+    def remove(self, nqn):
+        """Takes a subsystem away wherever it is offered, and ports that then offer nothing."""
+        subsystem = f"{NVMET}/subsystems/{nqn}"
+        self.machine.sh(f"""
+            rm -f {NVMET}/ports/*/subsystems/{nqn}
+            for port in {NVMET}/ports/*; do rmdir $port 2>/dev/null; done
+            [ -d {subsystem} ] || exit 0
+            set -e
+            rm -f {subsystem}/allowed_hosts/*
+            for namespace in {subsystem}/namespaces/*; do echo 0 >$namespace/enable; rmdir $namespace; done
+            rmdir {subsystem}""")
+
+    # --- NFS ---
+
+    def export_nfs(self, path):
+        self.machine.sh(f"""set -e
+            mkdir -p {path}
+            systemctl start nfs-server
+            exportfs -o rw,no_root_squash,insecure,fsid=$(echo {path} | cksum | cut -d' ' -f1) '*:{path}'""", 60)
+
+    # --- what is on the devices ---
+
+    def image(self, name, size):
+        """A file to export."""
+        path = f"/srv/{name}.img"
+        self.machine.sh(f"mkdir -p /srv && truncate -s {size} {path}")
+        return path
+
+    def filesystem(self, device, *, kind="ext4", name=None, mmp=False, fill="true"):
+        """Makes a file system with a UUID known by its name, runs the shell text `fill` in its root; returns the UUID."""
+        fs_uuid = stable_uuid(name or device)
+        # nvmet gives a file's namespace sectors of 4 KiB: no file system mounts there that was made for smaller ones.
+        if kind == "ext4":
+            make = f"mkfs.ext4 -q -F -b 4096 -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
+        else:
+            make = f"mkfs.xfs -q -f -s size=4096 -m uuid={fs_uuid} {device}"
+        self.machine.sh(f"""set -e
+            {make}
+            sync""", 60)
+        self.fill(device, fill)
+        return fs_uuid
+
+    def fill(self, device, commands):
+        """Runs shell text in the root of the device's file system."""
+        self.machine.sh(f"""set -e
+            mkdir -p /run/fill
+            mount $([ -f {device} ] && echo -o loop) {device} /run/fill
+            (cd /run/fill && {commands})
+            umount /run/fill
+            sync""", 120)

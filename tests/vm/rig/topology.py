@@ -1,0 +1,80 @@
+"""Some machines on one wire, with an end that always comes."""
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import image
+from .machine import Machine, Wire
+from .settings import ACCELERATOR, KEEP, KERNEL, patience
+
+FIRST_TARGET, FIRST_HOST = 10, 20
+_FOLDER_PREFIX = "spark-vm-"
+
+
+class Topology:
+    """with Topology() as rig: rig.add_target("target1").start() ..."""
+
+    def __init__(self, kernel=KERNEL, install_tree=None):
+        self.kernel, self._image = image.build(kernel, install_tree)
+        self._wire = Wire()
+        self.machines = []
+        self._targets = self._hosts = 0
+        _sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+        self.accelerator = self._choose_accelerator()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def add_target(self, name, **options):
+        self._targets += 1
+        # The image of a host starts the product at boot; a target has nothing to do with it.
+        return self._add(name, FIRST_TARGET + self._targets, cpus=1, append="systemd.mask=spark-staged.service", **options)
+
+    def add_host(self, name, **options):
+        self._hosts += 1
+        return self._add(name, FIRST_HOST + self._hosts, cpus=2, **options)
+
+    def report(self):
+        return "\n".join(machine.report() for machine in self.machines)
+
+    def close(self):
+        for machine in self.machines:
+            machine.kill()
+        if KEEP:
+            print(f"rig: machines' folders are kept in {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _add(self, name, number, **options):
+        machine = Machine(name, number, self._image, self.kernel, self._wire, self.folder / name,
+                          accelerator=self.accelerator, **options)
+        self.machines.append(machine)
+        return machine
+
+    def _choose_accelerator(self):
+        """"auto" boots a machine under KVM: /dev/kvm may exist and yet not run these kernels."""
+        if ACCELERATOR != "auto":
+            return ACCELERATOR
+        trial = Machine("trial", 9, self._image, self.kernel, self._wire, self.folder / "trial", accelerator="kvm",
+                        append="systemd.mask=spark-staged.service")
+        try:
+            trial.start()
+            trial.wait_ready(30 / patience(1))
+            return "kvm"
+        except (AssertionError, RuntimeError, OSError):
+            return "tcg"
+        finally:
+            trial.kill()
+
+
+def _sweep():
+    """Removes the folders of runs that were killed before they could."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        owner = folder.name[len(_FOLDER_PREFIX):].split("-")[0]
+        if not KEEP and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""The daemon dies or restarts at a bad moment: mounts and copies do not notice."""
+import json
+import signal
+from contextlib import contextmanager
+
+from rig.house import CACHE, DATASETS_MOUNT
+
+
+def instances(house):
+    """Every mount and TCP controller, by what changes when it is made anew."""
+    return house.host.sh(f"""grep -E ' ({DATASETS_MOUNT}|/mnt/dell-shared) ' /proc/self/mountinfo | cut -d' ' -f1-5
+        for c in /sys/class/nvme/*; do grep -qx tcp $c/transport && echo $c $(cat $c/subsysnqn $c/cntlid); done; true""")
+
+
+@contextmanager
+def reader(house):
+    """A job with a file of the volume open all the while."""
+    process = house.host.spawn(f"exec /usr/local/lib/rig/steady-reader {DATASETS_MOUNT}/slow/big.bin")
+    house.host.wait_until("pgrep -f steady-reader")
+    yield
+    process.signal(signal.SIGTERM)
+    summary = json.loads(process.wait(30).out)
+    print(f"the reader saw: {summary}")
+    assert summary["reads"] > 10 and not summary["errors"]
+
+
+@contextmanager
+def slow_wire(house, rate):
+    """Makes staging last long enough to be interrupted."""
+    house.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {rate} burst 256k latency 200ms")
+    try:
+        yield
+    finally:
+        house.target_machine.sh("tc qdisc del dev eth0 root")
+
+
+def test_a_restart_disturbs_no_mount_and_adopts_every_connection(house):
+    before = instances(house)
+    with reader(house):
+        house.product.restart()
+        house.wait_ready(60)
+    assert instances(house) == before
+    assert house.product.volume("datasets")["filesystem"]["type"] == "ext4"
+
+
+def test_a_crash_disturbs_no_mount_and_systemd_starts_it_again(house):
+    before = instances(house)
+    with reader(house):
+        house.product.kill()
+        house.wait_ready(60)
+    assert instances(house) == before
+
+
+def test_a_crash_while_staging_leaves_nothing_that_is_called_ready(house):
+    house.product.run("evict slow")
+    with slow_wire(house, "200mbit"):
+        house.product.sh("stage slow --detach")
+        house.product.wait_dataset("slow", "copying", 30)
+        house.host.wait_until(f"[ $(du -sm {CACHE} | cut -f1) -gt 20 ]", 30)
+        house.product.kill()
+        row = house.product.dataset("slow")
+        assert row is None or row["state"] != "ready"
+        published = house.host.sh(f"find {CACHE} -path '*/.partial' -prune -o -name big.bin -print")
+        assert published.strip() == "", f"half a dataset stands where finished ones do: {published}"
+    staged = house.product.json("stage slow", 240)["datasets"][0]
+    assert staged["state"] == "ready"
+    house.host.sh(f"/usr/local/lib/rig/same-tree {DATASETS_MOUNT}/slow {staged['path']}", 120)
+    house.product.sh("verify slow", 120)
+
+
+def test_a_copy_that_is_ready_survives_a_crash(house):
+    house.product.sh("stage slow", 240)
+    house.product.kill()
+    assert house.product.json("stage slow")["datasets"][0]["served_from"] == "cache"
+    house.product.sh("evict slow")
+
+
+def test_a_crash_while_mounting_ends_ready(house):
+    """MMP holds a mount in the kernel for seconds: long enough to die in the middle of it."""
+    with house.volume("midway", access="exclusive", mmp=True):
+        house.product.wait_volume("midway", "mounting", 60)
+        before = instances(house)
+        house.product.kill()
+        house.product.wait_volume("midway", "ready", 120)
+        assert house.host.sh("grep -c ' /mnt/midway ' /proc/self/mountinfo").strip() == "1"
+        assert [line for line in before.splitlines() if "raid5" in line or "/mnt/" in line] == [
+            line for line in instances(house).splitlines() if "raid5" in line or "/mnt/" in line]
+        house.host.sh("echo hello >/mnt/midway/file")

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Builds spark-stage and runs its unit tests in a Debian 13 root (g++ 14, libnvme 1.13). Needs root and apt.
+# The root is made once per package list and kept in build/debian13, with the build folder beside it.
+# Usage: tools/debian13.sh [JOBS]
+set -eu
+
+make_root() {  # ROOT PACKAGES,…
+  echo "debian13: making the root file system (once)"
+  rm -rf "$1".new
+  mmdebstrap --variant=apt --include="$2" --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --skip=output/dev --quiet trixie "$1.new" http://deb.debian.org/debian
+  mkdir -p "$1.new/src" "$1.new/build"
+  mv "$1.new" "$1"
+}
+
+# Runs in a mount namespace of its own: what is mounted here is gone with the last process in it.
+enter_root() {  # ROOT SOURCE BUILD JOBS
+  mount --bind "$2" "$1/src"
+  mount -o remount,bind,ro "$1/src"
+  mount --bind "$3" "$1/build"
+  mount -t proc proc "$1/proc"
+  mount --rbind /dev "$1/dev"
+  mount --rbind /sys "$1/sys"
+  mount -t tmpfs tmpfs "$1/tmp"
+  exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    /src/tools/debian13.sh build-inside "$4"
+}
+
+build_inside() {  # JOBS
+  echo "debian13: $(. /etc/os-release && echo "$PRETTY_NAME"), $(g++ --version | head -n 1)," \
+    "libnvme $(dpkg-query -W -f '${Version}' libnvme-dev)"
+  cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=Debug
+  cmake --build /build -j "$1"
+  ctest --test-dir /build --output-on-failure -j "$1"
+}
+
+start() {  # JOBS
+  if [ "$(id -u)" -ne 0 ]; then echo "debian13: root is needed for a chroot" >&2; exit 1; fi
+  source=$(cd "$(dirname "$0")/.." && pwd)
+  cache=$source/build/debian13
+  packages=$("$source/tools/setup.sh" list build debian-13 | xargs | tr ' ' ,)
+  root=$cache/root-$(echo "$packages $(dpkg --print-architecture)" | sha256sum | cut -c1-16)
+  mkdir -p "$cache/build"
+  if [ ! -d "$root" ]; then
+    rm -rf "$cache"/root-*
+    make_root "$root" "$packages"
+  fi
+  exec unshare --mount --pid --fork --kill-child --propagation private \
+    "$source/tools/debian13.sh" enter-root "$root" "$source" "$cache/build" "$1"
+}
+
+case "${1:-}" in
+  enter-root) shift; enter_root "$@" ;;
+  build-inside) shift; build_inside "$@" ;;
+  *) start "${1:-$(nproc)}" ;;
+esac

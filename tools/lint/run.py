@@ -1,0 +1,86 @@
+"""All static checks but clang-tidy: /usr/bin/python3 tools/lint/run.py. Exit status 1 if anything is wrong."""
+import subprocess
+import sys
+import unittest
+
+import co_await
+import layering
+import sizes
+import sources
+import units
+import words
+
+CPP = (".cpp", ".hpp")
+CODE = (*CPP, ".py", ".sh")
+TEXT = (*CODE, ".md", ".yaml", ".cmake", ".txt", ".in", ".conf", ".service", ".json")
+
+
+def _each(suffixes, check):
+    problems = []
+    for path in sources.files(*suffixes):
+        problems += check(path.relative_to(sources.ROOT).as_posix(), path.read_text(errors="replace"))
+    return problems
+
+
+def _tool(arguments, paths):
+    done = subprocess.run([*arguments, *paths], cwd=sources.ROOT, capture_output=True, text=True, check=False)
+    return [] if done.returncode == 0 else [(done.stdout + done.stderr).strip() or f"{arguments[0]} failed"]
+
+
+def self_test():
+    found = unittest.defaultTestLoader.loadTestsFromName("test_lint")
+    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(found)
+    return [str(case) for case, _ in result.failures + result.errors]
+
+
+def lengths():
+    warnings = []
+
+    def check(path, text):
+        errors, more = sizes.check(path, text)
+        warnings.extend(more)
+        return errors
+
+    problems = _each(CODE, check)
+    for warning in warnings:
+        print(f"     note: {warning}")
+    return problems
+
+
+def header_cycles():
+    graph = {path.relative_to(sources.ROOT).as_posix(): [header for _, header, quoted in layering.includes_of(
+        path.read_text()) if quoted] for path in sources.files(".hpp")}
+    return layering.check_cycles(graph)
+
+
+def shell_scripts():
+    return [path for path in sources.files()
+            if path.suffix == ".sh" or path.read_bytes()[:64].startswith((b"#!/bin/sh", b"#!/bin/bash"))]
+
+
+CHECKS = {
+    "every check finds its bad samples and spares its good ones": self_test,
+    "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
+    "temporaries inside co_await": lambda: _each(CPP, co_await.check),
+    "lengths": lengths,
+    "words": lambda: _each(TEXT, words.check),
+    "units keep out of mount namespaces": lambda: _each((".service", ".in"), units.check),
+    "format of C++": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP)),
+    "shell scripts": lambda: _tool(["shellcheck", "--severity=warning"], shell_scripts()),
+    "python compiles": lambda: _each([".py"], lambda path, text: compile(text, path, "exec") and []),
+}
+
+
+def main():
+    failed = 0
+    for name, check in CHECKS.items():
+        problems = check()
+        failed += bool(problems)
+        print(f"{'FAIL' if problems else ' ok '} {name}")
+        for problem in problems:
+            print("     " + problem.replace("\n", "\n     "))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

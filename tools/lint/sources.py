@@ -1,0 +1,37 @@
+"""Which files are ours, and C++ text with everything that isn't code blanked out."""
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("base", "nvmetcp", "staging", "bench", "daemon", "cli", "tests", "tools", "units", "configs", "docs", "cmake")
+
+
+def files(*suffixes, root=ROOT):
+    """Every file of ours with one of the suffixes, sorted; all files if none is given."""
+    found = [path for path in root.iterdir() if path.is_file()]
+    for room in ROOMS:
+        found += [path for path in (root / room).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return sorted(path for path in found if not suffixes or path.suffix in suffixes)
+
+
+_NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/'                                     # comments
+    r'|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'          # raw strings
+    r'|"(?:\\.|[^"\\\n])*"'                                   # strings
+    r"|(?<![0-9A-Za-z_])(?:u8|u|U|L)?'(?:\\.|[^'\\\n])+'",    # characters, not digit separators
+    re.DOTALL)
+
+
+def _blank(match):
+    text = match.group(0)
+    kept = "" if text[0] == "/" else text[-1]
+    return kept + re.sub(r"[^\n]", " ", text[len(kept):len(text) - len(kept)]) + kept
+
+
+def code_of(text):
+    """C++ with comments, strings and characters blanked; every line stays where it was."""
+    return _NOT_CODE.sub(_blank, text)
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1

@@ -1,0 +1,175 @@
+"""Each check against what it must find and what it must spare: a check that can't fail is worth nothing."""
+import unittest
+
+import co_await
+import layering
+import sizes
+import sources
+import units
+import words
+
+
+class Sources(unittest.TestCase):
+    def test_only_code_is_left_and_lines_stay(self):
+        text = 'a("x;{"); // it\'s {\n/* [p]{\n*/ b(\';\', 1\'000); R"(co_await\n)" c();'
+        code = sources.code_of(text)
+        self.assertEqual(code.count("\n"), text.count("\n"))
+        for gone in ("x", "it", "co_await", "[p]"):
+            self.assertNotIn(gone, code)
+        for kept in ("a(", "b(", "1'000", "c()"):
+            self.assertIn(kept, code)
+
+
+class CoAwait(unittest.TestCase):
+    BAD = {
+        "lambda": "auto r = co_await lane.run([p] { return p->size(); });",
+        "lambda over lines": "co_await\n  lane.run(\n    a,\n    [name = std::move(name)]() mutable {\n return name; });",
+        "reference capture": "co_await f([&] { x(); });",
+        "aggregate": "co_await connect(Options{name, {}});",
+        "aggregate of a template": "co_await connect(Box<std::string>{name});",
+        "list": "co_await f({a, b});",
+        "in a condition": "if (auto r = co_await f(Agg{s}); !r) {\n}",
+        "in a loop's range": "for (auto& x : co_await list(Filter{name})) {\n}",
+        "beside the wait": "g([p] { return p; }, co_await f());",
+        "aggregate beside the wait": "g(Agg{name}, co_await f());",
+        "operand": "co_await (a(Agg{name}) || timer());",
+        "second wait": "co_await f();\nco_return co_await g(Agg{x});",
+        "in a lambda's own body": "spawn(io, []() -> awaitable<void> { co_await f(Agg{x}); });",
+        "ternary": "auto r = ok ? co_await f(Agg{x}) : co_await g();",
+        "after an index": "co_await f(a[b[1]], [s] {});",
+    }
+    GOOD = {
+        "named first": "auto job = [p] { return p->size(); };\nco_await lane.run(std::move(job));",
+        "named aggregate": "Options options{name, {}};\nco_await connect(std::move(options));",
+        "captureless": "co_await f([](int x) { return Agg{x}; });",
+        "strings": 'co_await f(std::string("a{b}"), "[p]{");',
+        "index": "co_await f(a[1], b()[2], c[d[3]]);",
+        "block after the condition": "if (co_await f()) {\n  g([p] {});\n  Agg a{1};\n}",
+        "block after a loop": "for (auto x : co_await f()) { h(Agg{x}); }",
+        "statement before": "g([p] {}); co_await f();",
+        "block before": "{ Agg a{1}; }\nco_await f();",
+        "header before": "if (x == Agg{1}) co_await f();",
+        "lambda around": "spawn(io, [p]() -> awaitable<void> { co_await f(p); }, detached);",
+        "empty braces": "co_await f({}, Agg{});",
+        "comment": "// co_await f([p] {});\nf([p] {});",
+        "result into a named aggregate": "Row row{co_await f(), 1};",
+        "bindings": "auto [error, size] = co_await read(buffer);\nfor (;;) { g([p] {}); }",
+        "attribute": "[[maybe_unused]] auto x = co_await f();",
+    }
+
+    def test_bad_is_found(self):
+        for name, code in self.BAD.items():
+            with self.subTest(name):
+                self.assertTrue(co_await.check("x.cpp", "void f() {\n" + code + "\n}"))
+
+    def test_good_is_spared(self):
+        for name, code in self.GOOD.items():
+            with self.subTest(name):
+                self.assertEqual(co_await.check("x.cpp", "void f() {\n" + code + "\n}"), [])
+
+    def test_the_line_is_told_and_once(self):
+        code = "void f() {\n  co_await g(\n      co_await h(),\n      Agg{x});\n}"
+        self.assertEqual(co_await.check("x.cpp", code), [f"x.cpp:4: {co_await.BRACES}"])
+
+
+class Layering(unittest.TestCase):
+    BAD = [
+        ("base/a.cpp", '#include "staging/copy.hpp"'),
+        ("nvmetcp/a.cpp", '#include "staging/copy.hpp"'),
+        ("staging/a.cpp", '#include "nvmetcp/types.hpp"'),
+        ("bench/a.cpp", '#include "staging/cache.hpp"'),
+        ("daemon/config/a.cpp", '#include "nvmetcp/gateway.hpp"'),
+        ("daemon/mounts/a.cpp", '#include "daemon/config/model.hpp"'),
+        ("cli/a.cpp", '#include "daemon/mounts/table.hpp"'),
+        ("cli/a.cpp", '#include "daemon/volumes.hpp"'),
+        ("base/a.cpp", '#include "text.hpp"'),
+        ("nvmetcp/sysfs.cpp", "#include <libnvme.h>"),
+        ("daemon/a.cpp", "#  include <libmount/libmount.h>"),
+        ("daemon/a.cpp", "#include <blkid/blkid.h>"),
+        ("daemon/a.cpp", "#include <yaml-cpp/yaml.h>"),
+        ("staging/cache.cpp", "#include <sqlite3.h>"),
+        ("staging/copy.cpp", "#include <xxhash.h>"),
+        ("staging/copy.cpp", "#include <liburing.h>"),
+        ("daemon/main.cpp", "#include <systemd/sd-daemon.h>"),
+        ("nvmetcp/a.cpp", "#include <spdlog/spdlog.h>"),
+        ("daemon/a.cpp", "#include <CLI/CLI.hpp>"),
+        ("daemon/volumes/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/service.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
+        ("daemon/config/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/volume.cpp", "#include <boost/beast/http.hpp>"),
+        ("cli/status.cpp", "#include <boost/asio/io_context.hpp>"),
+        ("staging/a.cpp", "#include <boost/json.hpp>"),
+    ]
+    GOOD = [
+        ("nvmetcp/libnvme_gateway.cpp", "#include <libnvme.h>"),
+        ("bench/copy.cpp", '#include "staging/copy.hpp"'),
+        ("daemon/volume.cpp", '#include "daemon/mounts/table.hpp"\n#include <boost/asio/io_context.hpp>'),
+        ("daemon/mounts/mounter.cpp", '#include <libmount/libmount.h>\n#include "daemon/mounts/mounter.hpp"'),
+        ("cli/main.cpp", '#include <CLI/CLI.hpp>\n#include "daemon/config/parse.hpp"'),
+        ("cli/client.cpp", "#include <boost/beast/http.hpp>"),
+        ("base/a.cpp", '#include <vector>\n// #include "staging/copy.hpp"'),
+        ("tests/unit/cli/a.cpp", '#include "daemon/volumes.hpp"\n#include <gtest/gtest.h>'),
+        ("tests/unit/cli/a.cpp", '#include "helper.hpp"'),
+        ("daemon/main.cpp", '#include <CLI/CLI.hpp>\n#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/workers/a.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
+        ("elsewhere.cpp", '#include "staging/copy.hpp"'),
+    ]
+
+    def test_bad_is_found(self):
+        for path, text in self.BAD:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(len(layering.check(path, text)), 1)
+
+    def test_good_is_spared(self):
+        for path, text in self.GOOD:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(layering.check(path, text), [])
+
+    def test_the_table_itself_has_no_circle(self):
+        rooms = {room: [other for other in allowed if other in layering.ALLOWED]
+                 for room, allowed in layering.ALLOWED.items()}
+        self.assertEqual(layering.check_cycles(rooms), [])
+
+    def test_header_circles_are_found(self):
+        self.assertTrue(layering.check_cycles({"a": ["b"], "b": ["c"], "c": ["a"]}))
+        self.assertEqual(layering.check_cycles({"a": ["b", "c"], "b": ["c"], "c": []}), [])
+
+
+class Sizes(unittest.TestCase):
+    def test_long_files_are_found(self):
+        self.assertEqual(sizes.check("a.cpp", "\n" * 300), ([], []))
+        self.assertTrue(sizes.check("a.cpp", "\n" * 301)[1])
+        self.assertTrue(sizes.check("a.cpp", "\n" * 401)[0])
+
+    def test_long_python_functions_are_found(self):
+        self.assertTrue(sizes.check("a.py", "def f():\n" + "  x = 1\n" * 60)[0])
+        self.assertFalse(sizes.check("a.py", "def f():\n" + "  x = 1\n" * 59)[0])
+
+
+class Words(unittest.TestCase):
+    # Put together here, so that this file passes its own check.
+    BAD = ["// TO" + "DO: later", "path = '/wo" + "rk/me'", "TEST(A, DIS" + "ABLED_b)", "GTEST_" + "SKIP();",
+           "@pytest.mark.sk" + "ip", "a " + "\t", "<" * 7 + " HEAD"]
+    GOOD = ["// method", "the network/work/case", 'GTEST_SKIP() << "no loop devices";',
+            '@pytest.mark.skipif(x, reason="y")', "a << b"]
+
+    def test_bad_is_found(self):
+        for line in self.BAD:
+            with self.subTest(line):
+                self.assertTrue(words.check("a", line))
+
+    def test_good_is_spared(self):
+        for line in self.GOOD:
+            with self.subTest(line):
+                self.assertEqual(words.check("a", line), [])
+
+
+class Units(unittest.TestCase):
+    def test_a_mount_namespace_is_found(self):
+        self.assertTrue(units.check("a.service", "[Service]\nProtectSystem=strict"))
+        self.assertTrue(units.check("a.service", "PrivateTmp = yes"))
+        self.assertEqual(units.check("a.service", "# ProtectSystem=\nNoNewPrivileges=yes\nUMask=0022"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
