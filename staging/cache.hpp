@@ -81,7 +81,7 @@ class Cache {
   virtual Result<CopyReport> verify(const std::string& dataset, const ProgressSink& progress,
                                     const StopFlag& stop) = 0;
   // Removes every generation and what is partial: renamed away first, then deleted. Refused, naming the
-  // holder, while a live lease is on it. Gives the bytes freed.
+  // holder, while a live lease is on it, and while it is being staged. Gives the bytes freed.
   virtual Result<Bytes> evict(const std::string& dataset) = 0;
   virtual Result<Usage> usage() = 0;
 };

@@ -79,6 +79,12 @@ Result<std::string> CacheFolder::make_id() const {
   return id;
 }
 
+std::vector<std::filesystem::path> CacheFolder::partial_areas() const {
+  std::vector<std::filesystem::path> areas;
+  for (const std::string& name : names_of(partials())) areas.push_back(partials() / name);
+  return areas;
+}
+
 std::vector<std::string> CacheFolder::keys() const {
   return names_of(data());
 }

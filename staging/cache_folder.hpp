@@ -30,6 +30,7 @@ class CacheFolder {
   Result<std::string> id() const;
   Result<std::string> make_id() const;
 
+  std::vector<std::filesystem::path> partial_areas() const;
   std::vector<std::string> keys() const;  // folders in data
   std::vector<std::uint64_t> generations(const std::string& key) const;
 

@@ -38,15 +38,15 @@ Result<> CacheStore::recover() {
   for (const std::string& key : folder_.keys()) keys.insert(key);
   for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
   for (const std::string& key : keys) {
-    if (auto recovered = recover_key(key); !recovered) return recovered;
+    auto area = PartialArea::try_open(folder_.partials() / key);
+    if (!area && area.error().kind == Errc::Unavailable) continue;  // somebody is at work there
+    if (!area) return tl::unexpected<Error>(std::move(area.error()));
+    if (auto recovered = recover_key(key, *area); !recovered) return recovered;
   }
   return folder_.empty_trash();
 }
 
-Result<> CacheStore::recover_key(const std::string& key) {
-  auto area = PartialArea::try_open(folder_.partials() / key);
-  if (!area && area.error().kind == Errc::Unavailable) return {};  // somebody is at work there
-  if (!area) return tl::unexpected<Error>(std::move(area.error()));
+Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
   const auto rows = catalog_->generations();
   if (!rows) return tl::unexpected<Error>(rows.error());
 
@@ -63,7 +63,7 @@ Result<> CacheStore::recover_key(const std::string& key) {
   }
   for (const std::uint64_t generation : found) {
     const Destination place{folder_.data() / key, std::to_string(generation)};
-    if (auto completed = recover_publishing(place, *area); !completed) return completed;
+    if (auto completed = recover_publishing(place, area); !completed) return completed;
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
     if (newest && newest->generation < generation) newest.reset();  // enter pointed the link
   }

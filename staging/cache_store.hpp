@@ -29,6 +29,8 @@ class CacheStore {
   // After a crash: completes what was renamed, drops what was being evicted, forgets what is gone. Datasets
   // that another process works on are left to it.
   Result<> recover();
+  // The same for one dataset, whose lock the caller has.
+  Result<> recover_key(const std::string& key, PartialArea& area);
 
   // Newest first.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
@@ -45,7 +47,6 @@ class CacheStore {
   const Clock& clock_;
   StepHook step_;
 
-  Result<> recover_key(const std::string& key);
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> finish_eviction(const GenerationRow& row);
 };

@@ -71,7 +71,7 @@ class Copy {
 
   Result<CopyReport> unchanged(const Manifest& manifest, const Walked& walked, PartialArea& area) {
     if (auto cleared = area.clear(); !cleared) return tl::unexpected<Error>(cleared.error());
-    CopyReport report = report_of(manifest);
+    CopyReport report = report_of(manifest, monitor_);
     report.unchanged = true;
     report.skipped = walked.skipped;
     return report;
@@ -88,35 +88,17 @@ class Copy {
     auto filled = fill(std::move(job), monitor_);
     if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
     filled->manifest.source = source.root();
-    if (auto same = verify_if_asked(area, filled->manifest); !same)
-      return tl::unexpected<Error>(same.error());
+    if (options_.verify) {
+      auto same = verify_partial(area, filled->manifest, options_, monitor_, stop_);
+      if (!same) return tl::unexpected<Error>(std::move(same.error()));
+    }
     const auto published = monitor_.during(
         CopyPhase::Publishing, [&] { return publish(destination, area, filled->manifest, hooks_.step); });
     if (!published) return tl::unexpected<Error>(published.error());
-    CopyReport report = report_of(filled->manifest);
+    CopyReport report = report_of(filled->manifest, monitor_);
     report.resumed_bytes = filled->resumed_bytes;
     report.skipped = std::move(skipped);
     report.warnings = std::move(filled->warnings);
-    return report;
-  }
-
-  Result<> verify_if_asked(PartialArea& area, const Manifest& manifest) {
-    if (!options_.verify) return {};
-    const auto copy = open_tree(area.data());
-    if (!copy) return tl::unexpected<Error>(copy.error());
-    auto same = verify_copy(*copy, manifest, options_, monitor_, stop_);
-    if (same || same.error().kind != Errc::Mismatch) return same;
-    if (auto cleared = area.clear(); !cleared) return cleared;  // nothing of it is taken over
-    return same;
-  }
-
-  CopyReport report_of(const Manifest& manifest) const {
-    CopyReport report;
-    report.bytes = manifest.bytes();
-    report.files = manifest.files();
-    report.hash = manifest.hash();
-    report.seconds = monitor_.seconds();
-    report.memfree_drop_bytes = monitor_.memfree_drop();
     return report;
   }
 };

@@ -11,6 +11,7 @@
 
 #include "staging/metadata.hpp"
 #include "staging/piece_reader.hpp"
+#include "staging/times.hpp"
 
 namespace spark::staging {
 namespace {
@@ -29,10 +30,6 @@ Result<> wait_for_rate(const CopyContext& context, std::size_t bytes) {
     left -= step;
   }
   return check_stop(context);
-}
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 class CopyFile final : public FileWork {

@@ -16,6 +16,7 @@
 #include "staging/journal.hpp"
 #include "staging/metadata.hpp"
 #include "staging/prune.hpp"
+#include "staging/times.hpp"
 
 namespace spark::staging {
 namespace {
@@ -41,6 +42,18 @@ std::vector<Entry> vouched_for(const PartialArea& area) {
   return read_journal(area.journal());
 }
 
+// Entries that share a fate, for one warning about all of them.
+struct Count {
+  std::uint64_t number = 0;
+  std::string first;
+  void add(const Entry& entry) {
+    if (number++ == 0) first = entry.path.empty() ? "the root" : printable(entry.path);
+  }
+  std::string text() const {
+    return number == 1 ? first : first + " and " + std::to_string(number - 1) + " more";
+  }
+};
+
 class Fill {
  public:
   Fill(FillJob job, Monitor& monitor)
@@ -52,11 +65,7 @@ class Fill {
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
     filled_.manifest.entries = std::move(entries_);
-    if (lost_attributes_ > 0) {
-      filled_.warnings.push_back("extended attributes or ACLs of " + std::to_string(lost_attributes_) +
-                                 " files and folders (first: " + first_lost_ +
-                                 ") were not kept: the destination does not take them");
-    }
+    add_warnings();
     return std::move(filled_);
   }
 
@@ -70,8 +79,7 @@ class Fill {
   std::atomic<bool> failed_{false};
   bool flush_each_ = false;
   std::mutex lost_mutex_;
-  std::uint64_t lost_attributes_ = 0;
-  std::string first_lost_;
+  Count lost_attributes_, changed_folders_;
 
   Result<> copy_all() {
     auto tree = tree_in(job_.area->folder(), "data");
@@ -195,6 +203,10 @@ class Fill {
       const auto kept = put_metadata(copied.get(), original.get(), entry, shown);
       if (!kept) return tl::unexpected<Error>(kept.error());
       if (*kept != Kept::All) note_lost(entry);
+      struct stat info {};
+      if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
+        changed_folders_.add(entry);
+      }
       if (flush_each_ && ::fsync(copied.get()) != 0) return fail_errno(errno, "flushing folder " + shown);
     }
     return {};
@@ -210,7 +222,18 @@ class Fill {
 
   void note_lost(const Entry& entry) {
     const std::scoped_lock lock(lost_mutex_);
-    if (lost_attributes_++ == 0) first_lost_ = printable(entry.path);
+    lost_attributes_.add(entry);
+  }
+
+  void add_warnings() {
+    if (lost_attributes_.number > 0) {
+      filled_.warnings.push_back("extended attributes or ACLs of " + lost_attributes_.text() +
+                                 " were not kept: the destination does not take them");
+    }
+    if (changed_folders_.number > 0) {
+      filled_.warnings.push_back("files came or went in " + changed_folders_.text() +
+                                 " while it was copied: the copy has what was there at the start");
+    }
   }
 };
 
@@ -236,6 +259,16 @@ std::vector<Entry> finished_before(const PartialArea& area, const std::vector<En
   const auto repeated = std::ranges::unique(kept, {}, &Entry::path);
   kept.erase(repeated.begin(), repeated.end());
   return kept;
+}
+
+CopyReport report_of(const Manifest& manifest, const Monitor& monitor) {
+  CopyReport report;
+  report.bytes = manifest.bytes();
+  report.files = manifest.files();
+  report.hash = manifest.hash();
+  report.seconds = monitor.seconds();
+  report.memfree_drop_bytes = monitor.memfree_drop();
+  return report;
 }
 
 Bytes usable_chunk(Bytes wanted) {

@@ -33,6 +33,9 @@ Result<Filled> fill(FillJob job, Monitor& monitor);
 // times and inode to what is in the source now, and whole in the partial area.
 std::vector<Entry> finished_before(const PartialArea& area, const std::vector<Entry>& entries);
 
+// What a run reports of a copy, published or served.
+CopyReport report_of(const Manifest& manifest, const Monitor& monitor);
+
 // Bytes that one read or write moves: a multiple of every alignment, at most a hash piece.
 Bytes usable_chunk(Bytes wanted);
 

@@ -191,4 +191,14 @@ Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptio
   });
 }
 
+Result<> verify_partial(PartialArea& area, const Manifest& manifest, const CopyOptions& options,
+                        Monitor& monitor, const StopFlag& stop) {
+  const auto copy = open_tree(area.data());
+  if (!copy) return tl::unexpected<Error>(copy.error());
+  auto same = verify_copy(*copy, manifest, options, monitor, stop);
+  if (same || same.error().kind != Errc::Mismatch) return same;
+  if (auto cleared = area.clear(); !cleared) return cleared;
+  return same;
+}
+
 }  // namespace spark::staging

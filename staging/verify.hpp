@@ -6,6 +6,7 @@
 #include "staging/copy.hpp"
 #include "staging/manifest.hpp"
 #include "staging/monitor.hpp"
+#include "staging/partial_area.hpp"
 #include "staging/tree.hpp"
 
 namespace spark::staging {
@@ -18,5 +19,9 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manife
 // That, and every file read back from the disk and hashed. Mismatch names the first differing entries.
 Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
                      const StopFlag& stop);
+
+// verify_copy of a partial area's data. After a Mismatch nothing of it is taken over by the next attempt.
+Result<> verify_partial(PartialArea& area, const Manifest& manifest, const CopyOptions& options,
+                        Monitor& monitor, const StopFlag& stop);
 
 }  // namespace spark::staging

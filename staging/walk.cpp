@@ -9,16 +9,13 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "staging/times.hpp"
 
 namespace spark::staging {
 namespace {
 
 constexpr std::size_t kLongestPath = 32 * kKiB;
 constexpr unsigned kWanted = STATX_BASIC_STATS;
-
-std::int64_t nanoseconds(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
 
 const char* special_kind(unsigned mode) {
   if (S_ISFIFO(mode)) return "FIFO";

@@ -1,34 +1,396 @@
 #include "staging/copy.hpp"
 
-#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
-#include "base/child.hpp"
+#include "base/file.hpp"
+#include "support.hpp"
 
 namespace spark::staging {
 namespace {
-TEST(Copy, Smoke) {
-  const std::filesystem::path root = std::filesystem::temp_directory_path() / "spark-smoke";
-  std::filesystem::remove_all(root);
-  std::filesystem::create_directories(root / "src/a/b");
-  std::ofstream(root / "src/a/f") << "hello";
-  std::ofstream(root / "src/a/b/g") << std::string(20'000'001, 'x');
-  StopFlag stop{false};
-  const auto report = copy(
-      root / "src", root / "dst", {}, [](const CopyProgress&) {}, stop);
-  ASSERT_TRUE(report) << report.error().message();
-  EXPECT_EQ(report->files, 2u);
-  const auto out = run_child({"rsync", "-aHAXn", "--checksum", "--itemize-changes", "--delete",
-                              (root / "src/").string(), (root / "dst/").string()},
-                             std::chrono::seconds(60));
-  ASSERT_TRUE(out);
-  EXPECT_EQ(out->out, "");
-  EXPECT_EQ(out->exit_status, 0);
-  const auto again = copy(
-      root / "src", root / "dst", {}, [](const CopyProgress&) {}, stop);
-  ASSERT_TRUE(again) << again.error().message();
+
+using namespace test;
+
+class CopyTest : public testing::Test {
+ protected:
+  TempFolder folder_;
+  std::filesystem::path source_ = folder_ / "source", copy_ = folder_ / "copy";
+  StopFlag stop_{false};
+  CopyOptions options_;
+
+  Result<CopyReport> copy_now() { return copy(source_, copy_, options_, kQuiet, stop_); }
+  bool has_partial() const { return std::filesystem::exists(folder_ / ".copy.spark-partial"); }
+};
+
+class RandomTree : public CopyTest, public testing::WithParamInterface<int> {};
+
+TEST_P(RandomTree, IsCopiedSoThatRsyncSeesNoDifference) {
+  make_random_tree(source_, static_cast<std::uint64_t>(GetParam()));
+  options_.verify = GetParam() % 2 == 0;
+  options_.chunk = GetParam() % 3 == 0 ? 64 * kKiB : 2 * kMiB;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_TRUE(report->warnings.empty());
+  EXPECT_FALSE(has_partial());
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->unchanged);
+  EXPECT_EQ(again->hash, report->hash);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomTree, testing::Range(1, 9));
+
+TEST_F(CopyTest, HashDependsOnContentAloneNotOnThreadsOrChunks) {
+  write_text(source_ / "large", noise(30'000'001, 1));
+  write_text(source_ / "small", "x");
+  std::string first;
+  for (const auto& [threads, chunk] : {std::pair{1U, 64 * kKiB}, {2U, 2 * kMiB}, {7U, 8 * kMiB}}) {
+    options_.threads = threads;
+    options_.chunk = chunk;
+    std::filesystem::remove_all(copy_);
+    const auto report = copy_now();
+    ASSERT_OK(report);
+    if (first.empty()) first = report->hash;
+    EXPECT_EQ(report->hash, first);
+  }
+}
+
+TEST_F(CopyTest, FiveGibibytesOfHoleAreCopiedAsAHole) {
+  std::filesystem::create_directories(source_);
+  {
+    const UniqueFd fd(::open((source_ / "model").c_str(), O_WRONLY | O_CREAT, 0644));
+    ASSERT_EQ(::ftruncate(fd.get(), 5 * static_cast<off_t>(kGiB) + 1), 0);
+    ASSERT_EQ(::pwrite(fd.get(), "middle", 6, 3 * static_cast<off_t>(kGiB) - 3), 6);
+    ASSERT_EQ(::pwrite(fd.get(), "z", 1, 5 * static_cast<off_t>(kGiB)), 1);
+  }
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->bytes, 5 * kGiB + 1);
+  EXPECT_LT(allocated(copy_ / "model"), kMiB);
+  const UniqueFd fd(::open((copy_ / "model").c_str(), O_RDONLY));
+  char middle[6];
+  ASSERT_EQ(::pread(fd.get(), middle, 6, 3 * static_cast<off_t>(kGiB) - 3), 6);
+  EXPECT_EQ(std::string_view(middle, 6), "middle");
+  EXPECT_EQ(std::filesystem::file_size(copy_ / "model"), 5 * kGiB + 1);
+}
+
+TEST_F(CopyTest, HoleAndZerosHaveOneHash) {
+  write_text(source_ / "f", std::string(20'000'000, '\0'));
+  const auto zeros = copy_now();
+  ASSERT_OK(zeros);
+  const auto mtime = std::filesystem::last_write_time(source_ / "f");
+  std::filesystem::resize_file(source_ / "f", 0);
+  std::filesystem::resize_file(source_ / "f", 20'000'000);
+  std::filesystem::last_write_time(source_ / "f", mtime);
+  const auto hole = copy_now();
+  ASSERT_OK(hole);
+  EXPECT_EQ(zeros->hash, hole->hash);
+}
+
+TEST_F(CopyTest, OneFileIsCopiedToTheName) {
+  write_text(source_, noise(10'000'000, 4));
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->files, 1U);
+  EXPECT_EQ(read_text(copy_), read_text(source_));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, ASourceThatIsASymlinkIsTheUsersToFollow) {
+  write_text(folder_ / "real/f", "x");
+  std::filesystem::create_directory_symlink(folder_ / "real", source_);
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(read_text(copy_ / "f"), "x");
+}
+
+TEST_F(CopyTest, SpecialFilesAreSkippedAndNamed) {
+  write_text(source_ / "sub/f", "x");
+  ASSERT_EQ(::mkfifo((source_ / "sub/pi\npe").c_str(), 0644), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::mknod((source_ / "disk").c_str(), S_IFBLK | 0600, makedev(7, 200)), 0);
+    ASSERT_EQ(::mknod((source_ / "null").c_str(), S_IFCHR | 0600, makedev(1, 3)), 0);
+  }
+  const UniqueFd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{AF_UNIX, {}};
+  (source_ / "sock").native().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->files, 1U);
+  std::vector<std::string> expected = {"sock (socket)", "sub/pi\\x0ape (FIFO)"};
+  if (::geteuid() == 0) {
+    expected = {"disk (block device)", "null (character device)", "sock (socket)", "sub/pi\\x0ape (FIFO)"};
+  }
+  EXPECT_EQ(report->skipped, expected);
+  EXPECT_FALSE(std::filesystem::exists(copy_ / "sub/pi\npe"));
+}
+
+TEST_F(CopyTest, AclsAreKept) {
+  // Version 2, then {tag, permissions, id}: the owner, user 1000, the group, the mask, others.
+  const unsigned char acl[] = {2, 0,   0,   0,   1,   0,   6,    0, 255, 255, 255, 255, 2,   0,    6,
+                               0, 232, 3,   0,   0,   4,   0,    4, 0,   255, 255, 255, 255, 0x10, 0,
+                               6, 0,   255, 255, 255, 255, 0x20, 0, 4,   0,   255, 255, 255, 255};
+  write_text(source_ / "f", "x");
+  ASSERT_EQ(::setxattr((source_ / "f").c_str(), "system.posix_acl_access", acl, sizeof acl, 0), 0);
+  ASSERT_OK(copy_now());
+  char found[sizeof acl];
+  EXPECT_EQ(::getxattr((copy_ / "f").c_str(), "system.posix_acl_access", found, sizeof found),
+            static_cast<ssize_t>(sizeof acl));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, PathsLongerThanPathMaxAreCopied) {
+  UniqueFd at(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(::mkdirat(at.get(), "source", 0755), 0);
+  at.reset(::openat(at.get(), "source", O_RDONLY | O_DIRECTORY));
+  const std::string name(250, 'd');
+  for (int depth = 0; depth < 40; ++depth) {
+    ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0755), 0);
+    at.reset(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  }
+  UniqueFd file(::openat(at.get(), "f", O_WRONLY | O_CREAT, 0644));
+  ASSERT_EQ(::write(file.get(), "deep", 4), 4);
+  file.reset();
+  options_.verify = true;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->bytes, 4U);
+  EXPECT_EQ(report->files, 1U);
+}
+
+TEST_F(CopyTest, ExcludesByPathAndByLastName) {
+  for (const char* name : {"keep/a.tmp", "keep/b", "drop/c", "logs/x/y"}) write_text(source_ / name, "x");
+  options_.exclude = {"*.tmp", "drop", "logs/*"};
+  ASSERT_OK(copy_now());
+  EXPECT_TRUE(std::filesystem::exists(copy_ / "keep/b"));
+  EXPECT_TRUE(std::filesystem::exists(copy_ / "logs"));
+  for (const char* name : {"keep/a.tmp", "drop", "logs/x"})
+    EXPECT_FALSE(std::filesystem::exists(copy_ / name));
+}
+
+TEST_F(CopyTest, AMountInsideIsRefusedUnlessExcluded) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  write_text(source_ / "f", "x");
+  const SmallTmpfs mounted(source_ / "other", "size=1m");
+  const auto refused = copy_now();
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_NE(refused.error().what.find("source/other: another file system is mounted there"),
+            std::string::npos);
+  options_.exclude = {"other"};
+  ASSERT_OK(copy_now());
+}
+
+TEST_F(CopyTest, SetUserIdOfANosuidSourceIsNotGivenEffect) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const TempFolder other;
+  const SmallTmpfs mounted(other / "m", "size=1m", MS_NOSUID);
+  write_text(other / "m/tool", "x");
+  ASSERT_EQ(::chmod((other / "m/tool").c_str(), 04755), 0);
+  source_ = other / "m";
+  ASSERT_OK(copy_now());
+  struct stat info {};
+  ASSERT_EQ(::stat((copy_ / "tool").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0755U);
+}
+
+// --- what is at the destination
+
+TEST_F(CopyTest, SomethingElseAtTheDestinationIsRefusedAndKept) {
+  write_text(source_ / "f", "x");
+  write_text(copy_ / "mine", "precious");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+  EXPECT_EQ(read_text(copy_ / "mine"), "precious");
+  EXPECT_FALSE(has_partial());
+}
+
+TEST_F(CopyTest, AnEarlierCopyIsReplacedWhenTheSourceChanged) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "gone", "x");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "f", "two!");
+  std::filesystem::remove(source_ / "gone");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_FALSE(report->unchanged);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_FALSE(has_partial());
+}
+
+TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(copy_ / "notes", "work");
+  write_text(source_ / "f", "two!");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+  EXPECT_EQ(read_text(copy_ / "notes"), "work");
+}
+
+TEST_F(CopyTest, AnotherFolderUnderTheNameOfAnEarlierCopyIsNotOurs) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  std::filesystem::remove_all(copy_);
+  write_text(copy_ / "f", "one");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+}
+
+TEST_F(CopyTest, OneInsideTheOtherIsInvalid) {
+  write_text(source_ / "sub/f", "x");
+  copy_ = source_ / "sub/copy";
+  EXPECT_KIND(copy_now(), Errc::Invalid);
+  copy_ = source_;
+  EXPECT_KIND(copy_now(), Errc::Invalid);
+  std::swap(source_, copy_);
+  source_ = copy_ / "sub";
+  EXPECT_KIND(copy_now(), Errc::Invalid);
+}
+
+TEST_F(CopyTest, MissingThingsAreNamed) {
+  EXPECT_KIND(copy_now(), Errc::NotFound);
+  write_text(source_ / "f", "x");
+  copy_ = folder_ / "no/such/copy";
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::NotFound);
+  EXPECT_NE(report.error().message().find("no/such"), std::string::npos);
+}
+
+TEST_F(CopyTest, APartialFolderOfSomebodyElseIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make another user's folder";
+  write_text(source_ / "f", "x");
+  std::filesystem::create_directories(folder_ / ".copy.spark-partial");
+  ASSERT_EQ(::chown((folder_ / ".copy.spark-partial").c_str(), 1000, 1000), 0);
+  EXPECT_KIND(copy_now(), Errc::Refused);
+}
+
+TEST_F(CopyTest, NamesOf255BytesHaveCompanions) {
+  write_text(source_ / "f", "x");
+  copy_ = folder_ / std::string(255, 'n');
+  ASSERT_OK(copy_now());
+  const auto again = copy_now();
+  ASSERT_OK(again);
   EXPECT_TRUE(again->unchanged);
 }
+
+// --- space
+
+TEST_F(CopyTest, TooLittleSpaceIsRefusedBeforeTheFirstByte) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const SmallTmpfs small(folder_ / "small", "size=4m");
+  write_text(source_ / "f", noise(6'000'000, 1));
+  copy_ = folder_ / "small/copy";
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::NoSpace);
+  EXPECT_NE(report.error().what.find("needs 6.00 MB and"), std::string::npos) << report.error().what;
+  EXPECT_NE(report.error().what.find("has 4.19 MB free"), std::string::npos) << report.error().what;
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "small"));
+}
+
+TEST_F(CopyTest, WhatHasToStayFreeCounts) {
+  write_text(source_ / "f", "x");
+  options_.keep_free = 1'000'000 * kTiB;
+  EXPECT_KIND(copy_now(), Errc::NoSpace);
+}
+
+TEST_F(CopyTest, TooFewInodesAreRefusedBeforeTheFirstByte) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const SmallTmpfs small(folder_ / "small", "size=64m,nr_inodes=20");
+  for (int i = 0; i < 30; ++i) write_text(source_ / std::to_string(i), "x");
+  copy_ = folder_ / "small/copy";
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::NoSpace);
+  EXPECT_NE(report.error().what.find("inodes"), std::string::npos);
+}
+
+TEST_F(CopyTest, ADiskThatFillsUpUnderWayEndsInNoSpaceAndGoesOnLater) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const SmallTmpfs small(folder_ / "small", "size=40m");
+  for (int i = 0; i < 8; ++i) write_text(source_ / std::to_string(i), noise(4'000'000, 1));
+  copy_ = folder_ / "small/copy";
+  options_.threads = 1;
+  options_.max_rate = 30'000'000;
+  std::jthread filler([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    write_text(folder_ / "small/other", std::string(30'000'000, 'x'));
+  });
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::NoSpace);
+  EXPECT_FALSE(std::filesystem::exists(copy_));
+  filler.join();
+  std::filesystem::remove(folder_ / "small/other");
+  options_.max_rate = 0;
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_GT(again->resumed_bytes, 0U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+// --- stop, rate, progress
+
+TEST_F(CopyTest, AStoppedCopyIsCancelledAndResumed) {
+  for (int i = 0; i < 40; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
+  options_.threads = 1;
+  options_.max_rate = 20'000'000;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    stop_ = true;
+  });
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  stopper.join();
+  EXPECT_TRUE(has_partial());
+  EXPECT_FALSE(std::filesystem::exists(copy_));
+  stop_ = false;
+  options_.max_rate = 0;
+  options_.verify = true;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_GT(report->resumed_bytes, 0U);
+  EXPECT_LT(report->resumed_bytes, 40'000'000U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, OnlyUnchangedFilesAreTakenOver) {
+  for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
+  options_.threads = 1;
+  options_.max_rate = 20'000'000;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    stop_ = true;
+  });
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  stopper.join();
+  for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 2));
+  std::filesystem::create_directories(source_ / "0-was-no-folder");
+  stop_ = false;
+  options_.max_rate = 0;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->resumed_bytes, 0U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, ProgressEndsAtTheTotalsAndNeverGoesBack) {
+  for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(300'000, 1));
+  Bytes last = 0;
+  CopyProgress progress;
+  const ProgressSink sink = [&](const CopyProgress& now) {
+    EXPECT_GE(now.bytes_done, last);
+    last = now.bytes_done;
+    progress = now;
+  };
+  ASSERT_OK(copy(source_, copy_, options_, sink, stop_));
+  EXPECT_EQ(progress.phase, CopyPhase::Publishing);
+  EXPECT_EQ(progress.bytes_done, 6'000'000U);
+  EXPECT_EQ(progress.bytes_total, 6'000'000U);
+  EXPECT_EQ(progress.files_done, 20U);
+}
+
 }  // namespace
 }  // namespace spark::staging

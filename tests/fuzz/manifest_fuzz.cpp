@@ -1,0 +1,51 @@
+// Manifests, journals and their lines: never a crash, and what is taken is written back as it was read.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "staging/entry_line.hpp"
+#include "staging/hash.hpp"
+#include "staging/journal.hpp"
+#include "staging/manifest.hpp"
+#include "staging/names.hpp"
+
+using namespace spark::staging;
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+std::string hash_of(std::string_view text) {
+  Hasher hasher;
+  hasher.add(text);
+  return to_hex(hasher.digest());
+}
+
+void check_manifest(std::string_view text) {
+  const auto manifest = parse_manifest(text);
+  if (!manifest) return;
+  const auto again = parse_manifest(to_text(*manifest));
+  require(again && again->entries == manifest->entries && again->root == manifest->root);
+  require(again->hash() == manifest->hash());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  check_manifest(text);
+  check_manifest(text + "{\"seal\":\"" + hash_of(text) + "\"}\n");  // past the seal, which no fuzzer guesses
+  parse_journal(text);
+  parse_journal("spark-stage journal 1\n" + hash_of(text) + " " + text + "\n");
+  if (const auto entry = parse_entry(text)) {
+    const auto again = parse_entry(to_line(*entry));
+    require(again && *again == *entry);
+    require(entry->path.empty() || entry->path.front() != '/');
+  }
+  if (const auto name = decode_name(text)) require(encode_name(*name) == text);
+  require(folder_name(text).size() <= 200 && folder_name(text).find('/') == std::string::npos);
+  return 0;
+}

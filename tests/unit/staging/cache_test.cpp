@@ -1,0 +1,400 @@
+#include "staging/cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/file.hpp"
+#include "staging/cache_with.hpp"
+#include "staging/catalog.hpp"
+#include "staging/names.hpp"
+#include "support.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class CacheTest : public testing::Test {
+ protected:
+  TempFolder folder_;
+  CacheConfig config_{folder_ / "cache", folder_ / "state", 0, 0};
+  SystemClock clock_;
+  StopFlag stop_{false};
+  CopyOptions options_;
+  CopyHooks hooks_;
+  Source source_{"set", folder_ / "source", {}};
+
+  std::unique_ptr<Cache> open() {
+    auto cache = open_cache_with(hooks_, config_, clock_);
+    if (!cache) ADD_FAILURE() << cache.error().message();
+    return cache ? std::move(*cache) : nullptr;
+  }
+  Result<Staged> stage(Cache& cache) { return cache.stage(source_, options_, kQuiet, stop_); }
+  Result<Staged> stage() {
+    auto cache = open_cache_with(hooks_, config_, clock_);
+    if (!cache) return tl::unexpected<Error>(cache.error());
+    return stage(**cache);
+  }
+  std::filesystem::path link() const { return config_.path / folder_name(source_.dataset); }
+  std::unique_ptr<Catalog> catalog() { return std::move(*Catalog::open(config_.state_dir)); }
+
+  // Flips a byte without changing the times.
+  static void corrupt(const std::filesystem::path& file) {
+    struct stat before {};
+    ASSERT_EQ(::stat(file.c_str(), &before), 0);
+    std::string text = read_text(file);
+    text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+    write_text(file, text);
+    const timespec times[2] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+  }
+};
+
+TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
+  make_random_tree(source_.path, 77);
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  EXPECT_EQ(first->served_from, ServedFrom::Copied);
+  EXPECT_EQ(differences_by_rsync(source_.path, first->path), "");
+  EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(first->path));
+  const auto second = stage(*cache);
+  ASSERT_OK(second);
+  EXPECT_EQ(second->served_from, ServedFrom::Cache);
+  EXPECT_EQ(second->path, first->path);
+  EXPECT_EQ(second->report.hash, first->report.hash);
+  const auto third = stage();  // by another daemon's life
+  ASSERT_OK(third);
+  EXPECT_EQ(third->served_from, ServedFrom::Cache);
+  const auto rows = cache->list();
+  ASSERT_OK(rows);
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ((*rows)[0].name, "set");
+  EXPECT_EQ((*rows)[0].bytes, first->report.bytes);
+  EXPECT_EQ((*rows)[0].path, first->path);
+  ASSERT_OK(cache->verify("set", kQuiet, stop_));
+}
+
+TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneGoes) {
+  write_text(source_.path / "f", "one");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  write_text(source_.path / "f", "two!");
+  const auto second = stage(*cache);
+  ASSERT_OK(second);
+  EXPECT_GT(second->generation, first->generation);
+  EXPECT_EQ(read_text(link() / "f"), "two!");
+  EXPECT_FALSE(std::filesystem::exists(first->path));
+  EXPECT_EQ(cache->list()->size(), 1U);
+}
+
+TEST_F(CacheTest, ALeasedGenerationStaysUntilItsLeaseEnds) {
+  write_text(source_.path / "f", "one");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  Lease lease;
+  lease.id = "l1";
+  lease.dataset = "set";
+  lease.generation = first->generation;
+  lease.holder = "slurm job 12";
+  ASSERT_OK(catalog()->add_lease(lease));
+  const auto refused = cache->evict("set");
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_NE(refused.error().what.find("slurm job 12"), std::string::npos);
+  write_text(source_.path / "f", "two!");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(first->path / "f"), "one");
+  ASSERT_OK(catalog()->remove_lease("l1"));
+  ASSERT_OK(stage(*cache));
+  EXPECT_FALSE(std::filesystem::exists(first->path));
+}
+
+TEST_F(CacheTest, EvictFreesEverythingAndNumbersGoOn) {
+  write_text(source_.path / "f", noise(100'000, 1));
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  const auto freed = cache->evict("set");
+  ASSERT_OK(freed);
+  EXPECT_EQ(*freed, 100'000U);
+  EXPECT_TRUE(cache->list()->empty());
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(link())));
+  EXPECT_FALSE(std::filesystem::exists(config_.path / "data/set"));
+  EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
+  EXPECT_KIND(cache->evict("set"), Errc::NotFound);
+  EXPECT_KIND(cache->verify("set", kQuiet, stop_), Errc::NotFound);
+  const auto again = stage(*cache);
+  ASSERT_OK(again);
+  EXPECT_GT(again->generation, first->generation);
+}
+
+TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
+  write_text(source_.path / "sub/weights", noise(20'000'000, 1));
+  write_text(source_.path / "other", "x");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  corrupt(first->path / "sub/weights");
+  const auto verified = cache->verify("set", kQuiet, stop_);
+  EXPECT_KIND(verified, Errc::Mismatch);
+  EXPECT_NE(verified.error().what.find("sub/weights has other content"), std::string::npos)
+      << verified.error().what;
+  EXPECT_NE(cache->list()->front().damage, "");
+  const auto again = stage(*cache);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Copied);
+  EXPECT_EQ(cache->list()->front().damage, "");
+  ASSERT_OK(cache->verify("set", kQuiet, stop_));
+}
+
+TEST_F(CacheTest, VerifyNamesWhatIsMissingAddedOrDifferent) {
+  for (const char* name : {"a", "b", "c", "d"}) write_text(source_.path / name, "x");
+  std::filesystem::create_symlink("a", source_.path / "link");
+  auto cache = open();
+  const auto staged = stage(*cache);
+  ASSERT_OK(staged);
+  std::filesystem::remove(staged->path / "a");
+  write_text(staged->path / "b2", "x");
+  std::filesystem::permissions(staged->path / "c", std::filesystem::perms::owner_read);
+  std::filesystem::remove(staged->path / "link");
+  std::filesystem::create_symlink("b", staged->path / "link");
+  const auto verified = cache->verify("set", kQuiet, stop_);
+  EXPECT_KIND(verified, Errc::Mismatch);
+  for (const char* part :
+       {"a is missing", "b2 was added", "c has other permissions", "link points elsewhere"}) {
+    EXPECT_NE(verified.error().what.find(part), std::string::npos) << verified.error().what;
+  }
+}
+
+TEST_F(CacheTest, ACopyWithAFileGoneIsNotServed) {
+  write_text(source_.path / "f", "x");
+  auto cache = open();
+  const auto first = stage(*cache);
+  ASSERT_OK(first);
+  std::filesystem::remove(first->path / "f");
+  const auto again = stage(*cache);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Copied);
+  EXPECT_EQ(read_text(link() / "f"), "x");
+}
+
+TEST_F(CacheTest, HostileDatasetNamesStayInside) {
+  write_text(source_.path / "f", "x");
+  auto cache = open();
+  for (const char* name : {"..", "../../up", "/", ".hidden", "data", "a\nb", "vol:x/y", "\xff\xfe"}) {
+    source_.dataset = name;
+    const auto staged = stage(*cache);
+    ASSERT_OK(staged);
+    EXPECT_EQ(read_text(staged->path / "f"), "x");
+    EXPECT_EQ(std::filesystem::canonical(staged->path), staged->path.lexically_normal());
+    EXPECT_TRUE(staged->path.native().starts_with((config_.path / "data").native() + "/"));
+    EXPECT_EQ(read_text(link() / "f"), "x");
+  }
+  EXPECT_EQ(cache->list()->size(), 8U);
+}
+
+TEST_F(CacheTest, CapacityIsCheckedBeforeTheFirstByte) {
+  write_text(source_.path / "f", noise(3'000'000, 1));
+  config_.capacity = 5'000'000;
+  auto cache = open();
+  ASSERT_OK(stage(*cache));
+  const auto usage = cache->usage();
+  ASSERT_OK(usage);
+  EXPECT_EQ(usage->capacity, 5'000'000U);
+  EXPECT_EQ(usage->used, 3'000'000U);
+  EXPECT_EQ(usage->free, 2'000'000U);
+  source_.dataset = "second";
+  const auto refused = stage(*cache);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("needs 3.01 MB and the cache holds 3.00 MB of 5.00 MB"),
+            std::string::npos)
+      << refused.error().what;
+  EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/second"));
+  write_text(source_.path / "g", noise(3'000'000, 1));
+  const auto never = stage(*cache);
+  EXPECT_KIND(never, Errc::NoSpace);
+  EXPECT_NE(never.error().what.find("the whole cache may hold 5.00 MB"), std::string::npos);
+}
+
+TEST_F(CacheTest, ALostCatalogIsRebuiltFromTheManifests) {
+  write_text(source_.path / "f", "x");
+  source_.dataset =
+      "vol:a\xff"
+      "b";
+  ASSERT_OK(stage());
+  std::filesystem::remove_all(config_.state_dir);
+  auto cache = open();
+  ASSERT_EQ(cache->list()->size(), 1U);
+  EXPECT_EQ(cache->list()->front().name, source_.dataset);
+  EXPECT_EQ(stage(*cache)->served_from, ServedFrom::Cache);
+}
+
+TEST_F(CacheTest, AFolderThatIsNotMountedIsUnavailableAndForgetsNothing) {
+  write_text(source_.path / "f", "x");
+  ASSERT_OK(stage());
+  std::filesystem::rename(config_.path, folder_ / "away");
+  EXPECT_KIND(open_cache_with(hooks_, config_, clock_), Errc::Unavailable);
+  std::filesystem::create_directories(config_.path);
+  EXPECT_KIND(open_cache_with(hooks_, config_, clock_), Errc::Unavailable);
+  std::filesystem::remove_all(config_.path);
+  std::filesystem::rename(folder_ / "away", config_.path);
+  EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
+}
+
+TEST_F(CacheTest, ASourceThatHoldsTheCacheIsInvalid) {
+  source_.path = folder_.path();
+  EXPECT_KIND(stage(), Errc::Invalid);
+}
+
+TEST_F(CacheTest, TwoProcessesAtOnceShareOneCopy) {
+  for (int i = 0; i < 50; ++i) write_text(source_.path / std::to_string(i), noise(100'000, 7));
+  { open(); }
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto staged = stage();
+      ::_exit(!staged ? 9 : staged->served_from == ServedFrom::Copied ? 1 : 0);
+    }
+    children.push_back(child);
+  }
+  int copied = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    ASSERT_NE(WEXITSTATUS(status), 9);
+    copied += WEXITSTATUS(status);
+  }
+  EXPECT_EQ(copied, 1);
+}
+
+TEST_F(CacheTest, EvictingWhatIsBeingStagedIsRefused) {
+  write_text(source_.path / "f", noise(2'000'000, 1));
+  options_.chunk = 64 * kKiB;
+  options_.max_rate = 2'000'000;
+  auto cache = open();
+  std::jthread staging([&] { EXPECT_TRUE(stage()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_KIND(cache->evict("set"), Errc::Refused);
+}
+
+// --- a crash after each step
+
+class CacheCrash : public CacheTest, public testing::WithParamInterface<const char*> {
+ protected:
+  void crash_at_step() {
+    hooks_.step = [](const char* step) -> Result<> {
+      if (std::string_view(step) == GetParam()) return fail(Errc::Failed, "the power went");
+      return {};
+    };
+  }
+  // What the cache says is there is there, verified, and linked.
+  void expect_sound() {
+    auto cache = open();
+    const auto rows = cache->list();
+    ASSERT_OK(rows);
+    for (const DatasetRow& row : *rows) {
+      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
+      EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(row.path));
+    }
+    EXPECT_EQ(rows->empty(), !std::filesystem::exists(std::filesystem::symlink_status(link())));
+    EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
+  }
+};
+
+TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
+  for (const bool replaces : {false, true}) {
+    source_.dataset = replaces ? "replaced" : "new";
+    hooks_.step = {};
+    write_text(source_.path / "f", "old!");
+    write_text(source_.path / "g", noise(100'000, 1));
+    if (replaces) {
+      ASSERT_OK(stage());
+    }
+    write_text(source_.path / "f", "new!");
+    crash_at_step();
+    const bool crashed = !stage();
+    hooks_.step = {};
+    // A first staging has nothing to evict, and leftovers of evicting do not fail one.
+    const std::string_view step = GetParam();
+    const bool evicts = step == "marked" || step == "unlinked" || step == "trashed" || step == "forgotten";
+    EXPECT_EQ(crashed, !evicts);
+    expect_sound();
+    const auto staged = stage();
+    ASSERT_OK(staged);
+    EXPECT_EQ(read_text(link() / "f"), "new!");
+    expect_sound();
+    auto cache = open();
+    ASSERT_OK(cache->evict(source_.dataset));
+    EXPECT_FALSE(std::filesystem::exists(config_.path / "data" / source_.dataset));
+  }
+}
+
+TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
+  write_text(source_.path / "f", "old!");
+  auto cache = open();
+  ASSERT_OK(stage(*cache));
+  write_text(source_.path / "f", "new!");
+  crash_at_step();
+  static_cast<void>(stage());  // another process's
+  hooks_.step = {};
+  write_text(source_.path / "f", "next");
+  ASSERT_OK(stage(*cache));
+  EXPECT_EQ(read_text(link() / "f"), "next");
+  expect_sound();
+  int generations = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(config_.path / "data/set")) {
+    generations += entry.is_directory() ? 1 : 0;
+  }
+  EXPECT_EQ(generations, 1) << "nothing is left behind";
+}
+
+TEST_P(CacheCrash, EvictingIsCompletedAtTheNextOpen) {
+  write_text(source_.path / "f", "x");
+  ASSERT_OK(stage());
+  crash_at_step();
+  if (open()->evict("set")) return;  // not a step of this
+  hooks_.step = {};
+  expect_sound();
+  EXPECT_TRUE(open()->list()->empty());
+  EXPECT_FALSE(std::filesystem::exists(config_.path / "data/set"));
+  ASSERT_OK(stage());
+  expect_sound();
+}
+INSTANTIATE_TEST_SUITE_P(Steps, CacheCrash,
+                         testing::Values("manifest", "rename", "flush", "published", "committed", "linked",
+                                         "marked", "unlinked", "trashed", "forgotten"));
+
+TEST_F(CacheTest, KilledAtAnyMomentWhatIsListedVerifies) {
+  for (int i = 0; i < 40; ++i)
+    write_text(source_.path / std::to_string(i % 4) / std::to_string(i), noise(150'000, 7));
+  std::mt19937_64 random(std::random_device{}());
+  int killed = 0;
+  for (int round = 0; round < 20; ++round) {
+    write_text(source_.path / "1/changing", noise(1'000'000, random()));
+    const auto work = [&] { return stage() ? 0 : 1; };
+    const int status = run_and_kill(work, std::chrono::microseconds(random() % 500'000));
+    ASSERT_TRUE(status == 0 || status == 137) << status;
+    killed += status == 137 ? 1 : 0;
+    auto cache = open();
+    const auto rows = cache->list();
+    ASSERT_OK(rows);
+    for (const DatasetRow& row : *rows) {
+      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
+    }
+  }
+  EXPECT_GT(killed, 0);
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
+}
+
+}  // namespace
+}  // namespace spark::staging

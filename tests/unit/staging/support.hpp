@@ -1,0 +1,78 @@
+// Folders, trees and comparisons for the tests of staging.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "staging/copy.hpp"
+
+namespace spark::staging::test {
+
+// A new folder below $TMPDIR or /tmp, gone at the end of the test.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view below) const { return path_ / below; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A tmpfs of its own of this size on a folder, unmounted at the end. Root only.
+class SmallTmpfs {
+ public:
+  SmallTmpfs(std::filesystem::path folder, const std::string& options, unsigned long flags = 0);
+  ~SmallTmpfs();
+  SmallTmpfs(const SmallTmpfs&) = delete;
+  SmallTmpfs& operator=(const SmallTmpfs&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+inline const ProgressSink kQuiet = [](const CopyProgress&) {};
+
+void write_text(const std::filesystem::path& path, std::string_view text);
+std::string read_text(const std::filesystem::path& path);
+// Bytes that do not repeat, the same for the same seed.
+std::string noise(std::size_t size, std::uint64_t seed);
+
+// Files at the edges of blocks, chunks and pieces, holes, symlinks, hard links, attributes, hostile names,
+// odd modes, owners and times; the same for the same seed.
+void make_random_tree(const std::filesystem::path& root, std::uint64_t seed);
+
+// What `rsync -aHAXn --checksum --delete` would have to change to make the copy equal; empty: nothing.
+std::string differences_by_rsync(const std::filesystem::path& source, const std::filesystem::path& copy);
+
+// Bytes that a file takes on the disk.
+Bytes allocated(const std::filesystem::path& path);
+
+// Runs `work` in a child process that gets SIGKILL after the delay, unless it ends before.
+// Gives its exit status, 137 when killed.
+int run_and_kill(const std::function<int()>& work, std::chrono::microseconds delay);
+
+// Each evaluates its argument once.
+#define ASSERT_OK(result)                       \
+  if (const auto& result_ = (result); !result_) \
+    FAIL() << result_.error().message();        \
+  else                                          \
+    static_cast<void>(0)
+#define EXPECT_KIND(result, errc)              \
+  if (const auto& result_ = (result); result_) \
+    FAIL() << "it succeeded";                  \
+  else                                         \
+    EXPECT_EQ(result_.error().kind, errc) << result_.error().message()
+
+}  // namespace spark::staging::test
