@@ -14,7 +14,7 @@ namespace spark::nvmetcp {
 struct GatewayDeadlines {
   std::chrono::milliseconds reach{3000};     // one TCP connection, for each address of the name
   std::chrono::milliseconds log_read{5000};  // one Get Log Page command
-  std::chrono::milliseconds removal{10000};  // a controller's disconnect
+  std::chrono::milliseconds removal{15000};  // a controller's disconnect; longer than keep_alive
 };
 
 class LibnvmeGateway final : public NvmeGateway {

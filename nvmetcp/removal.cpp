@@ -10,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
+#include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs.hpp"
 
 namespace spark::nvmetcp {
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::chrono::milliseconds kTargetAnswersWithin{1500};
 
 // A name can be taken by the next controller at once; its folder's inode can't.
 std::optional<ino_t> identity_of(const fs::path& folder) {
@@ -70,6 +73,17 @@ Result<> refuse_if_held(const SystemRoot& root, const std::string& controller) {
   return {};
 }
 
+// Removing a controller that the kernel still takes for live waits 60 s in the kernel for a target that is
+// dead. So the kernel is given the time to notice by its keep-alive; from then on the removal takes no time
+// at all.
+void wait_while_dead_but_live(const SystemRoot& root, const Controller& controller, SteadyTime end) {
+  if (!controller.is_live() || reach(controller.portal, controller.interface, kTargetAnswersWithin)) return;
+  const fs::path state = root / "sys/class/nvme" / controller.name / "state";
+  while (read_line_file(state).value_or("gone") == "live" && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
 Result<> start_removal(const SystemRoot& root, const std::string& controller) {
   const fs::path path = root / "sys/class/nvme" / controller / "delete_controller";
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -106,6 +120,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
       return tl::unexpected<Error>(std::move(free.error()));
     }
   }
+  wait_while_dead_but_live(root, *found, end);
   if (auto started = start_removal(root, controller); !started) {
     return tl::unexpected<Error>(std::move(started.error()));
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/child.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
@@ -29,6 +30,8 @@ struct Fabric {
   virtual ~Fabric() = default;
   virtual NvmeGateway& gateway() = 0;
   virtual bool can_be_read(const Namespace& found) = 0;
+  virtual bool cut() = 0;  // the target is silent from now on; false: that can't be done here
+  virtual void mend() = 0;
   SystemRoot root;
   HostIdentity host;
   Portal portal;
@@ -49,6 +52,8 @@ struct FakeFabric final : Fabric {
   }
   NvmeGateway& gateway() override { return fake; }
   bool can_be_read(const Namespace&) override { return true; }
+  bool cut() override { return fake.vanish(portal), true; }
+  void mend() override { fake.come_back(portal); }
   test::FakeSysfs sysfs;
   test::FakeNvmeGateway fake{sysfs};
 };
@@ -59,6 +64,12 @@ struct RealFabric final : Fabric {
     const UniqueFd fd(::open(("/dev/" + found.device).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
     alignas(4096) char block[4096];
     return ::read(fd.get(), block, sizeof block) == sizeof block;
+  }
+  bool cut() override { return run("SPARK_REAL_CUT"); }
+  void mend() override { run("SPARK_REAL_MEND"); }
+  static bool run(const char* variable) {
+    const char* command = std::getenv(variable);
+    return command != nullptr && run_child({"sh", "-c", command}, seconds(10)).value().exit_status == 0;
   }
   LibnvmeGateway real{SystemRoot{}};
 };
@@ -235,6 +246,44 @@ TEST_P(GatewayContract, APortWhereNobodyListensIsUnavailable) {
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().kind, Errc::Unavailable) << connection.error().message();
   EXPECT_EQ(fabric->gateway().discover(nobody, fabric->host, "").error().kind, Errc::Unavailable);
+}
+
+TEST_P(GatewayContract, ASilentTargetIsDisconnectedInSeconds) {
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  if (!fabric->cut()) GTEST_SKIP() << "SPARK_REAL_CUT and SPARK_REAL_MEND are not set";
+  const auto start = std::chrono::steady_clock::now();
+  const auto gone = disconnect(connection->controller);
+  const auto took = std::chrono::steady_clock::now() - start;
+  const auto unreachable = connect();
+  fabric->mend();
+  ASSERT_TRUE(gone) << gone.error().message();
+  EXPECT_EQ(*gone, Change::Done);
+  EXPECT_LT(took, seconds(15));
+  ASSERT_FALSE(unreachable);
+  EXPECT_EQ(unreachable.error().kind, Errc::Unavailable) << unreachable.error().message();
+}
+
+TEST_P(GatewayContract, AReconnectingConnectionIsNeitherAdoptedNorDoubled) {
+  ASSERT_TRUE(connect());
+  if (!fabric->cut()) GTEST_SKIP() << "SPARK_REAL_CUT and SPARK_REAL_MEND are not set";
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (ours().at(0).is_live() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const auto meanwhile = connect();
+  const auto state = ours().at(0).state;
+  fabric->mend();
+  EXPECT_EQ(state, "connecting");
+  ASSERT_FALSE(meanwhile);
+  EXPECT_EQ(meanwhile.error().kind, Errc::Unavailable) << meanwhile.error().message();
+  auto back = connect();
+  while (!back && std::chrono::steady_clock::now() < end + seconds(30)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    back = connect();
+  }
+  ASSERT_TRUE(back) << back.error().message();
+  EXPECT_EQ(back->change, Change::AlreadyThere);
 }
 
 TEST_P(GatewayContract, RequestsThatCantBeMeantAreInvalid) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/fake_sysfs.hpp"
+#include "tests/support/local_port.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -38,11 +39,15 @@ class FakeKernel {
 
 struct RemovalTest : testing::Test {
   RemovalTest() {
-    sysfs.add_controller(tcp_controller("nvme1", "s"));
+    EXPECT_EQ(::listen(target.fd.get(), 4), 0);
+    auto controller = tcp_controller("nvme1", "s");
+    controller.portal = target.portal;
+    sysfs.add_controller(controller);
     sysfs.add_node("nvme1", "nvme0c1n1", 1);
     sysfs.add_head("nvme0n1", 1, "259:1", 2048);
   }
   test::FakeSysfs sysfs;
+  test::LocalPort target;
 };
 
 TEST_F(RemovalTest, ItIsDoneWhenTheControllerIsGone) {
@@ -95,6 +100,22 @@ TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
   const auto removed = remove_controller(sysfs.root(), "nvme1", "s", milliseconds(120));
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind, Errc::TimedOut);
+}
+
+// A write to delete_controller would wait a minute in the kernel.
+TEST_F(RemovalTest, ADeadTargetIsLeftToTheKeepAliveFirst) {
+  target.fd.reset();
+  const FakeKernel kernel(sysfs, "nvme1");
+  std::string written_while_live = "never looked";
+  std::thread keep_alive([&] {
+    std::this_thread::sleep_for(milliseconds(150));
+    written_while_live = sysfs.read("sys/class/nvme/nvme1/delete_controller");
+    sysfs.write("sys/class/nvme/nvme1/state", "connecting");
+  });
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", kSoon);
+  keep_alive.join();
+  EXPECT_EQ(removed.value(), Change::Done);
+  EXPECT_EQ(written_while_live, "");
 }
 
 }  // namespace

@@ -4,27 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "base/file.hpp"
+#include "tests/support/local_port.hpp"
 
 namespace spark::nvmetcp {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A socket on a free port of 127.0.0.1; the port refuses connections until listen() is called.
-struct LocalPort {
-  LocalPort() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-    EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-    portal = {"127.0.0.1", ntohs(address.sin_port)};
-  }
-  UniqueFd fd;
-  Portal portal;
-};
+using test::LocalPort;
 
 TEST(Resolve, ANumericAddressIsItself) {
   EXPECT_EQ(resolve({"10.0.0.5", 4420}).value(), std::vector{(Portal{"10.0.0.5", 4420})});
