@@ -35,6 +35,7 @@ std::vector<std::string> common(const FioSetup& setup) {
 
 std::string joined_filenames(const std::vector<std::string>& files) {
   std::vector<std::string> names;
+  names.reserve(files.size());
   for (const std::string& file : files) names.push_back(fio_filename(file).value_or(file));
   return join(names, ":");
 }
@@ -71,10 +72,10 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
   command.push_back(option("rw", std::string(scenario.fio_rw)));
   command.push_back(option("bs", scenario.block));
   command.push_back(option("iodepth", scenario.depth));
-  command.push_back("--time_based");
+  command.emplace_back("--time_based");
   command.push_back(option("runtime", std::to_string(runtime.count()) + "s"));
-  command.push_back("--file_service_type=sequential");
-  command.push_back("--allow_file_create=0");
+  command.emplace_back("--file_service_type=sequential");
+  command.emplace_back("--allow_file_create=0");
   if (scenario.writes) {
     // Scrambled random buffers: incompressible, without the CPU cost of filling each anew.
     for (const char* text : {"--scramble_buffers=1", "--overwrite=1", "--end_fsync=1"})

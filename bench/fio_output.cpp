@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <span>
 
 #include "base/text.hpp"
 
@@ -63,9 +64,9 @@ std::string said(const FioEnd& end) {
 std::vector<std::string> faults_of_counters(const FioCounters& counters, double asked_seconds) {
   std::vector<std::string> faults;
   if (counters.bytes == 0 || counters.ios == 0 || counters.seconds <= 0) {
-    faults.push_back("fio moved no data");
+    faults.emplace_back("fio moved no data");
   } else if (counters.bins.empty()) {
-    faults.push_back("fio took no latency samples");
+    faults.emplace_back("fio took no latency samples");
   }
   if (counters.seconds < 0.9 * asked_seconds) {
     char text[80];
@@ -161,11 +162,12 @@ std::string tail_of(std::string_view words) {
     const std::string line = printable(trim(raw));
     if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
-  std::string tail;
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (!tail.empty() && tail.size() + line->size() > kLimit) break;
-    tail = tail.empty() ? *line : *line + "; " + tail;
+  std::size_t first = lines.size();  // of the lines that fit, at least one
+  std::size_t length = 0;
+  while (first > 0 && (first == lines.size() || length + lines[first - 1].size() <= kLimit)) {
+    length += lines[--first].size() + 2;
   }
+  const std::string tail = join(std::span(lines).subspan(first), "; ");
   return tail.size() <= kLimit ? tail : "…" + printable(std::string_view(tail).substr(tail.size() - kLimit));
 }
 
