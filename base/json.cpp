@@ -1,6 +1,7 @@
 #include "base/json.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace spark {
@@ -111,6 +112,9 @@ void write_pretty(const json::value& value, std::string& out, std::size_t indent
       first = false;
     }
     close(']');
+  } else if (const double* number = value.if_double(); number != nullptr && std::isfinite(*number)) {
+    char digits[32];  // the library writes 12.5 as 1.25E1
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, *number).ptr);
   } else {
     out += json::serialize(value);
   }

@@ -24,9 +24,9 @@ constexpr char kExamples[] =
     "  spark-stage bench nvme=/mnt/a nfs=/mnt/b    which path is how fast";
 
 constexpr char kExitStatuses[] =
-    "Exit status: 0 done, 1 failed, 2 usage or config, 3 no such thing, 4 not available,\n"
-    "5 no space, 6 data does not match, 7 refused for safety, 124 timed out,\n"
-    "130 interrupted; run passes its command's.";
+    "Exit status: 0 done, 1 failed, 2 usage or config, 3 no such thing,\n"
+    "4 not available, 5 no space, 6 data does not match, 7 refused for safety,\n"
+    "124 timed out, 130 interrupted; run passes its command's.";
 
 std::vector<std::string> verb_names(const CLI::App& parser) {
   std::vector<std::string> names;
@@ -59,27 +59,35 @@ std::string first_word(const CLI::App& parser, const std::vector<std::string>& a
   return {};
 }
 
-// "'statsu' is no verb of spark-stage - did you mean 'status'?"; no value when nothing was left over.
+// "spark-stage volumes up": the verb that was recognised, as it is typed.
+std::string path_of(const CLI::App& verb) {
+  return verb.get_parent() == nullptr ? verb.get_name() : path_of(*verb.get_parent()) + " " + verb.get_name();
+}
+
+std::string see_help(const CLI::App& verb) {
+  return "see '" + path_of(verb) + " --help'";
+}
+
+// "there is no verb 'statsu' - did you mean 'status'?"; no value when no word was left over.
 std::optional<Error> explain_left_over(const CLI::App& parser) {
   const CLI::App& verb = innermost(parser);
   const std::vector<std::string> left = verb.remaining();
   const std::vector<std::string> names = verb_names(verb);
-  const std::string path = &verb == &parser ? kProgram : kProgram + (" " + verb.get_name());
   const auto suggest = [&](const std::string& word, const std::vector<std::string>& known) {
     const std::string near = nearest(word, known);
-    return near.empty() ? "see '" + path + " --help'" : "did you mean '" + near + "'?";
+    return near.empty() ? see_help(verb) : "did you mean '" + near + "'?";
   };
   const auto word = std::find_if(left.begin(), left.end(), [](const auto& w) { return !w.starts_with('-'); });
   if (word != left.end() && !names.empty()) {
-    return Error{Errc::Invalid, "'" + printable(*word) + "' is no verb of " + path, suggest(*word, names)};
+    return Error{Errc::Invalid, "there is no verb '" + printable(*word) + "'", suggest(*word, names)};
   }
   if (left.empty()) return std::nullopt;
   const std::string first = printable(left.front());
   if (left.front().starts_with('-')) {
-    return Error{Errc::Invalid, path + " has no option '" + first + "'",
+    return Error{Errc::Invalid, "there is no option '" + first + "' of '" + path_of(verb) + "'",
                  suggest(left.front(), option_names(verb))};
   }
-  return Error{Errc::Invalid, path + " does not take '" + first + "'", "see '" + path + " --help'"};
+  return Error{Errc::Invalid, "'" + path_of(verb) + "' does not take '" + first + "'", see_help(verb)};
 }
 
 std::string socket_of(const std::string& option) {
@@ -90,13 +98,13 @@ std::string socket_of(const std::string& option) {
 
 }  // namespace
 
-// CLI11's help, a usage line without its "[SUBCOMMAND]" and with what a verb adds to it.
+// CLI11's help with usage lines and options in our words.
 class Help final : public CLI::Formatter {
  public:
   std::map<const CLI::App*, std::string> usage_ends;
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = "Usage: " + name + " [OPTIONS]";
+    std::string usage = "\nUsage: " + name + " [OPTIONS]";
     for (const CLI::Option* option : app->get_options()) {
       if (!option->get_positional()) continue;
       const bool many = option->get_items_expected_max() > 1;
@@ -106,6 +114,11 @@ class Help final : public CLI::Formatter {
     if (!app->get_subcommands(nullptr).empty()) usage += " VERB";
     const auto end = usage_ends.find(app);
     return usage + (end == usage_ends.end() ? "" : " " + end->second) + "\n";
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.empty() ? "" : " " + type;
   }
 };
 
@@ -117,9 +130,9 @@ int report(Context& context, const Error& error) {
 
 App::App()
     : help_(std::make_shared<Help>()),
-      parser_("Shared NVMe/TCP volumes and staged datasets for DGX Spark training nodes.\n", kProgram) {
+      parser_("Shared NVMe/TCP volumes and staged datasets for DGX Spark training nodes.", kProgram) {
   parser_.set_version_flag("--version", std::string(kProgram) + " " + kVersion, "this program's version");
-  parser_.set_help_flag("-h,--help", "this text; 'spark-stage VERB --help' has examples of each verb");
+  parser_.set_help_flag("-h,--help", "this text; of a verb: spark-stage VERB --help");
   parser_.add_option("--config", config_, std::string("configuration (") + config::kDefaultPath + ")")
       ->type_name("FILE");
   parser_
@@ -128,7 +141,7 @@ App::App()
       ->type_name("PATH");
   parser_.require_subcommand(1);
   help_->column_width(24);
-  help_->label("Subcommands", "Verbs");
+  help_->label("Positionals", "Arguments");
   parser_.formatter(help_);
   parser_.footer(std::string("Examples:\n") + kExamples + "\n\n" + kExitStatuses);
 }
@@ -147,6 +160,7 @@ CLI::App& App::group(const std::string& name, const std::string& summary, const 
 CLI::App& App::verb_of(CLI::App& group, const std::string& name, const std::string& summary,
                        const std::string& examples, Action action) {
   CLI::App& verb = *group.add_subcommand(name, summary);
+  verb.group("Verbs");
   verb.footer("Examples:\n" + examples);
   // Not CLI11's fallthrough: with it, a dataset named like a verb would be taken for the verb.
   verb.add_option("--config", config_, "another configuration file")->type_name("FILE");
@@ -164,12 +178,10 @@ void App::add_to_usage(const CLI::App& verb, const std::string& words) {
 int App::usage_error(const CLI::ParseError& error, Context& context) {
   if (const auto left_over = explain_left_over(parser_)) return report(context, *left_over);
   const CLI::App& verb = innermost(parser_);
-  const std::string path = &verb == &parser_ ? kProgram : kProgram + (" " + verb.get_name());
-  if (!verb_names(verb).empty()) {
-    const std::string known = join(verb_names(verb), ", ");
-    return report(context, {Errc::Invalid, path + " needs a verb: " + known, "see '" + path + " --help'"});
+  if (error.get_name() == "RequiredError" && !verb_names(verb).empty()) {
+    return report(context, {Errc::Invalid, "which verb? " + join(verb_names(verb), ", "), see_help(verb)});
   }
-  return report(context, {Errc::Invalid, path + ": " + error.what(), "see '" + path + " --help'"});
+  return report(context, {Errc::Invalid, "'" + path_of(verb) + "': " + error.what(), see_help(verb)});
 }
 
 int App::run(Context& context, std::vector<std::string> arguments) {
@@ -182,7 +194,8 @@ int App::run(Context& context, std::vector<std::string> arguments) {
   try {
     parser_.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    context.out << innermost(parser_).help();
+    const CLI::App& verb = innermost(parser_);
+    context.out << verb.help(verb.get_parent() == nullptr ? "" : path_of(*verb.get_parent()));
     return 0;
   } catch (const CLI::CallForVersion& version) {
     context.out << version.what() << "\n";

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::chrono::seconds kPlainInterval{5};
 constexpr std::size_t kMaxBars = 10;  // the newest; older ones would scroll out of a small terminal
-constexpr std::size_t kLongestBar = 30, kShortestBar = 8;
+constexpr std::size_t kLongestBar = 30, kShortestBar = 6, kLongestName = 20;
+// "100 %  12.3 GB of 1.23 TB  12.3 GB/s, 1 h 05 min left": the bar keeps its length while these change.
+constexpr std::size_t kTail = 54;
 
 double part_done(const Progress& progress) {
   if (progress.bytes_total == 0) return 0;
@@ -55,19 +57,18 @@ std::string walked(const Progress& progress) {
 
 std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   const Progress& progress = row.progress;
-  char head[64];
-  const std::string name = shorten(printable(progress.dataset), 20);
-  std::snprintf(head, sizeof head, "%-10s  ", phase_of(progress, row.eta, now).c_str());
-  std::string line = name + std::string(name.empty() ? 0 : 2, ' ') + head;
+  const std::string phase = phase_of(progress, row.eta, now);
+  std::string line = shorten(printable(progress.dataset), kLongestName);
+  if (!line.empty()) line += "  ";
+  if (phase != "copying") line += phase + "  ";
   if (progress.phase == "walking") return line + walked(progress);
   if (!moves_bytes(progress)) return line;
-  const std::string tail = percent(progress) + "  " + format_bytes(progress.bytes_done) + " of " +
-                           format_bytes(progress.bytes_total) + "  " + rate_and_left(progress, row.eta, now);
-  const std::size_t used = display_width(line) + display_width(tail) + 5;  // brackets, gap, last column
-  if (used + kShortestBar <= terminal_.columns) {
-    line += bar(progress, std::min(kLongestBar, terminal_.columns - used)) + "  ";
+  const std::size_t used = display_width(line) + kTail + 4;  // brackets and gap
+  if (used + kShortestBar < terminal_.columns) {
+    line += bar(progress, std::min(kLongestBar, terminal_.columns - 1 - used)) + "  ";
   }
-  return line + tail;
+  return line + percent(progress) + "  " + part_of(progress.bytes_done, progress.bytes_total) + "  " +
+         rate_and_left(progress, row.eta, now);
 }
 
 std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
@@ -77,7 +78,7 @@ std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
   if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
   if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
   const std::string tail = rate_and_left(progress, row.eta, now);
-  return line + " " + format_bytes(progress.bytes_done) + " of " + format_bytes(progress.bytes_total) + " (" +
+  return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +
          std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
 }
 
@@ -107,6 +108,12 @@ void ProgressView::note(const std::string& sentence) {
   err_ << sentence << "\n";
   if (terminal_.err) draw_bars(clock_.steady());
   err_.flush();
+}
+
+void ProgressView::clear() {
+  erase_bars();
+  rows_.clear();
+  order_.clear();
 }
 
 void ProgressView::erase_bars() {

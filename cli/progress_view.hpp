@@ -20,6 +20,8 @@ class ProgressView {
   void update(const Progress& progress);
   // A sentence of its own, above the bars.
   void note(const std::string& sentence);
+  // Takes the bars away, when what comes next says it better.
+  void clear();
 
  private:
   struct Row {

@@ -9,7 +9,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr int kPathColumn = 5;
+constexpr std::size_t kNameColumn = 0, kPathColumn = 5;
 
 Colour colour_of(const std::string& state) {
   if (state == "ready") return Colour::Green;
@@ -37,7 +37,7 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
     out << "Nothing is staged - 'spark-stage stage DATASET' puts a dataset here.\n";
     return;
   }
-  Table table({"DATASET", "STATE", "SIZE", "FILES", "USED", "PATH"}, kPathColumn);
+  Table table({"DATASET", "STATE", "SIZE", "FILES", "USED", "PATH"}, {kNameColumn, kPathColumn});
   for (const json::value& value : *datasets) {
     if (!value.is_object()) continue;
     const json::object& dataset = value.get_object();

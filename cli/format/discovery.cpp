@@ -11,8 +11,6 @@
 namespace spark::cli {
 namespace {
 
-constexpr int kNoColumn = -1;
-
 std::string text_of(const json::object& object, std::string_view key) {
   return printable(get_string(object, key).value_or(""));
 }
@@ -99,10 +97,9 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
   const std::string who = host != nullptr ? text_of(*host, "nqn") : "this host";
   const std::vector<json::object> entries = objects_in(discovery, "entries");
   if (entries.empty()) {
-    out << where << " answers, and offers nothing to this host - allow on the target the host NQN\n"
-        << who << "\n";
+    out << where << " answers, and offers nothing to this host.\nAllow on the target: " << who << "\n";
   } else {
-    Table table({"ADDRESS", "TRANSPORT", "KIND", "SUBSYSTEM"}, kNoColumn);
+    Table table({"ADDRESS", "TRANSPORT", "KIND", "SUBSYSTEM"}, {});
     for (const json::object& entry : entries) {
       table.add({{portal_of(entry)},
                  {text_of(entry, "transport")},
@@ -141,7 +138,7 @@ std::string discovery_as_config(const json::object& discovery, WallTime now) {
   yaml += "volumes:\n";
   std::set<std::string> taken;
   for (const auto& [nqn, portals] : subsystems) yaml += volume_yaml(nqn, portals, portal_of(*target), taken);
-  return yaml + "datasets: {}\n# datasets:\n#   imagenet: {volume: " + *taken.begin() + ", path: imagenet}\n";
+  return yaml + "# datasets:\n#   imagenet: {volume: " + *taken.begin() + ", path: imagenet}\n";
 }
 
 }  // namespace spark::cli

@@ -11,7 +11,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr int kMountColumn = 3;
+constexpr std::size_t kMountColumn = 4, kDeviceColumn = 5;
 
 struct StateWords {
   std::string_view state;
@@ -58,17 +58,17 @@ std::string reason_of(const json::object& volume) {
 }
 
 void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
-  Table table({"NAME", "STATE", "ACCESS", "MOUNT", "DEVICE", "SINCE"}, kMountColumn);
+  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn});
   for (const json::value& value : volumes) {
     if (!value.is_object()) continue;
     const json::object& volume = value.get_object();
     const std::string state = text_of(volume, "state");
     table.add({{text_of(volume, "name")},
                {state, words_of(state).colour},
+               {age_of(get_string(volume, "since"), now)},
                {text_of(volume, "access")},
                {text_of(volume, "mount")},
-               {text_of(volume, "device")},
-               {age_of(get_string(volume, "since"), now)}});
+               {text_of(volume, "device")}});
     if (const std::string reason = reason_of(volume); !reason.empty()) table.add_note(reason);
   }
   table.print(out, terminal);
@@ -86,7 +86,7 @@ void print_stage(std::ostream& out, const json::object& job) {
   }
   out << printable(subject) << ": " << (progress.phase.empty() ? "queued" : progress.phase);
   if (progress.bytes_total > 0) {
-    out << ", " << format_bytes(progress.bytes_done) << " of " << format_bytes(progress.bytes_total);
+    out << ", " << part_of(progress.bytes_done, progress.bytes_total);
   }
   if (progress.bytes_per_second > 0) out << ", " << format_rate(progress.bytes_per_second);
   if (const auto id = get_string(job, "id")) out << " (job " << printable(*id) << ")";

@@ -31,8 +31,8 @@ std::string coloured(const std::string& text, Colour colour, bool wanted) {
   return wanted && colour != Colour::None ? escape_of(colour) + text + "\x1b[0m" : text;
 }
 
-Table::Table(std::vector<std::string> header, int shrinkable)
-    : header_(std::move(header)), shrinkable_(shrinkable) {}
+Table::Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable)
+    : header_(std::move(header)), shrinkable_(std::move(shrinkable)) {}
 
 void Table::add(std::vector<Cell> row) {
   rows_.push_back({std::move(row), {}});
@@ -52,10 +52,12 @@ std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
   }
   std::size_t all = kGap * (widths.size() - 1);
   for (const std::size_t width : widths) all += width;
-  if (terminal.out && shrinkable_ >= 0 && all > terminal.columns) {
-    std::size_t& widest = widths[static_cast<std::size_t>(shrinkable_)];
-    const std::size_t excess = all - terminal.columns;
-    widest = std::min(widest, std::max(kNarrowest, widest - std::min(widest, excess)));
+  while (terminal.out && !shrinkable_.empty() && all > terminal.columns) {
+    const std::size_t widest = *std::max_element(shrinkable_.begin(), shrinkable_.end(),
+                                                 [&](auto a, auto b) { return widths[a] < widths[b]; });
+    if (widths[widest] <= kNarrowest) break;
+    --widths[widest];
+    --all;
   }
   return widths;
 }

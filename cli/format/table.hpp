@@ -18,8 +18,8 @@ struct Cell {
 
 class Table {
  public:
-  // `shrinkable`: the column that gives way when the table is wider than a terminal; -1: none.
-  Table(std::vector<std::string> header, int shrinkable = -1);
+  // `shrinkable`: the columns that give way, the widest first, when the table is wider than the terminal.
+  Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable);
   void add(std::vector<Cell> row);
   // A line of its own under the last row.
   void add_note(std::string text);
@@ -33,7 +33,7 @@ class Table {
   std::vector<std::size_t> widths(const Terminal& terminal) const;
 
   std::vector<std::string> header_;
-  int shrinkable_;
+  std::vector<std::size_t> shrinkable_;
   std::vector<Row> rows_;
 };
 

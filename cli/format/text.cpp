@@ -5,7 +5,6 @@
 #include <ctime>
 
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace spark::cli {
 namespace {
@@ -60,6 +59,13 @@ std::string format_count(std::uint64_t number) {
 
 std::string counted(std::uint64_t number, const std::string& noun) {
   return format_count(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string part_of(Bytes done, Bytes total) {
+  const std::string part = format_bytes(done), all = format_bytes(total);
+  const std::size_t unit = part.find(' ');
+  const bool same_unit = part.substr(unit) == all.substr(all.find(' '));
+  return (same_unit ? part.substr(0, unit) : part) + " of " + all;
 }
 
 std::string format_left(std::chrono::seconds left) {

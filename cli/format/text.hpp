@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/units.hpp"
 
 namespace spark::cli {
 
@@ -22,6 +23,9 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 // "1,281,167"; "1 file", "2 files".
 std::string format_count(std::uint64_t number);
 std::string counted(std::uint64_t number, const std::string& noun);
+
+// "2.50 of 10.0 GB", "850 MB of 1.20 GB"
+std::string part_of(Bytes done, Bytes total);
 
 // "35 s", "2 min 10 s", "1 h 05 min": of a promise, so from two minutes on to ten seconds.
 std::string format_left(std::chrono::seconds left);

@@ -77,6 +77,7 @@ Result<int> copy(Context& context, const Options& options) {
     return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
   }
   if (!report) return tl::unexpected<Error>(report.error());
+  view.clear();
   warn_of_skipped(view, report->skipped);
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
   const json::object answer = to_json(*report, name, named.string());

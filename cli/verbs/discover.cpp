@@ -48,6 +48,9 @@ json::object to_json(const nvmetcp::DiscoveryLog& log, const nvmetcp::Portal& po
 }
 
 Result<int> discover(Context& context, const Options& options) {
+  if (options.as_json && options.as_yaml) {
+    return fail(Errc::Invalid, "--json and --yaml are two answers", "ask for one of them");
+  }
   const std::string doing = "discovering " + printable(options.address) + ":" + std::to_string(options.port);
   if (!context.is_root) {
     return fail(Errc::Denied, doing + ": opening /dev/nvme-fabrics needs root",
@@ -81,7 +84,7 @@ Result<int> discover(Context& context, const Options& options) {
 
 void add_discover(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("discover", "what an NVMe/TCP target offers to this host (root, no daemon)",
+  CLI::App& verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
                             "  sudo spark-stage discover 192.168.0.100\n"
                             "  sudo spark-stage discover rose.lan --port 8009\n"
                             "  sudo spark-stage discover 192.168.0.100 --yaml > spark-stage.yaml",
@@ -90,8 +93,8 @@ void add_discover(App& app) {
       ->required()
       ->type_name("");
   verb.add_option("--port", options->port, "its port (4420)")->type_name("N");
-  auto* as_json = verb.add_flag("--json", options->as_json, "the discovery log, as JSON");
-  verb.add_flag("--yaml", options->as_yaml, "a configuration to start from")->excludes(as_json);
+  verb.add_flag("--json", options->as_json, "the discovery log, as JSON");
+  verb.add_flag("--yaml", options->as_yaml, "a configuration to start from");
 }
 
 }  // namespace spark::cli

@@ -11,6 +11,7 @@ Result<int> evict(Context& context, const std::string& dataset) {
   const auto result =
       run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/evict", {}}, view);
   if (!result) return tl::unexpected<Error>(result.error());
+  view.clear();
   const auto freed = std::max<std::int64_t>(0, get_int(*result, "freed_bytes").value_or(0));
   context.out << printable(dataset) << ": evicted, " << format_bytes(static_cast<Bytes>(freed)) << " freed\n";
   return 0;
@@ -20,9 +21,9 @@ Result<int> evict(Context& context, const std::string& dataset) {
 
 void add_evict(App& app) {
   const auto dataset = std::make_shared<std::string>();
-  CLI::App& verb = app.verb("evict", "remove a dataset's local copy; refused while it is leased",
-                            "  spark-stage evict imagenet",
-                            [dataset](Context& context) { return evict(context, *dataset); });
+  CLI::App& verb =
+      app.verb("evict", "remove a dataset's copy; refused while leased", "  spark-stage evict imagenet",
+               [dataset](Context& context) { return evict(context, *dataset); });
   verb.add_option("DATASET", *dataset, "its name, as 'spark-stage ls' has it")->required()->type_name("");
 }
 

@@ -43,7 +43,7 @@ Result<int> stage(Context& context, const Options& options) {
 
 void add_stage(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("stage", "put datasets on the local NVMe, verified; print their paths",
+  CLI::App& verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
                             "  spark-stage stage imagenet\n"
                             "  spark-stage stage imagenet models --lease 12h\n"
                             "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"

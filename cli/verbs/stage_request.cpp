@@ -20,6 +20,7 @@ Result<json::object> stage_and_tell(Context& context, const std::vector<std::str
   ProgressView view(context);
   auto result = run_job(context, stage_request(datasets, lease), view);
   if (!result) return result;
+  view.clear();
   const json::array* staged = get_array(*result, "datasets");
   for (std::size_t i = 0; staged != nullptr && i < staged->size(); ++i) {
     const json::object* dataset = (*staged)[i].if_object();

@@ -12,6 +12,7 @@ Result<int> verify(Context& context, const std::string& dataset) {
   const auto result =
       run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", {}}, view);
   if (!result) return tl::unexpected<Error>(result.error());
+  view.clear();
   const auto count = [&](const char* key) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(*result, key).value_or(0)));
   };
@@ -26,7 +27,7 @@ Result<int> verify(Context& context, const std::string& dataset) {
 
 void add_verify(App& app) {
   const auto dataset = std::make_shared<std::string>();
-  CLI::App& verb = app.verb("verify", "read a staged dataset back and compare it with its hashes",
+  CLI::App& verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
                             "  spark-stage verify imagenet\n"
                             "  spark-stage verify imagenet || spark-stage evict imagenet",
                             [dataset](Context& context) { return verify(context, *dataset); });

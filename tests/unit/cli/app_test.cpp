@@ -24,7 +24,9 @@ class CommandLine : public ::testing::Test {
 };
 
 TEST_F(CommandLine, HelpTeachesByExample) {
-  expect_golden("help.txt", help({}));
+  const std::string text = help({});
+  for (const std::string& line : split(text, '\n')) EXPECT_LE(display_width(line), 80u) << line;
+  expect_golden("help.txt", text);
 }
 
 TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
@@ -63,12 +65,12 @@ TEST_F(CommandLine, KnowsItsVersion) {
 
 TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{}, "needs a verb"},
-      {{"statsu"}, "'statsu' is no verb of spark-stage - did you mean 'status'?"},
+      {{}, "which verb? status, discover"},
+      {{"statsu"}, "there is no verb 'statsu' - did you mean 'status'?"},
       {{"statsu", "--json"}, "did you mean 'status'?"},
       {{"xyzzy"}, "see 'spark-stage --help'"},
-      {{"status", "--jsn"}, "no option '--jsn' - did you mean '--json'?"},
-      {{"status", "extra"}, "does not take 'extra'"},
+      {{"status", "--jsn"}, "there is no option '--jsn' of 'spark-stage status' - did you mean '--json'?"},
+      {{"status", "extra"}, "'spark-stage status' does not take 'extra'"},
       {{"stage"}, "DATASET"},
       {{"discover", "10.0.0.1", "--port", "70000"}, "--port"},
       {{"discover", "10.0.0.1", "--json", "--yaml"}, "--yaml"},

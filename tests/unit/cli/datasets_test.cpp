@@ -12,18 +12,16 @@ class Datasets : public ::testing::Test {
 };
 
 TEST_F(Datasets, AreListedWithTheirLeases) {
-  program.client.answer("GET /v1/datasets", 200, R"({"datasets": [
+  program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
     {"name": "imagenet", "state": "ready", "path": "/var/lib/spark-stage/cache/imagenet", "bytes": 142000000000,
      "files": 1281167, "generation": 3, "leases": [{"id": "12", "holder": "pid 4242 (python)", "expires": null},
      {"id": "13", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
-     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"
-},
+     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"},
     {"name": "datasets:laion/part-07", "state": "failed", "path": null, "bytes": 0, "files": 0, "leases": [],
      "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see 'spark-stage status'"},
-    {"name": "models", "state": "absent", "path": null, "bytes": 0, "files": 0, "leases": [], "staged_at": null, "last_used": null}]
-})");
+    {"name": "models", "state": "absent", "path": null, "bytes": 0, "files": 0, "leases": [], "staged_at": null, "last_used": null}]})json");
   EXPECT_EQ(program.run({"ls"}), 0);
-expect_golden("ls.txt", program.output());
+  expect_golden("ls.txt", program.output());
 }
 
 TEST_F(Datasets, NoneIsSaid) {

@@ -30,15 +30,14 @@ TEST_F(Volumes, ThatAreOnTheirWaySayHowToWait) {
 
 TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a"}, {"name": "b"}]})");
-  job("a", "down", "1", R"({"event": "failed", "error": {"kind": "refused", "what": "a is in use by pid 9 (python)", "hint": "stop it"
-}
-})");
+  job("a", "down", "1", R"json({"event": "failed", "error": {"kind": "refused",
+    "what": "a is in use by pid 9 (python)", "hint": "stop it"}})json");
   job("b", "down", "2", R"({"event": "done", "result": {"volume": "b", "state": "down"}})");
-EXPECT_EQ(program.run({"volumes", "down"}), 7);
-EXPECT_EQ(program.output(), "b: down\n");
-EXPECT_EQ(program.errors(), "spark-stage: a is in use by pid 9 (python) - stop it\n");
-EXPECT_EQ(program.client.sent[1], "POST /v1/volumes/a/down");
-EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
+  EXPECT_EQ(program.run({"volumes", "down"}), 7);
+  EXPECT_EQ(program.output(), "b: down\n");
+  EXPECT_EQ(program.errors(), "spark-stage: a is in use by pid 9 (python) - stop it\n");
+  EXPECT_EQ(program.client.sent[1], "POST /v1/volumes/a/down");
+  EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
 }
 
 TEST_F(Volumes, WithoutAVerbAreAUsageError) {
