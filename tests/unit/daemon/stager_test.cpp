@@ -63,7 +63,8 @@ class StagerTest : public testing::Test {
     return run_until(context, [&] { return !job->is_running(); });
   }
   std::string state_of(const std::string& dataset) {
-    for (const auto& row : *get_array(*stager->list(), "datasets")) {
+    const auto list = stager->list();
+    for (const auto& row : *get_array(*list, "datasets")) {
       if (get_string(row.as_object(), "name") == dataset) return *get_string(row.as_object(), "state");
     }
     return "not listed";
