@@ -85,20 +85,20 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
 }
 
 Stager::TaskPtr Stager::join_or_start(const config::Dataset& dataset) {
-  TaskPtr& task = tasks_[dataset.name];
-  if (!task) {
-    json::object queued{{"dataset", printable(dataset.name)},
-                        {"phase", "queued"},
-                        {"bytes_done", 0},
-                        {"bytes_total", 0},
-                        {"files_done", 0},
-                        {"files_total", 0},
-                        {"bytes_per_second", 0},
-                        {"seconds", 0}};
-    task = std::make_shared<Task>(executor_, dataset, std::move(queued));
-    failed_.erase(dataset.name);
-    asio::co_spawn(executor_, run_task(task), asio::detached);
-  }
+  if (const auto running = tasks_.find(dataset.name); running != tasks_.end()) return running->second;
+  json::object queued{{"dataset", printable(dataset.name)},
+                      {"phase", "queued"},
+                      {"bytes_done", 0},
+                      {"bytes_total", 0},
+                      {"files_done", 0},
+                      {"files_total", 0},
+                      {"bytes_per_second", 0},
+                      {"seconds", 0}};
+  auto task = std::make_shared<Task>(executor_, dataset, std::move(queued));
+  tasks_[dataset.name] = task;
+  failed_.erase(dataset.name);
+  // It may run, and end, before this returns.
+  asio::co_spawn(executor_, run_task(task), asio::detached);
   return task;
 }
 

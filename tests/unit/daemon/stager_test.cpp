@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
+
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -128,6 +130,16 @@ TEST_F(StagerTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   const auto event = job->final_event();
   EXPECT_EQ(get_string(*get_object(event, "error"), "kind"), "unavailable");
   EXPECT_EQ(worker.calls("stage"), 0);
+}
+
+// As the API does: from within the loop, where a coroutine that never waits ends before its starter goes on.
+TEST_F(StagerTest, ATaskThatEndsAtOnceIsStillAnswered) {
+  start();
+  source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};
+  std::shared_ptr<Job> job;
+  boost::asio::post(context, [&] { job = stage(); });
+  ASSERT_TRUE(run_until(context, [&] { return job && !job->is_running(); }));
+  EXPECT_EQ(get_string(*get_object(job->final_event(), "error"), "kind"), "unavailable");
 }
 
 TEST_F(StagerTest, AFailedStagingIsShownWithItsReasonButNeverHidesAReadyCopy) {
