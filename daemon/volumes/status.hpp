@@ -28,8 +28,8 @@ struct Status {
   std::string filesystem_type, filesystem_uuid;
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
-  std::uint64_t reconnects = 0;  // the kernel's link came back under the same mount
-  std::uint64_t recoveries = 0;  // we connected or mounted again
+  std::uint64_t reconnects = 0;       // the kernel's link came back under the same mount
+  std::uint64_t recoveries = 0;       // we connected or mounted again
   std::optional<double> last_outage_s;
 };
 

@@ -37,7 +37,7 @@ class RunnerTest : public testing::Test {
 
 TEST_F(RunnerTest, HandsTheRequestOverAndTheAnswerBack) {
   worker.on("echo", R"sh(printf '{"result": %s}\n' "$(cat)")sh");
-      const auto answer = run(call("echo"));
+  const auto answer = run(call("echo"));
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(get_string(*answer, "path"), "/mnt");
 }
