@@ -35,10 +35,7 @@ int run_daemon(spark::ServiceOptions options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  ::signal(SIGPIPE, SIG_IGN);
+int run(int argc, char** argv) {
   CLI::App app{
       "spark-staged keeps shared NVMe/TCP volumes connected, mounted and healthy, and stages datasets."};
   spark::ServiceOptions options;
@@ -58,4 +55,16 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : spark::exit_status(spark::Errc::Invalid);
   }
   return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "spark-staged: %s - this is a defect, please report it\n", failure.what());
+    return spark::exit_status(spark::Errc::Failed);
+  }
 }

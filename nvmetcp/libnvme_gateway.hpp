@@ -14,7 +14,8 @@ namespace spark::nvmetcp {
 struct GatewayDeadlines {
   std::chrono::milliseconds reach{3000};     // one TCP connection, for each address of the name
   std::chrono::milliseconds log_read{5000};  // one Get Log Page command
-  std::chrono::milliseconds removal{15000};  // a controller's disconnect; longer than keep_alive
+  // A disconnect. A silent target costs up to two keep-alives and an attempt to reconnect before it is done.
+  std::chrono::milliseconds removal{30000};
 };
 
 class LibnvmeGateway final : public NvmeGateway {

@@ -14,7 +14,7 @@ Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string verb,
       verb_(std::move(verb)),
       subjects_(std::move(subjects)),
       started_(started),
-      changed_(std::move(executor), asio::steady_timer::time_point::max()) {}
+      changed_(executor, asio::steady_timer::time_point::max()) {}
 
 json::object Job::to_json() const {
   const bool done = ended_ && ended_->has_value();

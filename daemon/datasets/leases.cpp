@@ -133,10 +133,10 @@ void Leases::watch(const Lease& lease) {
 }
 
 // Written behind: memory decides while the daemon runs.
-void Leases::record(std::string op, const Lease& lease) {
+void Leases::record(const std::string& op, const Lease& lease) {
   json::object request = workers::to_json(lease);
   for (auto& member : catalog_request_()) request[member.key()] = member.value();
-  request["op"] = std::move(op);
+  request["op"] = op;
   auto write = [](Leases& leases, json::object what) -> asio::awaitable<void> {
     workers::Call call;
     call.verb = "lease";

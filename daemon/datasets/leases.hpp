@@ -40,7 +40,7 @@ class Leases {
 
  private:
   void watch(const Lease& lease);
-  void record(std::string op, const Lease& lease);
+  void record(const std::string& op, const Lease& lease);
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;

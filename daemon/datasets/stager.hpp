@@ -61,7 +61,7 @@ class Stager {
     Task(asio::any_io_executor executor, config::Dataset what, json::object first_progress)
         : dataset(std::move(what)),
           progress(std::move(first_progress)),
-          changed(std::move(executor), asio::steady_timer::time_point::max()) {}
+          changed(executor, asio::steady_timer::time_point::max()) {}
     config::Dataset dataset;
     json::object progress;
     std::optional<Result<json::object>> ended;

@@ -81,8 +81,11 @@ nvmetcp::ConnectOptions Volume::connect_options() const {
 // A controller of ours is live, or every portal is asked in turn until one is.
 asio::awaitable<Result<>> Volume::reach_subsystem() {
   if (look_at_paths() == Link::Live) co_return Result<>{};
-  set_state(working_state(State::Waiting),
-            "reading the discovery log of " + portal_text(portals_of(*target_).front()));
+  // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
+  if (!tried_) {
+    set_state(working_state(State::Waiting),
+              "reading the discovery log of " + portal_text(portals_of(*target_).front()));
+  }
 
   Result<> first_failure;
   for (const nvmetcp::Portal& portal : portals_of(*target_)) {

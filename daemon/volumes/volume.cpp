@@ -40,6 +40,7 @@ void Volume::stop() {
 
 void Volume::ask_up() {
   wanted_up_ = true;
+  tried_ = false;
   backoff_.reset();
   wake();
 }
@@ -78,6 +79,7 @@ asio::awaitable<void> Volume::run() {
     }
     const bool refused = up.error().kind == Errc::Refused;
     const Duration wait = refused ? pace_.refused_retry : backoff_.next();
+    tried_ = true;
     status_.next_attempt = clock_.wall() + wait;
     set_state(refused ? State::Refused : working_state(State::Waiting), up.error().message());
     co_await sleep(wait);
@@ -118,6 +120,7 @@ asio::awaitable<void> Volume::watch() {
     } else if (status_.state != State::Ready) {
       outage_ends();
       was_ready_ = true;
+      tried_ = false;
       set_state(State::Ready);
     }
   }

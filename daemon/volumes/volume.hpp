@@ -109,6 +109,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::steady_timer down_answered_;  // never expires: cancelled when the answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
+  bool tried_ = false;      // and failed, since it was last ready or asked up
   bool was_ready_ = false;  // since it was last asked up: what is under way now is a recovery
   std::optional<SteadyTime> outage_began_;
   SteadyTime last_nfs_probe_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -14,6 +15,7 @@ namespace spark {
 class ScriptedWorker {
  public:
   ScriptedWorker() {
+    ::signal(SIGPIPE, SIG_IGN);  // as the daemon does: a worker may end without reading its request
     char name[] = "/tmp/spark-worker-XXXXXX";
     folder_ = ::mkdtemp(name);
     write();

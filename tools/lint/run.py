@@ -3,6 +3,7 @@ import subprocess
 import sys
 import unittest
 
+import built
 import co_await
 import layering
 import sizes
@@ -12,7 +13,7 @@ import words
 
 CPP = (".cpp", ".hpp")
 CODE = (*CPP, ".py", ".sh")
-TEXT = (*CODE, ".md", ".yaml", ".cmake", ".txt", ".in", ".conf", ".service", ".json")
+TEXT = (*CODE, ".md", ".yaml", ".cmake", ".in", ".conf", ".service", ".json", "CMakeLists.txt")
 
 
 def _each(suffixes, check):
@@ -47,6 +48,13 @@ def lengths():
     return problems
 
 
+def compiled():
+    lists = {path.parent.relative_to(sources.ROOT).as_posix(): path.read_text()
+             for path in sources.files("CMakeLists.txt")}
+    named = built.compiled(lists)
+    return _each([".cpp"], lambda path, _: built.check(path, named))
+
+
 def header_cycles():
     graph = {path.relative_to(sources.ROOT).as_posix(): [header for _, header, quoted in layering.includes_of(
         path.read_text()) if quoted] for path in sources.files(".hpp")}
@@ -62,6 +70,7 @@ CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
     "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
+    "every source file is compiled": compiled,
     "lengths": lengths,
     "words": lambda: _each(TEXT, words.check),
     "units keep out of mount namespaces": lambda: _each((".service", ".in"), units.check),

@@ -6,12 +6,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("base", "nvmetcp", "staging", "bench", "daemon", "cli", "tests", "tools", "units", "configs", "docs", "cmake")
 
 
-def files(*suffixes, root=ROOT):
-    """Every file of ours with one of the suffixes, sorted; all files if none is given."""
+def files(*endings, root=ROOT):
+    """Every file of ours whose name has one of the endings, sorted; all files if none is given."""
     found = [path for path in root.iterdir() if path.is_file()]
     for room in ROOMS:
         found += [path for path in (root / room).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    return sorted(path for path in found if not suffixes or path.suffix in suffixes)
+    return sorted(path for path in found if not endings or path.name.endswith(endings))
 
 
 _NOT_CODE = re.compile(

@@ -1,6 +1,7 @@
 """Each check against what it must find and what it must spare: a check that can't fail is worth nothing."""
 import unittest
 
+import built
 import co_await
 import layering
 import sizes
@@ -133,6 +134,21 @@ class Layering(unittest.TestCase):
     def test_header_circles_are_found(self):
         self.assertTrue(layering.check_cycles({"a": ["b"], "b": ["c"], "c": ["a"]}))
         self.assertEqual(layering.check_cycles({"a": ["b", "c"], "b": ["c"], "c": []}), [])
+
+
+class Built(unittest.TestCase):
+    NAMED = built.compiled({"a": "spark_library(x SOURCES one.cpp sub/two.cpp)",
+                            "a/b": "add_executable(y three.cpp\n../four.cpp ${PROJECT_SOURCE_DIR}/c/five.cpp)"})
+
+    def test_what_is_not_compiled_is_found(self):
+        for path in ("a/two.cpp", "a/b/one.cpp", "a/other.cpp", "c/one.cpp"):
+            with self.subTest(path):
+                self.assertTrue(built.check(path, self.NAMED))
+
+    def test_what_is_compiled_is_spared(self):
+        for path in ("a/one.cpp", "a/sub/two.cpp", "a/b/three.cpp", "a/four.cpp", "c/five.cpp"):
+            with self.subTest(path):
+                self.assertEqual(built.check(path, self.NAMED), [])
 
 
 class Sizes(unittest.TestCase):

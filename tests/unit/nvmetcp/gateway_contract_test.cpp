@@ -69,7 +69,10 @@ struct RealFabric final : Fabric {
   void mend() override { run("SPARK_REAL_MEND"); }
   static bool run(const char* variable) {
     const char* command = std::getenv(variable);
-    return command != nullptr && run_child({"sh", "-c", command}, seconds(10)).value().exit_status == 0;
+    if (command == nullptr) return false;
+    const auto output = run_child({"sh", "-c", command}, seconds(30));
+    EXPECT_TRUE(output) << output.error().message();
+    return output && output->exit_status == 0;
   }
   LibnvmeGateway real{SystemRoot{}};
 };
@@ -259,7 +262,7 @@ TEST_P(GatewayContract, ASilentTargetIsDisconnectedInSeconds) {
   fabric->mend();
   ASSERT_TRUE(gone) << gone.error().message();
   EXPECT_EQ(*gone, Change::Done);
-  EXPECT_LT(took, seconds(15));
+  EXPECT_LT(took, seconds(30));  // without care for it: 60 s and more
   ASSERT_FALSE(unreachable);
   EXPECT_EQ(unreachable.error().kind, Errc::Unavailable) << unreachable.error().message();
 }
@@ -274,7 +277,7 @@ TEST_P(GatewayContract, AReconnectingConnectionIsNeitherAdoptedNorDoubled) {
   const auto meanwhile = connect();
   const auto state = ours().at(0).state;
   fabric->mend();
-  EXPECT_EQ(state, "connecting");
+  EXPECT_TRUE(state == "connecting" || state == "resetting") << state;
   ASSERT_FALSE(meanwhile);
   EXPECT_EQ(meanwhile.error().kind, Errc::Unavailable) << meanwhile.error().message();
   auto back = connect();
