@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
-#include <ranges>
 
 #include "base/text.hpp"
 #include "staging/journal.hpp"
@@ -193,7 +192,8 @@ class Fill {
 
   // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
   Result<> finish_folders() {
-    for (const Entry& entry : entries_ | std::views::reverse) {
+    for (auto at = entries_.rbegin(); at != entries_.rend(); ++at) {
+      const Entry& entry = *at;
       if (entry.type != EntryType::Folder) continue;
       const std::string shown = copy_.shown(entry.path);
       const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);
@@ -256,8 +256,8 @@ std::vector<Entry> finished_before(const PartialArea& area, const std::vector<En
     if (static_cast<Bytes>(info.st_size) == entry.size) kept.push_back(std::move(entry));
   }
   std::ranges::sort(kept, {}, &Entry::path);
-  const auto repeated = std::ranges::unique(kept, {}, &Entry::path);
-  kept.erase(repeated.begin(), repeated.end());
+  const auto is_repeated = [](const Entry& a, const Entry& b) { return a.path == b.path; };
+  kept.erase(std::unique(kept.begin(), kept.end(), is_repeated), kept.end());
   return kept;
 }
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <memory>
-#include <ranges>
 #include <vector>
 
 #include "base/text.hpp"
@@ -165,7 +164,8 @@ Result<> remove_tree(const Tree& tree, std::string_view path) {
     if (!left) return tl::unexpected<Error>(std::move(left.error()));
     for (const std::string& name : *left) folders.push_back(folder.empty() ? name : folder + "/" + name);
   }
-  for (const std::string& folder : folders | std::views::reverse) {
+  for (auto at = folders.rbegin(); at != folders.rend(); ++at) {
+    const std::string& folder = *at;
     const Parent parent = open_parent(tree, folder);
     const bool gone =
         parent.folder && ::unlinkat(parent.folder.get(), parent.name.c_str(), AT_REMOVEDIR) == 0;

@@ -95,7 +95,7 @@ class Walk {
       if (errno == ENOENT) return {};  // deleted since it was listed: it is not in the set
       return fail_errno(errno, "reading " + tree_.shown(path));
     }
-    if ((info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
+    if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
       return fail(Errc::Refused, "reading " + tree_.shown(path) + ": another file system is mounted there",
                   "exclude it, or stage it as a dataset of its own");
     }
