@@ -47,8 +47,11 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
 
 void warn_of_skipped(ProgressView& view, const std::vector<std::string>& skipped) {
   if (skipped.empty()) return;
-  std::vector<std::string> named(skipped.begin(), skipped.begin() + std::min(kNamed, skipped.size()));
-  if (skipped.size() > kNamed) named.push_back("…");
+  std::vector<std::string> named = skipped;
+  if (named.size() > kNamed) {
+    named.resize(kNamed);
+    named.emplace_back("…");
+  }
   view.note("spark-stage: skipped " + std::to_string(skipped.size()) +
             " that are neither file, folder nor symlink: " + join(named, ", "));
 }
