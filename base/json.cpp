@@ -91,6 +91,13 @@ Error error_from_json(const json::object& object) {
 
 namespace {
 
+// The shortest that is read back as the same double; the library would write 12.5 as 1.25E1.
+std::string decimal(double number) {
+  char digits[32];
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
 void write_pretty(const json::value& value, std::string& out, std::size_t indent) {
   const std::string inner(indent + 2, ' ');
   const auto close = [&](char bracket) { out += "\n" + std::string(indent, ' ') + bracket; };
@@ -113,8 +120,7 @@ void write_pretty(const json::value& value, std::string& out, std::size_t indent
     }
     close(']');
   } else if (const double* number = value.if_double(); number != nullptr && std::isfinite(*number)) {
-    char digits[32];  // the library writes 12.5 as 1.25E1
-    out.append(digits, std::to_chars(digits, digits + sizeof digits, *number).ptr);
+    out += decimal(*number);
   } else {
     out += json::serialize(value);
   }

@@ -18,7 +18,7 @@ constexpr char kSocketVariable[] = "SPARK_STAGE_SOCKET";
 constexpr char kExamples[] =
     "  spark-stage discover 192.168.0.100 --yaml   a configuration to start from\n"
     "  spark-stage status                          volumes, staging, cache\n"
-    "  spark-stage stage imagenet                  puts it on the local NVMe, verified\n"
+    "  spark-stage stage imagenet                  puts it on the local NVMe\n"
     "  spark-stage run imagenet -- python train.py starts when it is there, with its\n"
     "                                              path in SPARK_STAGE_IMAGENET\n"
     "  spark-stage bench nvme=/mnt/a nfs=/mnt/b    which path is how fast";

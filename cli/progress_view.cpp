@@ -60,15 +60,16 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   const std::string phase = phase_of(progress, row.eta, now);
   std::string line = shorten(printable(progress.dataset), kLongestName);
   if (!line.empty()) line += "  ";
+  if (!moves_bytes(progress) && progress.phase != "walking") return line + phase;
   if (phase != "copying") line += phase + "  ";
   if (progress.phase == "walking") return line + walked(progress);
-  if (!moves_bytes(progress)) return line;
   const std::size_t used = display_width(line) + kTail + 4;  // brackets and gap
   if (used + kShortestBar < terminal_.columns) {
     line += bar(progress, std::min(kLongestBar, terminal_.columns - 1 - used)) + "  ";
   }
-  return line + percent(progress) + "  " + part_of(progress.bytes_done, progress.bytes_total) + "  " +
-         rate_and_left(progress, row.eta, now);
+  line += percent(progress) + "  " + part_of(progress.bytes_done, progress.bytes_total);
+  const std::string tail = rate_and_left(progress, row.eta, now);
+  return tail.empty() ? line : line + "  " + tail;
 }
 
 std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {

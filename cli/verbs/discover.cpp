@@ -3,6 +3,7 @@
 #include "cli/format/screens.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
 
 namespace spark::cli {
 namespace {
@@ -56,6 +57,7 @@ Result<int> discover(Context& context, const Options& options) {
     return fail(Errc::Denied, doing + ": opening /dev/nvme-fabrics needs root",
                 "run 'sudo spark-stage discover " + printable(options.address) + "'");
   }
+  if (auto same = nvmetcp::check_libnvme_version(); !same) return fail_with(std::move(same.error()), doing);
   const auto host = nvmetcp::read_host_identity(context.root);
   if (!host) return fail_with(host.error(), doing);
   const nvmetcp::Portal portal{options.address, options.port};

@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 
 namespace spark {
 
@@ -20,7 +22,15 @@ class ScriptedWorker {
     folder_ = ::mkdtemp(name);
     write();
   }
-  ~ScriptedWorker() { std::filesystem::remove_all(folder_); }
+  // A worker that nobody waits for may still write here: it is given the time to end.
+  ~ScriptedWorker() {
+    std::error_code error;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      std::filesystem::remove_all(folder_, error);
+      if (!error) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
 
   // `script` runs with the request on stdin, in the folder; $n is how often this verb was called, from 1.
   void on(const std::string& verb, const std::string& script) {

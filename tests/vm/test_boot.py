@@ -50,8 +50,8 @@ def test_the_read_only_volume_is_mounted_as_promised(house):
 def test_the_system_knows_that_a_mount_needs_the_network(house, mount):
     """_netdev: at shutdown the mount has to go before the network does."""
     assert "_netdev" in house.host.sh(f"grep -h ' {mount} ' /run/mount/utab || grep -h 'TARGET={mount} ' /run/mount/utab")
-    unit = house.host.sh(f"systemd-escape -p --suffix=mount {mount}").strip()
-    assert "remote-fs-pre.target" in house.host.sh(f"systemctl show -P After {unit}")
+    after = house.host.sh(f'systemctl show -P After "$(systemd-escape -p --suffix=mount {mount})"')
+    assert "remote-fs-pre.target" in after
 
 
 def test_the_nfs_volume_is_mounted(house):

@@ -85,5 +85,11 @@ TEST(Json, PrettyIsIndentedAndParsesToTheSame) {
   EXPECT_EQ(parse_json(pretty(value)).value(), value);
 }
 
+TEST(Json, NumbersArePrintedAsPeopleWriteThem) {
+  EXPECT_EQ(pretty(json::value(12.5)), "12.5");
+  EXPECT_EQ(pretty(json::value(8.0)), "8.0");  // and is read back as the same type
+  EXPECT_EQ(pretty(json::value(0.1)), "0.1");
+}
+
 }  // namespace
 }  // namespace spark

@@ -9,7 +9,7 @@ CACHE = Path(os.environ.get("SPARK_VM_CACHE", REPOSITORY / "build/vm-cache"))
 KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
 # A CMake build folder; its `cmake --install` is what the host machines run.
-BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release"))
+BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
 # Multiplies every deadline: a busy machine needs patience, not another test.
 PATIENCE = float(os.environ.get("SPARK_VM_PATIENCE", "1"))
 # Leave machines' folders (disks, console logs) behind.
