@@ -54,22 +54,26 @@ std::vector<std::string> list_attributes(int fd) {
   return kept;
 }
 
+Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
+  if (length < 0 && errno == ENODATA) return Kept::All;  // gone since it was listed
+  if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
+  if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
+  if (errno == EOPNOTSUPP || errno == EPERM) return Kept::WithoutAttributes;
+  return fail_errno(errno, "setting attribute " + name + " of " + shown);
+}
+
 Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::string>& names,
                              bool (*is_wanted)(std::string_view), const std::string& shown) {
-  Kept kept = Kept::All;
+  Kept all = Kept::All;
   for (const std::string& name : names) {
     if (!is_wanted(name)) continue;
-    std::string value(XATTR_SIZE_MAX, '\0');
-    const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
-    if (length < 0 && errno == ENODATA) continue;
-    if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
-    if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) continue;
-    if (errno != EOPNOTSUPP && errno != EPERM) {
-      return fail_errno(errno, "setting attribute " + name + " of " + shown);
-    }
-    kept = Kept::WithoutAttributes;
+    auto kept = copy_attribute(fd, source_fd, name, shown);
+    if (!kept) return kept;
+    if (*kept != Kept::All) all = *kept;
   }
-  return kept;
+  return all;
 }
 
 }  // namespace
@@ -84,10 +88,10 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::
   // permissions change ACLs, and the times have to be last.
   const std::vector<std::string> names = list_attributes(source_fd);
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
-  const auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
+  auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
   if (!users) return users;
   if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
-  const auto acls = copy_attributes(fd, source_fd, names, is_acl, shown);
+  auto acls = copy_attributes(fd, source_fd, names, is_acl, shown);
   if (!acls) return acls;
   if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
   return *users == Kept::All ? *acls : *users;
