@@ -96,7 +96,7 @@ class Fill {
     Result<> done = make_folders();
     if (done) done = copy_files(**journal);
     // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
-    const Result<> closed = (*journal)->close();
+    Result<> closed = (*journal)->close();
     if (!closed) return closed;
     if (done) done = make_links();
     if (done) done = finish_folders();
@@ -192,8 +192,8 @@ class Fill {
 
   // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
   Result<> finish_folders() {
-    for (auto at = entries_.rbegin(); at != entries_.rend(); ++at) {
-      const Entry& entry = *at;
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+      const Entry& entry = entries_[i];
       if (entry.type != EntryType::Folder) continue;
       const std::string shown = copy_.shown(entry.path);
       const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);

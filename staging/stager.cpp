@@ -106,7 +106,7 @@ Result<> Stager::check_fits(const Need& need, Bytes keep_free) {
 }
 
 Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
-  const auto generation = unused_generation(manifest.dataset);
+  auto generation = unused_generation(manifest.dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(manifest.dataset, *generation);
   if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
@@ -130,7 +130,7 @@ Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
 // Never the name of what lies there for an unknown reason.
 Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
   for (;;) {
-    const auto generation = store_.catalog().next_generation(dataset);
+    auto generation = store_.catalog().next_generation(dataset);
     if (!generation || !identity_of(store_.folder().place(dataset, *generation).path())) return generation;
   }
 }
