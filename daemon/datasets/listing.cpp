@@ -29,7 +29,7 @@ Result<json::object> Stager::list() const {
     json::object row = value.as_object();
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
-    row["state"] = evicting_.contains(name) ? "evicting" : "ready";
+    if (evicting_.contains(name)) row["state"] = "evicting";
     json::array leases;
     for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));
     row["leases"] = std::move(leases);

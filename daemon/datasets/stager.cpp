@@ -219,7 +219,9 @@ asio::awaitable<void> Stager::run_verify(std::shared_ptr<Job> job, std::string d
     named["dataset"] = name;
     job->set_progress(std::move(named));
   };
-  job->finish(co_await runner_.run(std::move(call), cancellation));
+  auto verified = co_await runner_.run(std::move(call), cancellation);
+  co_await refresh();  // a copy that was found damaged is not ready any more
+  job->finish(std::move(verified));
 }
 
 Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {

@@ -104,7 +104,8 @@ json::object staged_to_json(const staging::Staged& staged) {
 
 json::object row_to_json(const staging::DatasetRow& row) {
   return {{"name", row.name},
-          {"state", "ready"},
+          {"state", row.damage.empty() ? "ready" : "failed"},
+          {"reason", row.damage.empty() ? json::value(nullptr) : json::value(row.damage)},
           {"path", row.path.native()},
           {"bytes", row.bytes},
           {"files", row.files},

@@ -14,7 +14,7 @@ def assert_the_others_are_ready(house):
 
 def test_a_host_off_the_allow_list_is_told_which_nqn_to_add(house):
     with house.volume("private", allowed_hosts=[OTHER_HOST]):
-        volume = house.product.wait_volume("private", lambda v: v["state"] == "waiting" and v["reason"])
+        volume = house.product.wait_volume("private", lambda v: v["state"] == "waiting" and v["next_attempt"])
         assert house.host.hostnqn in volume["reason"] and "allow" in volume["reason"]
         assert_the_others_are_ready(house)
         house.target.allow("private", house.host.hostnqn)

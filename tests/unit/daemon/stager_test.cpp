@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kRows[] =
-    R"({"datasets": [{"name": "imagenet", "path": "/c/1", "bytes": 5, "files": 1, "generation": 1,
+    R"({"datasets": [{"name": "imagenet", "state": "ready", "path": "/c/1", "bytes": 5, "files": 1, "generation": 1,
                       "staged_at": "2026-01-01T00:00:00Z", "last_used": "2026-01-01T00:00:00Z"}],
         "usage": {"path": "/c", "capacity_bytes": 10, "used_bytes": 5, "free_bytes": 5}})";
 constexpr char kStaged[] =

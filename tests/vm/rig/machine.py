@@ -54,6 +54,16 @@ class Machine:
     # --- life ---
 
     def start(self):
+        # The kernel may hold the locks of a QEMU that was just killed for a moment longer: then once more.
+        for attempt in range(10):
+            try:
+                return self._start_once()
+            except RuntimeError:
+                if attempt == 9 or self.is_running():
+                    raise
+                time.sleep(1)
+
+    def _start_once(self):
         # PR_SET_PDEATHSIG is about the thread that starts the child: call start() from the main thread only.
         parent = os.getpid()
         with open(self._folder / "qemu.log", "ab") as log:
