@@ -49,7 +49,7 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) 
 // One prepared statement. Text is bound as the bytes it is: names need not be UTF-8.
 class Statement {
  public:
-  Statement(sqlite3* database, std::string_view sql) : database_(database) {
+  Statement(sqlite3* database, std::string_view sql) {
     sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
@@ -76,7 +76,6 @@ class Statement {
   }
 
  private:
-  sqlite3* database_;
   sqlite3_stmt* statement_ = nullptr;
 
   void bind_one(int index, const std::string& value) {

@@ -33,7 +33,8 @@ class Copy {
     auto destination = destination_of(to);
     if (!destination) return tl::unexpected<Error>(std::move(destination.error()));
     if (auto apart = check_apart(*source, *destination); !apart) return tl::unexpected<Error>(apart.error());
-    auto area = PartialArea::open(destination->partial(), stop_);
+    auto area =
+        monitor_.during(CopyPhase::Walking, [&] { return PartialArea::open(destination->partial(), stop_); });
     if (!area) return tl::unexpected<Error>(std::move(area.error()));
     if (auto ready = recover_publishing(*destination, *area); !ready) {
       return tl::unexpected<Error>(std::move(ready.error()));
@@ -79,7 +80,7 @@ class Copy {
 
   Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
                                  PartialArea& area) {
-    const Need need = need_of(walked.entries, finished_before(area, walked.entries));
+    const Need need = need_of(walked.entries, area);
     if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
       return tl::unexpected<Error>(fits.error());
     }

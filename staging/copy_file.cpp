@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <vector>
 
 #include "staging/metadata.hpp"
@@ -19,18 +18,6 @@ namespace {
 constexpr int kTries = 3;
 constexpr Bytes kLargestFile = 64 * kTiB;
 constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than that in one go anyway
-
-// Sleeps in short steps: a stop is noticed.
-Result<> wait_for_rate(const CopyContext& context, std::size_t bytes) {
-  auto left = context.throttle->book(bytes, std::chrono::steady_clock::now());
-  while (left.count() > 0) {
-    if (auto go_on = check_stop(context); !go_on) return go_on;
-    const auto step = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(50));
-    std::this_thread::sleep_for(step);
-    left -= step;
-  }
-  return check_stop(context);
-}
 
 class CopyFile final : public FileWork {
  public:
@@ -53,7 +40,8 @@ class CopyFile final : public FileWork {
     PieceVisitor visitor;
     visitor.before_read = [&](Bytes offset, std::size_t bytes) {
       if (context_.before_read) context_.before_read(entry_.path, offset);
-      return wait_for_rate(context_, bytes);
+      context_.throttle->wait(bytes, [this] { return is_stopped(context_); });
+      return check_stop(context_);
     };
     visitor.after_read = [&](Bytes offset, std::size_t bytes) { return write(buffer, offset, bytes); };
     visitor.hole = [&](Bytes bytes) { context_.counters->bytes_done += bytes; };
@@ -189,8 +177,12 @@ class CopyFile final : public FileWork {
 
 }  // namespace
 
+bool is_stopped(const CopyContext& context) {
+  return *context.stop || *context.failed;
+}
+
 Result<> check_stop(const CopyContext& context) {
-  if (!*context.stop && !*context.failed) return {};
+  if (!is_stopped(context)) return {};
   return fail(Errc::Cancelled, "copying " + context.source->shown("") + ": interrupted",
               "what was copied so far is kept for the next attempt");
 }

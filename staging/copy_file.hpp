@@ -27,7 +27,8 @@ struct CopyContext {
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 };
 
-// Cancelled once the run has to end: the user's wish, or another thread's error.
+// Whether the run has to end: the user's wish, or another thread's error. As a Result: Cancelled.
+bool is_stopped(const CopyContext& context);
 Result<> check_stop(const CopyContext& context);
 
 // `entry` is brought up to date: what was found when the file was opened, and its hash. A file that changes

@@ -37,6 +37,14 @@ void drop_pages(int fd, Bytes offset, std::size_t bytes) {
   ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
+// Some file systems take the flag and refuse the request: the descriptor goes on buffered, for all threads.
+bool retry_buffered(int fd, const IoMode& mode, int error, bool& retried) {
+  if (error != EINVAL || !mode.direct || retried) return false;
+  retried = true;
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
 }  // namespace
 
 IoBuffer::IoBuffer(std::size_t size)
@@ -53,12 +61,13 @@ IoMode make_direct(int fd) {
 }
 
 ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t want, Bytes offset) {
+  bool retried = false;
   std::size_t done = 0;
   std::size_t ended_at = SIZE_MAX;  // a direct read that stopped at no multiple has met the end
   while (done < want) {
     const std::size_t ask = mode.direct ? round_up(want - done, mode.alignment) : want - done;
     const ssize_t got = ::pread(fd, into + done, ask, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || retry_buffered(fd, mode, errno, retried))) continue;
     if (got < 0) return {done, errno};
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
@@ -79,9 +88,10 @@ int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Byt
     length = round_up(bytes, mode.alignment);
     std::memset(from + bytes, 0, length - bytes);
   }
+  bool retried = false;
   for (std::size_t done = 0; done < length;) {
     const ssize_t wrote = ::pwrite(fd, from + done, length - done, static_cast<off_t>(offset + done));
-    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && (errno == EINTR || retry_buffered(fd, mode, errno, retried))) continue;
     if (wrote < 0) return errno;
     if (wrote == 0) return EIO;
     done += static_cast<std::size_t>(wrote);

@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
-#include <ranges>
 
 #include "base/text.hpp"
 #include "staging/journal.hpp"
@@ -97,7 +96,7 @@ class Fill {
     Result<> done = make_folders();
     if (done) done = copy_files(**journal);
     // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
-    const Result<> closed = (*journal)->close();
+    Result<> closed = (*journal)->close();
     if (!closed) return closed;
     if (done) done = make_links();
     if (done) done = finish_folders();
@@ -193,7 +192,8 @@ class Fill {
 
   // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
   Result<> finish_folders() {
-    for (const Entry& entry : entries_ | std::views::reverse) {
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+      const Entry& entry = entries_[i];
       if (entry.type != EntryType::Folder) continue;
       const std::string shown = copy_.shown(entry.path);
       const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);
@@ -256,8 +256,8 @@ std::vector<Entry> finished_before(const PartialArea& area, const std::vector<En
     if (static_cast<Bytes>(info.st_size) == entry.size) kept.push_back(std::move(entry));
   }
   std::ranges::sort(kept, {}, &Entry::path);
-  const auto repeated = std::ranges::unique(kept, {}, &Entry::path);
-  kept.erase(repeated.begin(), repeated.end());
+  const auto is_repeated = [](const Entry& a, const Entry& b) { return a.path == b.path; };
+  kept.erase(std::unique(kept.begin(), kept.end(), is_repeated), kept.end());
   return kept;
 }
 

@@ -25,11 +25,11 @@ std::array<std::byte, 8> big_endian(std::uint64_t number) {
 }
 
 Digest digest_of_zero_piece() {
-  static const Digest kDigest = [] {
+  static const Digest digest = [] {
     const std::vector<std::byte> zeros(kHashPiece);
     return from_xxh(XXH3_128bits(zeros.data(), zeros.size()));
   }();
-  return kDigest;
+  return digest;
 }
 
 }  // namespace

@@ -30,8 +30,12 @@ bool put_owner(int fd, const Entry& entry) {
   return ::fchown(fd, static_cast<uid_t>(-1), entry.gid) == 0 || errno == EPERM;
 }
 
-bool is_kept_attribute(std::string_view name) {
-  return name.starts_with("user.") || name == kAccessAcl || name == kDefaultAcl;
+bool is_user_attribute(std::string_view name) {
+  return name.starts_with("user.");
+}
+
+bool is_acl(std::string_view name) {
+  return name == kAccessAcl || name == kDefaultAcl;
 }
 
 std::vector<std::string> list_attributes(int fd) {
@@ -44,26 +48,32 @@ std::vector<std::string> list_attributes(int fd) {
   std::vector<std::string> kept;
   for (ssize_t at = 0; at < length;) {
     const std::string name = names.data() + at;
-    if (is_kept_attribute(name)) kept.push_back(name);
+    if (is_user_attribute(name) || is_acl(name)) kept.push_back(name);
     at += static_cast<ssize_t>(name.size()) + 1;
   }
   return kept;
 }
 
-Result<Kept> copy_attributes(int fd, int source_fd, const std::string& shown) {
-  Kept kept = Kept::All;
-  for (const std::string& name : list_attributes(source_fd)) {
-    std::string value(XATTR_SIZE_MAX, '\0');
-    const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
-    if (length < 0 && errno == ENODATA) continue;
-    if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
-    if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) continue;
-    if (errno != EOPNOTSUPP && errno != EPERM) {
-      return fail_errno(errno, "setting attribute " + name + " of " + shown);
-    }
-    kept = Kept::WithoutAttributes;
+Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
+  if (length < 0 && errno == ENODATA) return Kept::All;  // gone since it was listed
+  if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
+  if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
+  if (errno == EOPNOTSUPP || errno == EPERM) return Kept::WithoutAttributes;
+  return fail_errno(errno, "setting attribute " + name + " of " + shown);
+}
+
+Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::string>& names,
+                             bool (*is_wanted)(std::string_view), const std::string& shown) {
+  Kept all = Kept::All;
+  for (const std::string& name : names) {
+    if (!is_wanted(name)) continue;
+    auto kept = copy_attribute(fd, source_fd, name, shown);
+    if (!kept) return kept;
+    if (*kept != Kept::All) all = *kept;
   }
-  return kept;
+  return all;
 }
 
 }  // namespace
@@ -74,13 +84,17 @@ std::uint32_t kept_mode(const Entry& entry) {
 }
 
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
-  // The order matters: a change of owner clears mode bits, and the times have to be last.
+  // The order matters: a change of owner clears mode bits, user attributes need the owner's right to write,
+  // permissions change ACLs, and the times have to be last.
+  const std::vector<std::string> names = list_attributes(source_fd);
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
+  if (!users) return users;
   if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
-  auto kept = copy_attributes(fd, source_fd, shown);
-  if (!kept) return kept;
+  auto acls = copy_attributes(fd, source_fd, names, is_acl, shown);
+  if (!acls) return acls;
   if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
-  return kept;
+  return *users == Kept::All ? *acls : *users;
 }
 
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,

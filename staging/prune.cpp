@@ -47,7 +47,7 @@ class Prune {
       auto names = names_in(std::move(opened), tree_.shown(folder));
       if (!names) return tl::unexpected<Error>(std::move(names.error()));
       for (const std::string& name : *names) {
-        const std::string path = folder.empty() ? name : folder + "/" + name;
+        const std::string path = join_path(folder, name);
         const Entry* wanted = find(entries_, path);
         const UniqueFd fd = open_beneath(tree_, path, O_PATH | O_NOFOLLOW);
         struct stat info {};

@@ -8,6 +8,8 @@
 
 #include "base/text.hpp"
 #include "staging/direct_io.hpp"
+#include "staging/fill.hpp"
+#include "staging/walk.hpp"
 
 namespace spark::staging {
 namespace {
@@ -27,23 +29,41 @@ Result<Space> space_of(const std::filesystem::path& folder) {
   return space;
 }
 
-Need need_of(const std::vector<Entry>& entries, const std::vector<Entry>& kept) {
+Need need_of(const std::vector<Entry>& entries, const PartialArea& area) {
+  const std::vector<Entry> kept = finished_before(area, entries);
   Need need;
+  Bytes kept_bytes = 0;
   auto known = kept.begin();
   for (const Entry& entry : entries) {
     while (known != kept.end() && known->path < entry.path) ++known;
-    const bool is_there = known != kept.end() && known->path == entry.path;
-    if (is_there || !entry.link_to.empty()) continue;
-    ++need.inodes;
-    if (entry.type == EntryType::File) need.bytes += round_up(entry.allocated, kBlock);
-    if (entry.type == EntryType::Folder) need.bytes += kBlock;
+    if (known != kept.end() && known->path == entry.path) {
+      kept_bytes += entry.allocated;
+    } else if (entry.link_to.empty()) {
+      ++need.inodes;
+      if (entry.type == EntryType::File) need.bytes += round_up(entry.allocated, kBlock);
+      if (entry.type == EntryType::Folder) need.bytes += kBlock;
+    }
   }
+  const Bytes there = size_of_partial(area.folder());
+  need.stale = there - std::min(there, kept_bytes);
   return need;
 }
 
+Bytes size_of_partial(const std::filesystem::path& folder) {
+  const StopFlag never{false};
+  const auto tree = open_tree(folder / "data");
+  if (!tree) return 0;
+  const auto walked = walk(*tree, {}, never);
+  if (!walked) return 0;
+  Bytes sum = 0;
+  for (const Entry& entry : walked->entries) sum += entry.link_to.empty() ? entry.allocated : 0;
+  return sum;
+}
+
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free) {
-  const auto space = space_of(folder);
+  auto space = space_of(folder);
   if (!space) return tl::unexpected<Error>(space.error());
+  space->free += need.stale;
   const std::string where = printable(folder.native());
   if (need.bytes > space->free || space->free - need.bytes < keep_free) {
     const Bytes missing = need.bytes + keep_free - space->free;

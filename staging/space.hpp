@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "staging/manifest.hpp"
+#include "staging/partial_area.hpp"
 
 namespace spark::staging {
 
@@ -18,11 +19,15 @@ struct Space {
 Result<Space> space_of(const std::filesystem::path& folder);
 
 struct Need {
-  Bytes bytes = 0;
+  Bytes bytes = 0;  // for what still has to be copied
   std::uint64_t inodes = 0;
+  Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
 };
-// Of what still has to be copied: all entries but those in `kept`. Both sorted by path.
-Need need_of(const std::vector<Entry>& entries, const std::vector<Entry>& kept);
+// Of the entries, sorted by path, when the area has what it has from earlier attempts.
+Need need_of(const std::vector<Entry>& entries, const PartialArea& area);
+
+// What the partial copy in the folder takes; 0 if there is none, or it is just going away.
+Bytes size_of_partial(const std::filesystem::path& folder);
 
 // NoSpace with the numbers.
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free);

@@ -20,7 +20,8 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");
   }
-  auto area = PartialArea::open(store_.folder().partial(source.dataset), stop_);
+  auto area = monitor_.during(
+      CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
   if (!area) return tl::unexpected<Error>(std::move(area.error()));
   if (auto recovered = store_.recover_key(folder_name(source.dataset), *area); !recovered) {
     return tl::unexpected<Error>(std::move(recovered.error()));
@@ -62,7 +63,7 @@ std::optional<Staged> Stager::serve(const GenerationRow& row, const Walked& walk
 
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options) {
-  const Need need = need_of(walked.entries, finished_before(area, walked.entries));
+  const Need need = need_of(walked.entries, area);
   if (auto fits = check_fits(need, options.keep_free); !fits) return tl::unexpected<Error>(fits.error());
   FillJob job{&tree, std::move(walked), &area, &options, &stop_, hooks_.before_read};
   auto filled = fill(std::move(job), monitor_);
@@ -94,7 +95,7 @@ Result<> Stager::check_fits(const Need& need, Bytes keep_free) {
     }
     const auto now = usage_of(store_, config_);
     if (!now) return tl::unexpected<Error>(now.error());
-    if (now->used + need.bytes > config_.capacity) {
+    if (now->used - std::min(now->used, need.stale) + need.bytes > config_.capacity) {
       return fail(Errc::NoSpace,
                   "it needs " + format_bytes(need.bytes) + " and the cache holds " + format_bytes(now->used) +
                       " of " + format_bytes(config_.capacity),
@@ -105,7 +106,7 @@ Result<> Stager::check_fits(const Need& need, Bytes keep_free) {
 }
 
 Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
-  const auto generation = unused_generation(manifest.dataset);
+  auto generation = unused_generation(manifest.dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(manifest.dataset, *generation);
   if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
@@ -129,7 +130,7 @@ Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
 // Never the name of what lies there for an unknown reason.
 Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
   for (;;) {
-    const auto generation = store_.catalog().next_generation(dataset);
+    auto generation = store_.catalog().next_generation(dataset);
     if (!generation || !identity_of(store_.folder().place(dataset, *generation).path())) return generation;
   }
 }
@@ -161,17 +162,6 @@ Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
   usage.capacity = config.capacity > 0 ? config.capacity : usage.used + usage.free;
   usage.free = std::min(usage.free, minus(usage.capacity, usage.used));
   return usage;
-}
-
-Bytes size_of_partial(const std::filesystem::path& folder) {
-  const StopFlag never{false};
-  const auto tree = open_tree(folder / "data");
-  if (!tree) return 0;
-  const auto walked = walk(*tree, {}, never);
-  if (!walked) return 0;
-  Bytes sum = 0;
-  for (const Entry& entry : walked->entries) sum += entry.link_to.empty() ? entry.allocated : 0;
-  return sum;
 }
 
 }  // namespace spark::staging

@@ -38,7 +38,4 @@ class Stager {
 // What is staged and being copied, and what may still come.
 Result<Usage> usage_of(CacheStore& store, const CacheConfig& config);
 
-// What a partial copy takes; 0 if there is none, or it is just going away.
-Bytes size_of_partial(const std::filesystem::path& folder);
-
 }  // namespace spark::staging

@@ -1,6 +1,7 @@
 #include "staging/throttle.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace spark::staging {
 
@@ -12,6 +13,15 @@ std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now) {
   const double seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
   free_at_ += std::chrono::duration_cast<SteadyTime::duration>(std::chrono::duration<double>(seconds));
   return wait;
+}
+
+void Throttle::wait(Bytes bytes, const std::function<bool()>& is_stopped) {
+  auto left = book(bytes, std::chrono::steady_clock::now());
+  while (left.count() > 0 && !is_stopped()) {
+    const auto step = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(step);
+    left -= step;
+  }
 }
 
 }  // namespace spark::staging

@@ -1,7 +1,8 @@
-// --max-rate: spreads bytes evenly over time. Pure arithmetic; the caller sleeps.
+// --max-rate: spreads bytes evenly over time.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 
 #include "base/clock.hpp"
@@ -15,6 +16,9 @@ class Throttle {
 
   // Books `bytes` and tells how long to wait before moving them. Time that nobody used is not saved up.
   std::chrono::nanoseconds book(Bytes bytes, SteadyTime now);
+
+  // Books, and sleeps that long; ends early once `is_stopped` says so.
+  void wait(Bytes bytes, const std::function<bool()>& is_stopped);
 
  private:
   Bytes rate_;

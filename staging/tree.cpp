@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <memory>
-#include <ranges>
 #include <vector>
 
 #include "base/text.hpp"
@@ -91,6 +90,10 @@ std::string Tree::shown(std::string_view path) const {
   return printable(whole);
 }
 
+std::string join_path(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "/" + name;
+}
+
 bool is_inside(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
@@ -163,9 +166,10 @@ Result<> remove_tree(const Tree& tree, std::string_view path) {
     if (!opened) return fail_errno(errno, "deleting " + tree.shown(folder));
     auto left = remove_files_in(std::move(opened), tree.shown(folder));
     if (!left) return tl::unexpected<Error>(std::move(left.error()));
-    for (const std::string& name : *left) folders.push_back(folder.empty() ? name : folder + "/" + name);
+    for (const std::string& name : *left) folders.push_back(join_path(folder, name));
   }
-  for (const std::string& folder : folders | std::views::reverse) {
+  for (std::size_t i = folders.size(); i-- > 0;) {
+    const std::string& folder = folders[i];
     const Parent parent = open_parent(tree, folder);
     const bool gone =
         parent.folder && ::unlinkat(parent.folder.get(), parent.name.c_str(), AT_REMOVEDIR) == 0;

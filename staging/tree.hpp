@@ -30,6 +30,9 @@ struct Tree {
   std::string shown(std::string_view path) const;
 };
 
+// The path of `name` in the folder with `path`, both below a root.
+std::string join_path(const std::string& path, const std::string& name);
+
 // Whether `path` is `folder` or below it; both canonical.
 bool is_inside(const std::string& path, const std::string& folder);
 

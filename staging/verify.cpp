@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "base/text.hpp"
 #include "staging/fill.hpp"
@@ -97,7 +96,7 @@ class VerifyFile final : public FileWork {
   Result<> piece(std::uint64_t index, IoBuffer& buffer) override {
     PieceVisitor visitor;
     visitor.before_read = [this](Bytes, std::size_t bytes) {
-      std::this_thread::sleep_for(context_.throttle.book(bytes, std::chrono::steady_clock::now()));
+      context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });
       return check();
     };
     visitor.after_read = [this](Bytes, std::size_t bytes) {

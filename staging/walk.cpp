@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -32,8 +33,9 @@ class Walk {
 
   Result<Walked> run() {
     if (auto added = add_root(); !added) return tl::unexpected<Error>(std::move(added.error()));
-    for (std::size_t i = 0; i < folders_.size(); ++i) {
-      const std::string path = std::move(folders_[i]);
+    while (!folders_.empty()) {
+      const std::string path = std::move(folders_.front());
+      folders_.pop_front();
       if (auto listed = list(path); !listed) return tl::unexpected<Error>(std::move(listed.error()));
     }
     std::ranges::sort(walked_.entries, {}, &Entry::path);
@@ -49,7 +51,7 @@ class Walk {
   std::span<const std::string> exclude_;
   const StopFlag& stop_;
   Walked walked_;
-  std::vector<std::string> folders_;                     // found, not all listed yet
+  std::deque<std::string> folders_;                      // found, not all listed yet
   std::map<std::string, InodeKey, std::less<>> linked_;  // files with more than one name
 
   bool is_excluded(const std::string& path) const {
@@ -76,7 +78,7 @@ class Walk {
     const auto names = names_in(std::move(opened), tree_.shown(path));
     if (!names) return tl::unexpected<Error>(names.error());
     for (const std::string& name : *names) {
-      auto added = look_at(path.empty() ? name : path + "/" + name, folder.get(), name);
+      auto added = look_at(join_path(path, name), folder.get(), name);
       if (!added) return added;
     }
     return {};
@@ -95,7 +97,7 @@ class Walk {
       if (errno == ENOENT) return {};  // deleted since it was listed: it is not in the set
       return fail_errno(errno, "reading " + tree_.shown(path));
     }
-    if ((info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
+    if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
       return fail(Errc::Refused, "reading " + tree_.shown(path) + ": another file system is mounted there",
                   "exclude it, or stage it as a dataset of its own");
     }

@@ -38,7 +38,7 @@ def ctest(preset):
 def machines(kernel):
     return Step(f"vm-{kernel}", f"scenarios in virtual machines, kernel {kernel}", 1500,
                 [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider"]],
-                {"SPARK_VM_KERNEL": kernel})
+                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"})
 
 
 STEPS = [

@@ -75,4 +75,15 @@ std::string staged_in_words(const json::object& dataset) {
   return words;
 }
 
+std::string skipped_in_words(const std::vector<std::string>& skipped) {
+  constexpr std::size_t kNamed = 10;
+  std::vector<std::string> named = skipped;
+  if (named.size() > kNamed) {
+    named.resize(kNamed);
+    named.emplace_back("…");
+  }
+  return "skipped " + std::to_string(skipped.size()) +
+         " that are neither file, folder nor symlink: " + join(named, ", ");
+}
+
 }  // namespace spark::cli

@@ -57,10 +57,10 @@ std::string quoted(const std::string& text) {
       !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/") ==
           std::string::npos;
-  static const std::set<std::string> kWords = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+  static const std::set<std::string> reserved = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
   std::string lower = text;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (plain && !kWords.contains(lower)) return text;
+  if (plain && !reserved.contains(lower)) return text;
   std::string safe = "\"";
   for (const char c : text) safe += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
   return safe + "\"";
@@ -117,11 +117,11 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
 }
 
 std::string discovery_as_config(const json::object& discovery, WallTime now) {
-  static const json::object kNothing;
+  static const json::object nothing;
   const json::object* target = get_object(discovery, "target");
   const json::object* host = get_object(discovery, "host");
-  if (target == nullptr) target = &kNothing;
-  if (host == nullptr) host = &kNothing;
+  if (target == nullptr) target = &nothing;
+  if (host == nullptr) host = &nothing;
   std::string yaml =
       "# Made by 'spark-stage discover " + text_of(*target, "address") + " --yaml' at " + rfc3339(now) +
       ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"

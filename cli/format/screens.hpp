@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -19,6 +20,9 @@ std::string discovery_as_config(const json::object& discovery, WallTime now);
 
 // "142 GB, 1,281,167 files, copied in 61 s (2.31 GB/s)", of one dataset in the result of `stage`.
 std::string staged_in_words(const json::object& dataset);
+
+// "skipped 2 that are neither file, folder nor symlink: a (FIFO), b (socket)"; the first ten are named.
+std::string skipped_in_words(const std::vector<std::string>& skipped);
 
 // "datasets: waiting - 192.168.0.100:4420 did not answer"
 std::string volume_in_words(const json::object& volume);

@@ -51,7 +51,7 @@ Bytes bytes_of(const json::object& object, std::string_view key) {
 // What stands under a volume's row; empty: nothing to say.
 std::string reason_of(const json::object& volume) {
   const std::string state = get_string(volume, "state").value_or("");
-  const std::string reason = printable(get_string(volume, "reason").value_or(""));
+  std::string reason = printable(get_string(volume, "reason").value_or(""));
   if (!reason.empty()) return reason;
   if (state == "down") return "bring it up with 'spark-stage volumes up " + text_of(volume, "name") + "'";
   return std::string(words_of(state).next_step);

@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "cli/api.hpp"
 #include "cli/format/text.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
@@ -28,10 +29,22 @@ Result<int> check(Context& context, const std::string& given) {
   return 0;
 }
 
-Result<int> show(Context& context, bool as_json) {
+// In force is what a running daemon uses: after a bad edit the file differs from it. Another file than the
+// installed one, or no daemon: what that file would put in force.
+Result<json::object> in_force(Context& context) {
+  if (context.config_file == config::kDefaultPath) {
+    auto answer = call(*context.client, {"GET", "/v1/config", ""});
+    if (answer || answer.error().kind != Errc::Unavailable) return answer;
+  }
   const auto loaded = load(context.config_file);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
-  const std::string text = as_json ? pretty(config::to_json(*loaded)) : config::to_yaml(*loaded);
+  return config::to_json(*loaded);
+}
+
+Result<int> show(Context& context, bool as_json) {
+  const auto shown = in_force(context);
+  if (!shown) return tl::unexpected<Error>(shown.error());
+  const std::string text = as_json ? pretty(*shown) : config::to_yaml(*shown);
   context.out << text << (text.ends_with('\n') ? "" : "\n");
   return 0;
 }
@@ -50,7 +63,7 @@ void add_config(App& app) {
   check_verb.add_option("FILE", *file, "another file than the installed one")->type_name("");
   const auto as_json = std::make_shared<bool>(false);
   CLI::App& show_verb =
-      app.verb_of(group, "show", "all of it, with every default filled in",
+      app.verb_of(group, "show", "what is in force, with every default filled in",
                   "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
                   [as_json](Context& context) { return show(context, *as_json); });
   show_verb.add_flag("--json", *as_json, "as JSON");

@@ -6,8 +6,6 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::size_t kNamed = 10;  // skipped names that are printed
-
 struct Options {
   std::string source, destination, max_rate;
   std::vector<std::string> exclude;
@@ -45,14 +43,6 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"resumed_bytes", report.resumed_bytes}};
 }
 
-void warn_of_skipped(ProgressView& view, const std::vector<std::string>& skipped) {
-  if (skipped.empty()) return;
-  std::vector<std::string> named(skipped.begin(), skipped.begin() + std::min(kNamed, skipped.size()));
-  if (skipped.size() > kNamed) named.push_back("…");
-  view.note("spark-stage: skipped " + std::to_string(skipped.size()) +
-            " that are neither file, folder nor symlink: " + join(named, ", "));
-}
-
 Result<int> copy(Context& context, const Options& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
@@ -78,7 +68,7 @@ Result<int> copy(Context& context, const Options& options) {
   }
   if (!report) return tl::unexpected<Error>(report.error());
   view.clear();
-  warn_of_skipped(view, report->skipped);
+  if (!report->skipped.empty()) view.note("spark-stage: " + skipped_in_words(report->skipped));
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
   const json::object answer = to_json(*report, name, named.string());
   if (options.as_json) {

@@ -73,7 +73,7 @@ Result<int> run(Context& context, const std::vector<std::string>& datasets) {
   if (!environment) return tl::unexpected<Error>(environment.error());
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
-  const auto status = run_in_foreground(context.command, *environment);
+  auto status = run_in_foreground(context.command, *environment);
   release(context, *staged);
   if (status) return status;
   report(context, status.error());

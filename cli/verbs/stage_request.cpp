@@ -15,6 +15,27 @@ Request stage_request(const std::vector<std::string>& datasets, const Lease& lea
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
+namespace {
+
+std::vector<std::string> texts(const json::object& object, std::string_view key) {
+  std::vector<std::string> all;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_string()) all.push_back(printable((*array)[i].get_string()));
+  }
+  return all;
+}
+
+// What was left out, or could not be kept: said once, when it was copied.
+void warn(ProgressView& view, const json::object& dataset) {
+  if (get_string(dataset, "served_from") == "cache") return;
+  const auto skipped = texts(dataset, "skipped");
+  if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
+  for (const std::string& warning : texts(dataset, "warnings")) view.note("spark-stage: " + warning);
+}
+
+}  // namespace
+
 Result<json::object> stage_and_tell(Context& context, const std::vector<std::string>& datasets,
                                     const Lease& lease) {
   ProgressView view(context);
@@ -26,6 +47,7 @@ Result<json::object> stage_and_tell(Context& context, const std::vector<std::str
     const json::object* dataset = (*staged)[i].if_object();
     if (dataset == nullptr) continue;
     view.note(printable(get_string(*dataset, "name").value_or("")) + ": " + staged_in_words(*dataset));
+    warn(view, *dataset);
     const auto id = get_string(*dataset, "lease");
     if (id && lease.time) {
       view.note("  leased for " + format_duration(*lease.time) + "; 'spark-stage release " + printable(*id) +

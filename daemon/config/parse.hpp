@@ -22,6 +22,7 @@ Result<Config> load(const std::filesystem::path& file);
 // only.
 json::object to_json(const Config& config);
 std::string to_yaml(const Config& config);
+std::string to_yaml(const json::object& shown);  // of to_json's object
 
 // NAME from the config or VOLUME:PATH for any folder of a volume. NotFound names the nearest.
 Result<Dataset> find_dataset(const Config& config, const std::string& name);

@@ -138,10 +138,14 @@ json::object to_json(const Config& config) {
           {"datasets", std::move(datasets)}};
 }
 
-std::string to_yaml(const Config& config) {
+std::string to_yaml(const json::object& shown) {
   std::string out;
-  write_yaml(to_json(config), "", out);
+  write_yaml(shown, "", out);
   return out;
+}
+
+std::string to_yaml(const Config& config) {
+  return to_yaml(to_json(config));
 }
 
 }  // namespace spark::config

@@ -50,7 +50,8 @@ class ScriptedWorker {
   void write() const {
     const auto path = folder_ / "worker";
     std::ofstream file(path.native() + ".new");
-    file << "#!/bin/sh\ncd " << folder_ << "\necho x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
+    file << "#!/bin/sh\ncd " << folder_
+         << " || exit 1\necho x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
     for (const auto& [verb, script] : verbs_) file << verb << ") " << script << " ;;\n";
     file << "*) echo '{\"error\": {\"kind\": \"failed\", \"what\": \"no script\", \"hint\": \"\"}}' "
             ";;\nesac\n";

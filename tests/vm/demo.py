@@ -38,6 +38,7 @@ volumes:
   nas:
     nfs: {TARGET_ADDRESS}:/srv/shared
     mount: /mnt/dell-shared
+    access: exclusive
     options: [vers=4.2, nconnect=2]
 cache:
   path: /local/cache

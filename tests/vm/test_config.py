@@ -3,7 +3,7 @@ from rig.product import CONFIG, SOCKET, UNIT
 
 
 def test_a_bad_file_on_reload_keeps_the_old_configuration(house):
-    shown = house.product.sh("config show")
+    in_force = house.product.get("/v1/config")
     good = house.config()
     house.host.put(CONFIG, good + "cach: {path: /elsewhere}\n")
     line = len(good.splitlines()) + 1
@@ -13,7 +13,7 @@ def test_a_bad_file_on_reload_keeps_the_old_configuration(house):
         assert f"spark-stage.yaml:{line}:1" in body["error"]["what"] and "cache" in str(body["error"])
         house.host.sh(f"systemctl reload {UNIT}")
         house.host.wait_until(f"journalctl -u {UNIT} -b | grep -F spark-stage.yaml:{line}:1", 20)
-        assert house.product.sh("config show") == shown
+        assert house.product.get("/v1/config") == in_force
         assert {v["state"] for v in house.product.status()["volumes"]} == {"ready"}
     finally:
         house.product.configure(good)

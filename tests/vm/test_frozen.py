@@ -46,9 +46,10 @@ def test_status_answers_in_under_100_ms_all_the_while(frozen):
     during = latency(house)
     print(f"status before the freeze: {before}, while frozen: {during} (milliseconds)")
     assert during["api"]["median"] < LIMIT_MS
-    # Emulated CPUs share two real ones: single outliers are measured against the ones from before.
+    # Emulated CPUs share two real ones with everything else: outliers are measured against the ones from before.
     assert during["api"]["max"] < max(LIMIT_MS, 3 * before["api"]["max"])
-    assert during["cli"]["median"] < 2 * before["cli"]["median"] + LIMIT_MS
+    # An emulated CPU takes its time to start any program: what counts is what the status adds to that.
+    assert during["cli"]["median"] - during["cli_start"]["median"] < LIMIT_MS
 
 
 def test_the_daemon_itself_touches_no_device_and_no_mount_point(frozen):

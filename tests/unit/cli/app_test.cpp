@@ -146,5 +146,11 @@ TEST_F(ConfigVerbs, ShowFillsInTheDefaults) {
   EXPECT_TRUE(parse_json(json.output()));
 }
 
+TEST_F(ConfigVerbs, ShowIsWhatTheDaemonHasInForceNotWhatTheFileSaysNow) {
+  program.client.answer("GET /v1/config", 200, R"({"version": 1, "cache": {"path": "/in/force"}})");
+  EXPECT_EQ(program.run({"config", "show"}), 0) << program.errors();
+  EXPECT_NE(program.output().find("path: /in/force"), std::string::npos) << program.output();
+}
+
 }  // namespace
 }  // namespace spark::cli

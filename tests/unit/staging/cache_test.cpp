@@ -1,58 +1,16 @@
 #include "staging/cache.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
 
-#include "base/file.hpp"
-#include "staging/cache_with.hpp"
-#include "staging/catalog.hpp"
-#include "staging/names.hpp"
-#include "support.hpp"
+#include "cache_fixture.hpp"
 
 namespace spark::staging {
 namespace {
 
 using namespace test;
-
-class CacheTest : public testing::Test {
- protected:
-  TempFolder folder_;
-  CacheConfig config_{folder_ / "cache", folder_ / "state", 0, 0};
-  SystemClock clock_;
-  StopFlag stop_{false};
-  CopyOptions options_;
-  CopyHooks hooks_;
-  Source source_{"set", folder_ / "source", {}};
-
-  std::unique_ptr<Cache> open() {
-    auto cache = open_cache_with(hooks_, config_, clock_);
-    if (!cache) ADD_FAILURE() << cache.error().message();
-    return cache ? std::move(*cache) : nullptr;
-  }
-  Result<Staged> stage(Cache& cache) { return cache.stage(source_, options_, kQuiet, stop_); }
-  Result<Staged> stage() {
-    auto cache = open_cache_with(hooks_, config_, clock_);
-    if (!cache) return tl::unexpected<Error>(cache.error());
-    return stage(**cache);
-  }
-  std::filesystem::path link() const { return config_.path / folder_name(source_.dataset); }
-  std::unique_ptr<Catalog> catalog() { return std::move(*Catalog::open(config_.state_dir)); }
-
-  // Flips a byte without changing the times.
-  static void corrupt(const std::filesystem::path& file) {
-    struct stat before {};
-    ASSERT_EQ(::stat(file.c_str(), &before), 0);
-    std::string text = read_text(file);
-    text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
-    write_text(file, text);
-    const timespec times[2] = {before.st_atim, before.st_mtim};
-    ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
-  }
-};
 
 TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   make_random_tree(source_.path, 77);
@@ -283,117 +241,6 @@ TEST_F(CacheTest, EvictingWhatIsBeingStagedIsRefused) {
   std::jthread staging([&] { EXPECT_TRUE(stage()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_KIND(cache->evict("set"), Errc::Refused);
-}
-
-// --- a crash after each step
-
-class CacheCrash : public CacheTest, public testing::WithParamInterface<const char*> {
- protected:
-  void crash_at_step() {
-    hooks_.step = [](const char* step) -> Result<> {
-      if (std::string_view(step) == GetParam()) return fail(Errc::Failed, "the power went");
-      return {};
-    };
-  }
-  // What the cache says is there is there, verified, and linked.
-  void expect_sound() {
-    auto cache = open();
-    const auto rows = cache->list();
-    ASSERT_OK(rows);
-    for (const DatasetRow& row : *rows) {
-      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
-      EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(row.path));
-    }
-    EXPECT_EQ(rows->empty(), !std::filesystem::exists(std::filesystem::symlink_status(link())));
-    EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
-  }
-};
-
-TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
-  for (const bool replaces : {false, true}) {
-    source_.dataset = replaces ? "replaced" : "new";
-    hooks_.step = {};
-    write_text(source_.path / "f", "old!");
-    write_text(source_.path / "g", noise(100'000, 1));
-    if (replaces) {
-      ASSERT_OK(stage());
-    }
-    write_text(source_.path / "f", "new!");
-    crash_at_step();
-    const bool crashed = !stage();
-    hooks_.step = {};
-    // A first staging has nothing to evict, and leftovers of evicting do not fail one.
-    const std::string_view step = GetParam();
-    const bool evicts = step == "marked" || step == "unlinked" || step == "trashed" || step == "forgotten";
-    EXPECT_EQ(crashed, !evicts);
-    expect_sound();
-    const auto staged = stage();
-    ASSERT_OK(staged);
-    EXPECT_EQ(read_text(link() / "f"), "new!");
-    expect_sound();
-    auto cache = open();
-    ASSERT_OK(cache->evict(source_.dataset));
-    EXPECT_FALSE(std::filesystem::exists(config_.path / "data" / source_.dataset));
-  }
-}
-
-TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
-  write_text(source_.path / "f", "old!");
-  auto cache = open();
-  ASSERT_OK(stage(*cache));
-  write_text(source_.path / "f", "new!");
-  crash_at_step();
-  static_cast<void>(stage());  // another process's
-  hooks_.step = {};
-  write_text(source_.path / "f", "next");
-  ASSERT_OK(stage(*cache));
-  EXPECT_EQ(read_text(link() / "f"), "next");
-  expect_sound();
-  int generations = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(config_.path / "data/set")) {
-    generations += entry.is_directory() ? 1 : 0;
-  }
-  EXPECT_EQ(generations, 1) << "nothing is left behind";
-}
-
-TEST_P(CacheCrash, EvictingIsCompletedAtTheNextOpen) {
-  write_text(source_.path / "f", "x");
-  ASSERT_OK(stage());
-  crash_at_step();
-  if (open()->evict("set")) return;  // not a step of this
-  hooks_.step = {};
-  expect_sound();
-  EXPECT_TRUE(open()->list()->empty());
-  EXPECT_FALSE(std::filesystem::exists(config_.path / "data/set"));
-  ASSERT_OK(stage());
-  expect_sound();
-}
-INSTANTIATE_TEST_SUITE_P(Steps, CacheCrash,
-                         testing::Values("manifest", "rename", "flush", "published", "committed", "linked",
-                                         "marked", "unlinked", "trashed", "forgotten"));
-
-TEST_F(CacheTest, KilledAtAnyMomentWhatIsListedVerifies) {
-  for (int i = 0; i < 40; ++i)
-    write_text(source_.path / std::to_string(i % 4) / std::to_string(i), noise(150'000, 7));
-  std::mt19937_64 random(std::random_device{}());
-  int killed = 0;
-  for (int round = 0; round < 20; ++round) {
-    write_text(source_.path / "1/changing", noise(1'000'000, random()));
-    const auto work = [&] { return stage() ? 0 : 1; };
-    const int status = run_and_kill(work, std::chrono::microseconds(random() % 500'000));
-    ASSERT_TRUE(status == 0 || status == 137) << status;
-    killed += status == 137 ? 1 : 0;
-    auto cache = open();
-    const auto rows = cache->list();
-    ASSERT_OK(rows);
-    for (const DatasetRow& row : *rows) {
-      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
-    }
-  }
-  EXPECT_GT(killed, 0);
-  const auto staged = stage();
-  ASSERT_OK(staged);
-  EXPECT_EQ(differences_by_rsync(source_.path, staged->path), "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "base/child.hpp"
 #include "base/file.hpp"
+#include "staging/tree.hpp"
 
 namespace spark::staging::test {
 namespace {
@@ -106,7 +107,9 @@ class TreeMaker {
       EXPECT_EQ(
           ::lchown(path.c_str(), static_cast<uid_t>(below(3)) * 1000, static_cast<gid_t>(below(3)) * 100), 0);
     }
-    EXPECT_EQ(::chmod(path.c_str(), static_cast<mode_t>(0400 | below(010000))), 0);
+    // Only root reads what is closed to its owner, and keeps set-user-ID.
+    const std::uint64_t kept = ::geteuid() == 0 ? 07777 : 01777, needed = ::geteuid() == 0 ? 0400 : 0500;
+    EXPECT_EQ(::chmod(path.c_str(), static_cast<mode_t>((below(010000) & kept) | needed)), 0);
     const timespec times[2] = {
         {0, UTIME_OMIT},
         {static_cast<time_t>(below(4'000'000'000)) - 1'000'000'000, static_cast<long>(below(1'000'000'000))}};
@@ -123,9 +126,8 @@ TempFolder::TempFolder() {
 }
 
 TempFolder::~TempFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-  if (error) ADD_FAILURE() << "left behind: " << path_ << ": " << error.message();
+  const auto removed = remove_tree(path_.parent_path(), path_.filename());  // opens closed folders
+  if (!removed) ADD_FAILURE() << "left behind: " << removed.error().message();
 }
 
 SmallTmpfs::SmallTmpfs(std::filesystem::path folder, const std::string& options, unsigned long flags)

@@ -39,7 +39,8 @@ class House:
         shared = {
             "datasets": {"target": "rose", "subsystem": SUBSYSTEM, "mount": DATASETS_MOUNT,
                          "filesystem": {"type": "ext4", "uuid": DATASETS_UUID}, "options": ["noatime"]},
-            "nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "options": ["vers=4.2", "nconnect=2"]},
+            "nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "access": "exclusive",
+                    "options": ["vers=4.2", "nconnect=2"]},
         }
         sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow")}
         return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},

@@ -3,7 +3,6 @@ import ctypes
 import io
 import os
 import signal
-import socket
 import subprocess
 import tarfile
 import time
@@ -15,22 +14,7 @@ from .disks import blank
 from .image import ROOT_PARTUUID
 from .qmp import Qmp
 from .settings import patience
-
-NETWORK = "10.77.0"
-
-
-class Wire:
-    """One Ethernet segment between machines: multicast on the loopback interface, nothing leaves this computer."""
-
-    def __init__(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-
-    def arguments(self, number):
-        return ["-netdev", f"socket,id=wire,mcast=230.0.0.1:{self._port},localaddr=127.0.0.1",
-                "-device", f"virtio-net-pci,id=nic,netdev=wire,host_mtu=9000,romfile=,mac=52:54:00:77:00:{number:02x}"]
-
+from .wire import NETWORK
 
 class Machine:
     """number: last byte of its address, unique on the wire. disks: extra NVMe drives, see disk():
@@ -47,6 +31,7 @@ class Machine:
         self.kernel = kernel
         machine_id = uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.rig.spark-stage")
         self.hostnqn = f"nqn.2014-08.org.nvmexpress:uuid:{machine_id}"
+        self._wire = wire
         self._folder = Path(folder)
         self._folder.mkdir(parents=True)
         self._process = self._agent = self._qmp = None
@@ -79,6 +64,7 @@ class Machine:
             self._qmp = Qmp(str(self._folder / "qmp"))
         except OSError as error:
             raise RuntimeError(f"{self.name}: QEMU did not start: {error}\n{(self._folder / 'qemu.log').read_text()}")
+        self._wire.widen(self._process.pid)
 
     def wait_ready(self, deadline=120):
         """Until commands run and the wire has its address."""

@@ -30,10 +30,16 @@ class Product:
     def json(self, arguments, timeout=60):
         return json.loads(self.sh(f"{arguments} --json", timeout))
 
+    def get(self, path):
+        """Asks the API itself; returns (HTTP status, body)."""
+        return self._request("GET", path)
+
     def post(self, path):
-        """A request to the API itself; returns (HTTP status, body)."""
+        return self._request("POST", path)
+
+    def _request(self, method, path):
         out = self.machine.sh(f"curl -s -m 20 -o /tmp/answer -w '%{{http_code}}' --unix-socket {SOCKET} "
-                              f"-X POST -d '{{}}' http://localhost{path}; echo; cat /tmp/answer")
+                              f"-X {method} http://localhost{path}; echo; cat /tmp/answer")
         status, body = out.split("\n", 1)
         return int(status), json.loads(body)
 

@@ -5,8 +5,9 @@ import tempfile
 from pathlib import Path
 
 from . import image
-from .machine import Machine, Wire
+from .machine import Machine
 from .settings import ACCELERATOR, KEEP, KERNEL, patience
+from .wire import Wire
 
 FIRST_TARGET, FIRST_HOST = 10, 20
 _FOLDER_PREFIX = "spark-vm-"
