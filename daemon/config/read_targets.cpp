@@ -74,7 +74,7 @@ void read_io_queues(Target& target, Section& section) {
   constexpr int kMost = 256;
   const auto text = section.text("io_queues");
   if (!text || *text == "auto") return;
-  if (!(*text)[0] || (*text)[0] < '0' || (*text)[0] > '9') {
+  if ((*text)[0] < '0' || (*text)[0] > '9') {
     section.problem("io_queues", "'" + *text + "' is neither 'auto' nor a number from 1 to 256");
     return;
   }
