@@ -16,7 +16,7 @@ def test_the_service_runs_at_boot_and_says_what_it_waits_for(before_target):
     machine, product = before_target.host, before_target.product
     assert machine.sh(f"systemctl is-enabled {UNIT}").strip() == "enabled"
     machine.wait_until(f"systemctl is-active {UNIT}", 30)
-    volume = product.wait_volume("datasets", lambda v: v["state"] == "waiting" and v["reason"], 30)
+    volume = product.wait_failed_attempt("datasets")
     assert before_target.target.address in volume["reason"]
 
 

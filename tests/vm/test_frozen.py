@@ -16,6 +16,11 @@ def latency(house):
     return json.loads(house.host.sh("/usr/local/lib/rig/status-latency 15", 120))
 
 
+def cli_cost(taken):
+    """What `status --json` takes above the start of the program."""
+    return taken["cli"]["median"] - taken["cli_start"]["median"]
+
+
 def restarts(house):
     return int(house.host.sh(f"systemctl show -P NRestarts {UNIT}"))
 
@@ -46,10 +51,10 @@ def test_status_answers_in_under_100_ms_all_the_while(frozen):
     during = latency(house)
     print(f"status before the freeze: {before}, while frozen: {during} (milliseconds)")
     assert during["api"]["median"] < LIMIT_MS
-    # Emulated CPUs share two real ones, so single answers come late; one that waited for the target would take seconds.
-    assert during["api"]["max"] < 1000
-    # An emulated CPU takes its time to start any program: what counts is what the status adds to that.
-    assert during["cli"]["median"] - during["cli_start"]["median"] < max(LIMIT_MS, during["cli_start"]["median"])
+    # Emulated CPUs share two real ones with everything else: outliers are measured against the ones from before.
+    assert during["api"]["max"] < max(LIMIT_MS, 3 * before["api"]["max"])
+    # An emulated CPU takes its time to run any program: what counts is what the freeze adds to that.
+    assert cli_cost(during) < cli_cost(before) + LIMIT_MS
 
 
 def test_the_daemon_itself_touches_no_device_and_no_mount_point(frozen):

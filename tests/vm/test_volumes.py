@@ -14,7 +14,7 @@ def assert_the_others_are_ready(house):
 
 def test_a_host_off_the_allow_list_is_told_which_nqn_to_add(house):
     with house.volume("private", allowed_hosts=[OTHER_HOST]):
-        volume = house.product.wait_volume("private", lambda v: v["state"] == "waiting" and v["next_attempt"])
+        volume = house.product.wait_failed_attempt("private")
         assert house.host.hostnqn in volume["reason"] and "allow" in volume["reason"]
         assert_the_others_are_ready(house)
         house.target.allow("private", house.host.hostnqn)
@@ -29,7 +29,7 @@ def test_a_subsystem_at_another_port_is_said_to_be_there(house):
     try:
         elsewhere = {"elsewhere": {"address": house.target.address, "port": REDIRECTED_PORT}}
         with house.volume("moved", target="elsewhere", targets=elsewhere):
-            volume = house.product.wait_volume("moved", lambda v: v["state"] == "waiting" and v["reason"])
+            volume = house.product.wait_failed_attempt("moved")
             assert f"{house.target.address}:4420" in volume["reason"], volume["reason"]
     finally:
         house.target_machine.sh("nft delete table ip rig")
@@ -39,7 +39,7 @@ def test_an_unreachable_target_waits_with_reason_and_next_attempt(house):
     volumes = {"far": {"target": "away", "subsystem": "far", "mount": "/mnt/far"}}
     house.product.configure(house.config(targets={"away": {"address": "10.77.0.99"}}, volumes=volumes))
     try:
-        volume = house.product.wait_volume("far", lambda v: v["state"] == "waiting" and v["next_attempt"])
+        volume = house.product.wait_failed_attempt("far")
         assert "10.77.0.99" in volume["reason"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", volume["next_attempt"])
         assert_the_others_are_ready(house)

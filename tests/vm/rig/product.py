@@ -89,6 +89,10 @@ class Product:
                                    f"{json.dumps(volume, indent=1)}")
             time.sleep(0.5)
 
+    def wait_failed_attempt(self, name, deadline=60):
+        """Until the volume has tried in vain and says when it tries again; returns it."""
+        return self.wait_volume(name, lambda volume: volume["state"] == "waiting" and volume["next_attempt"], deadline)
+
     def wait_dataset(self, name, state, deadline=60):
         end = time.monotonic() + patience(deadline)
         while True:

@@ -1,4 +1,5 @@
 """The network of a topology."""
+import contextlib
 import ctypes
 import os
 import socket
@@ -29,13 +30,13 @@ class Wire:
         libc = ctypes.CDLL(None)
         process = os.pidfd_open(pid)
         for name in os.listdir(f"/proc/{pid}/fd"):
+            if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+                continue  # a duplicate of a disk's descriptor would keep its lock
             fd = libc.syscall(PIDFD_GETFD, process, int(name), 0)
             if fd < 0:
                 continue
-            try:
-                with socket.socket(fileno=fd) as channel:
-                    if channel.family == socket.AF_INET and channel.type == socket.SOCK_DGRAM:
+            with socket.socket(fileno=fd) as channel:
+                if channel.family == socket.AF_INET and channel.type == socket.SOCK_DGRAM:
+                    with contextlib.suppress(PermissionError):
                         channel.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
-            except OSError:  # no socket at all, or not allowed
-                pass
         os.close(process)
