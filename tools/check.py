@@ -37,7 +37,8 @@ def ctest(preset):
 
 def machines(kernel):
     return Step(f"vm-{kernel}", f"scenarios in virtual machines, kernel {kernel}", 1500,
-                [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider"]],
+                [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests"),
+                 [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"})
 
 

@@ -10,6 +10,9 @@ KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
 # A CMake build folder; its `cmake --install` is what the host machines run.
 BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
+# The unit tests of nvmetcp, whose contract part a host runs on its kernel.
+CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",
+                                     REPOSITORY / "build/dev/tests/unit/nvmetcp/spark_nvmetcp_tests"))
 # Multiplies every deadline: a busy machine needs patience, not another test.
 PATIENCE = float(os.environ.get("SPARK_VM_PATIENCE", "1"))
 # Leave machines' folders (disks, console logs) behind.
