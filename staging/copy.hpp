@@ -31,6 +31,9 @@ struct CopyProgress {
   Bytes bytes_done = 0, bytes_total = 0;
   std::uint64_t files_done = 0, files_total = 0;
   double seconds = 0;
+  Bytes bytes_per_second = 0;   // lately
+  std::optional<double> eta_s;  // only goes down unless the run stalls; none: not known
+  std::string bottleneck;       // "source", "local drive", "small files", "hash", "throttle"; empty: none now
 };
 using ProgressSink = std::function<void(const CopyProgress&)>;
 

@@ -117,7 +117,9 @@ class Fill {
       entry.hash = known->hash;
       filled_.resumed_bytes += entry.size;
       ++monitor_.counters.files_done;
+      ++monitor_.counters.files_resumed;
       monitor_.counters.bytes_done += entry.size;
+      monitor_.counters.bytes_resumed += entry.size;
     }
   }
 

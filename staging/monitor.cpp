@@ -21,6 +21,11 @@ Bytes read_memfree() {
   return kibibytes * kKiB;
 }
 
+// The counters are read one after the other while others change them.
+std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
 }  // namespace
 
 Monitor::Monitor(const ProgressSink& sink)
@@ -33,6 +38,17 @@ double Monitor::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
+PaceSample Monitor::sample(const CopyProgress& progress) const {
+  PaceSample now;
+  now.seconds = progress.seconds;
+  now.bytes_moved = minus(progress.bytes_done, counters.bytes_resumed);
+  now.bytes_left = minus(progress.bytes_total, progress.bytes_done);
+  now.files_moved = minus(progress.files_done, counters.files_resumed);
+  now.files_left = minus(progress.files_total, progress.files_done);
+  for (std::size_t i = 0; i < kActivities; ++i) now.spent_ns[i] = counters.spent_ns[i];
+  return now;
+}
+
 void Monitor::report() {
   memfree_lowest_ = std::min(memfree_lowest_, read_memfree());
   if (!sink_) return;
@@ -43,6 +59,10 @@ void Monitor::report() {
   progress.files_done = counters.files_done;
   progress.files_total = counters.files_total;
   progress.seconds = seconds();
+  pace_.add(sample(progress));
+  progress.bytes_per_second = pace_.bytes_per_second();
+  progress.eta_s = pace_.eta_s();
+  progress.bottleneck = pace_.bottleneck();
   sink_(progress);
 }
 

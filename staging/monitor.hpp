@@ -1,6 +1,7 @@
 // Watches a run from the caller's thread: progress about four times a second, and how far MemFree fell.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -8,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "staging/copy.hpp"
+#include "staging/pace.hpp"
 
 namespace spark::staging {
 
@@ -15,6 +17,13 @@ namespace spark::staging {
 struct Counters {
   std::atomic<Bytes> bytes_done{0}, bytes_total{0};
   std::atomic<std::uint64_t> files_done{0}, files_total{0};
+  std::atomic<Bytes> bytes_resumed{0};  // of those done, by an earlier attempt
+  std::atomic<std::uint64_t> files_resumed{0};
+  std::array<std::atomic<std::uint64_t>, kActivities> spent_ns{};
+
+  void spent(Activity on, std::chrono::nanoseconds time) {
+    spent_ns[static_cast<std::size_t>(on)] += static_cast<std::uint64_t>(time.count());
+  }
 };
 
 class Monitor {
@@ -27,6 +36,7 @@ class Monitor {
   template <class Work>
   auto during(CopyPhase phase, Work work) {
     phase_ = phase;
+    pace_ = Pace();
     report();
     auto result = std::async(std::launch::async, std::move(work));
     while (result.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready) report();
@@ -42,7 +52,9 @@ class Monitor {
   CopyPhase phase_ = CopyPhase::Walking;
   std::chrono::steady_clock::time_point start_;
   Bytes memfree_at_start_, memfree_lowest_;
+  Pace pace_;
   void report();
+  PaceSample sample(const CopyProgress& progress) const;
 };
 
 }  // namespace spark::staging

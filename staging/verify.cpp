@@ -166,6 +166,7 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manife
 Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
                      const StopFlag& stop) {
   monitor.counters.bytes_done = monitor.counters.files_done = 0;
+  monitor.counters.bytes_resumed = monitor.counters.files_resumed = 0;
   monitor.counters.bytes_total = manifest.bytes();
   return monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
     auto known = compare_metadata(copy, manifest, kShownDifferences, stop);
