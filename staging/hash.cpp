@@ -60,6 +60,11 @@ std::uint64_t piece_count(Bytes size) {
   return std::max<std::uint64_t>(1, (size + kHashPiece - 1) / kHashPiece);
 }
 
+Bytes piece_bytes(Bytes size, std::uint64_t piece) {
+  const Bytes begin = std::min(size, piece * kHashPiece);
+  return std::min(size, begin + kHashPiece) - begin;
+}
+
 Digest digest_of_pieces(std::span<const Digest> pieces) {
   if (pieces.size() == 1) return pieces.front();
   Hasher hasher;

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "staging/manifest.hpp"
 #include "staging/partial_area.hpp"
+#include "staging/resume.hpp"
 
 namespace spark::staging {
 
@@ -24,7 +25,7 @@ struct Need {
   Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
 };
 // Of the entries, sorted by path, when the area has what it has from earlier attempts.
-Need need_of(const std::vector<Entry>& entries, const PartialArea& area);
+Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area);
 
 // What the partial copy in the folder takes; 0 if there is none, or it is just going away.
 Bytes size_of_partial(const std::filesystem::path& folder);

@@ -63,9 +63,10 @@ std::optional<Staged> Stager::serve(const GenerationRow& row, const Walked& walk
 
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options) {
-  const Need need = need_of(walked.entries, area);
+  Resumed resumed = resume(area, walked.entries);
+  const Need need = need_of(walked.entries, resumed, area);
   if (auto fits = check_fits(need, options.keep_free); !fits) return tl::unexpected<Error>(fits.error());
-  FillJob job{&tree, std::move(walked), &area, &options, &stop_, hooks_.before_read};
+  FillJob job{&tree, std::move(walked), &area, std::move(resumed), {}, &options, &stop_, hooks_.before_read};
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
   Manifest& manifest = filled->manifest;
