@@ -123,7 +123,8 @@ Result<> prepare_schema(sqlite3* database, const std::string& doing) {
       return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
                   "use that version, or move the file away: it is rebuilt from the cache folder");
     }
-    const std::string script = std::string(kTables) + "PRAGMA user_version = " + std::to_string(kSchema);
+    std::string script(kTables);
+    script += "PRAGMA user_version = " + std::to_string(kSchema);
     if (sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
       return sqlite_error(database, doing);
     }
