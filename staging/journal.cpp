@@ -91,7 +91,8 @@ Result<std::unique_ptr<Journal>> Journal::start(const std::filesystem::path& pat
                                                 int file_system, std::atomic<bool>& failed) {
   auto writer = LineWriter::create(path);
   if (!writer) return tl::unexpected<Error>(std::move(writer.error()));
-  writer->add(std::string(kHeader) + "\n");
+  writer->add(kHeader);
+  writer->add("\n");
   kept([&](const JournalLine& line) { writer->add(text_of(line)); });
   if (auto written = writer->commit(); !written) return tl::unexpected<Error>(std::move(written.error()));
   const std::string shown = printable(path.native());
