@@ -97,7 +97,7 @@ def choose(options):
 def report(results, found, order, absent, facts):
     medians = table.medians(results.points)
     print(f"# Staging, measured {facts['date']}\n\n{facts['drives']}; {facts['cpus']} CPUs ({facts['machine']}), "
-          f"{facts['memory_bytes'] / GIB:.0f} GiB, kernel {facts['kernel']}; {facts['rounds']} rounds.")
+          f"{facts['memory_bytes'] / GIB:.0f} GiB, kernel {facts['kernel']}; rounds: {facts['rounds']}.")
     if facts["scale"] != 1:
         print(f"The sets are scaled by {facts['scale']}: these numbers mean nothing.")
     print(f"\n{table.LEGEND}\n")

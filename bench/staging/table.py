@@ -46,11 +46,13 @@ def _row(name, one, content, ours):
 def of_set(content, by_name, remarks, order):
     """A set's heading, its table in the order of the contenders, and what is to be said of some of them."""
     unit = "files/s" if content["bytes"] < content["files"] * _SMALL_FILE else "GiB/s"
-    header = ["", "s", "min-max", unit, "× ours", "CPU s", "all CPU", "MemFree-", "RSS"]
+    header = ["contender", "s", "min-max", unit, "× ours", "CPU s", "all CPU", "MemFree-", "RSS"]
     ours = by_name.get(OURS)
     rows = [_row(name, by_name[name], content, ours) for name in order if name in by_name]
     lines = [f"### {content['title']}", "",
-             f"{content['files']:,} files, {content['bytes'] / GIB:.2f} GiB", "", markdown(header, rows)]
+             f"{content['files']:,} files, {content['bytes'] / GIB:.2f} GiB"]
+    if rows:
+        lines += ["", markdown(header, rows)]
     if remarks:
         lines += ["", *(f"- {name}: {'; '.join(words)}" for name, words in remarks.items())]
     return "\n".join(lines)
@@ -58,7 +60,7 @@ def of_set(content, by_name, remarks, order):
 
 def of_verdicts(verdicts):
     return "### It must reach\n\n" + markdown(
-        ["", "wanted", "measured", ""], [[one.what, one.wanted, one.measured, one.verdict] for one in verdicts])
+        ["work", "wanted", "measured", ""], [[one.what, one.wanted, one.measured, one.verdict] for one in verdicts])
 
 
 LEGEND = """\
