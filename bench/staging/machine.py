@@ -1,5 +1,6 @@
 """The few things that the benchmark asks of Linux itself: a private place for mounts, cold caches, counters."""
 import ctypes
+import multiprocessing
 import os
 import platform
 
@@ -72,6 +73,17 @@ def touch_memory(folder, amount):
         for _ in range(amount // MIB):
             file.write(block)
     os.unlink(path)
+
+
+def apart(function, *arguments):
+    """Calls the function in a process of its own. What it needs of memory would else be ours from then on, and with
+    that the least that the kernel tells of each contender's peak."""
+    pool = multiprocessing.get_context("fork").Pool(1)
+    try:
+        return pool.apply(function, arguments)
+    finally:
+        pool.terminate()
+        pool.join()
 
 
 def facts():

@@ -7,6 +7,7 @@ import stat
 
 import check
 import contenders
+import machine
 import measure
 
 
@@ -32,15 +33,20 @@ class Results:
         self.remark(made, contender, f"failed: {words}")
 
 
-def content_of(made, folder):
-    """Files with another name only, by link, count once, as do their bytes."""
+def _count(folder):
+    """(files, bytes); what has several names, by hard links, counts once."""
     seen = {}
     for inside, _, files in os.walk(folder):
         for name in files:
             status = os.lstat(os.path.join(inside, name))
             if stat.S_ISREG(status.st_mode):
                 seen[status.st_ino] = status.st_size
-    return {"title": made.title, "files": len(seen), "bytes": sum(seen.values())}
+    return len(seen), sum(seen.values())
+
+
+def content_of(made, folder):
+    files, size = machine.apart(_count, folder)
+    return {"title": made.title, "files": files, "bytes": size}
 
 
 def shell(contender, made, drives):
@@ -88,7 +94,7 @@ def run(drives, sets, taking_part, rounds, scale, tell):
                 measured, why, source, dest = _once(drives, made, contender, change_rng)
                 losses = []
                 if not why and number == 1 and contender.copies:
-                    why, losses = check.compare(source, dest)
+                    why, losses = machine.apart(check.compare, source, dest)
                 if why:
                     results.fail(made, contender, why)
                     tell(f"{label} failed: {why}")
