@@ -79,7 +79,7 @@ class LoopDrives:
                           f"--scale 0.5, or folders (--source, --target)")
         os.makedirs(PLACE, exist_ok=True)
         self._lock = _lock(PLACE)
-        machine.leave_mount_namespace()
+        machine.own_mount_namespace()
         _run("mount", "-t", "tmpfs", "-o", f"mode=0700,size={2 * size + cache + 64 * MIB}", "spark-stage-bench", PLACE)
         self._drives = []
         try:

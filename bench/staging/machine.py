@@ -19,7 +19,7 @@ def _call(what, status):
         raise Problem(f"{what}: {os.strerror(ctypes.get_errno())} - a container without CAP_SYS_ADMIN can't do this")
 
 
-def leave_mount_namespace():
+def own_mount_namespace():
     """From here on our mounts are seen by us alone, and gone with us, however we end."""
     _call("a mount namespace of our own", _libc.unshare(_CLONE_NEWNS))
     _call("private mounts", _libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
