@@ -30,6 +30,11 @@ def _lock(folder):
     return handle
 
 
+def _let_go(path):
+    """Unmounts what may be in use still, or, when a signal came in between, not mounted any more."""
+    subprocess.run(["umount", "--lazy", "--quiet", path], capture_output=True, check=False)
+
+
 class _LoopDrive:
     """An ext4 drive: a direct-I/O loop device on a file in the tmpfs."""
 
@@ -59,8 +64,7 @@ class _LoopDrive:
             self._mounted = False
 
     def close(self):
-        if self._mounted:
-            _run("umount", "--lazy", self.path)   # gone with the last process that still uses it
+        _let_go(self.path)
         os.close(self._handle)
 
 
@@ -112,7 +116,7 @@ class LoopDrives:
     def close(self):
         for drive in self._drives:
             drive.close()
-        _run("umount", "--lazy", PLACE)
+        _let_go(PLACE)
         os.rmdir(PLACE)
         os.close(self._lock)
 
