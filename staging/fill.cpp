@@ -95,6 +95,8 @@ class Fill {
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
         failed_);
     if (!journal) return tl::unexpected<Error>(std::move(journal.error()));
+    // It has all that an earlier attempt's manifest has, and will have more.
+    if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
