@@ -59,6 +59,9 @@ class Fill {
 
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
+    if (!done && done.error().kind == Errc::NoSpace) {
+      done.error().hint = "free some space and start again: what was copied so far is kept";
+    }
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
