@@ -14,7 +14,8 @@ class Copy : public ::testing::Test {
       destination = to;
       options = how;
       for (unsigned step = 0; step < 4; ++step) {
-        progress({staging::CopyPhase::Copying, step * kGiB, 4 * kGiB, step, 4, step * 1.0});
+        progress(
+            {staging::CopyPhase::Copying, step * kGiB, 4 * kGiB, step, 4, step * 1.0, rate, eta, bottleneck});
         program.timer.sleep(Duration(3000));
       }
       return answer;
@@ -24,6 +25,9 @@ class Copy : public ::testing::Test {
   Program program;
   std::filesystem::path source, destination;
   staging::CopyOptions options;
+  Bytes rate = 0;
+  std::optional<double> eta;
+  std::string bottleneck;
   Result<staging::CopyReport> answer =
       staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, kMiB, false, {}, {}};
 };
@@ -33,6 +37,16 @@ TEST_F(Copy, TellsHowItWent) {
   EXPECT_EQ(source, "/mnt/a");
   EXPECT_EQ(destination, "/data/b");
   expect_golden("copy.txt", program.output() + "--- stderr\n" + program.errors());
+}
+
+TEST_F(Copy, SaysWhatTheEngineKnowsOfRateTimeAndBottleneck) {
+  rate = 2'500'000'000;
+  eta = 41.2;
+  bottleneck = "local drive";
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_NE(program.errors().find("(50 %), 2.50 GB/s, 42 s left, limited by: local drive\n"),
+            std::string::npos)
+      << program.errors();
 }
 
 TEST_F(Copy, AsJsonHasTheContractsMembers) {
