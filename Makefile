@@ -3,13 +3,14 @@ JOBS ?= $(shell nproc)
 PYTHON := /usr/bin/python3
 PREFIX ?= /usr/local
 STEPS ?=
+ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check demo format lint install clean
+.PHONY: help setup build test check demo bench-staging format lint install clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## installs what building and testing needs (Debian 12, root)
 	tools/setup.sh test
@@ -29,6 +30,11 @@ check:  ## everything that tests, from nothing; some of it: make check STEPS="li
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py
+
+bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB); ARGS=--help tells more
+	cmake --preset release
+	cmake --build --preset release --target spark-stage
+	$(PYTHON) bench/staging $(ARGS)
 
 format:  ## clang-format over all C++
 	find base nvmetcp staging bench daemon cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +

@@ -80,12 +80,14 @@ class Copy {
 
   Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
                                  PartialArea& area) {
-    const Need need = need_of(walked.entries, area);
+    Resumed resumed = resume(area, walked.entries);
+    const Need need = need_of(walked.entries, resumed, area);
     if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
       return tl::unexpected<Error>(fits.error());
     }
     std::vector<std::string> skipped = walked.skipped;
-    FillJob job{&source, std::move(walked), &area, &options_, &stop_, hooks_.before_read};
+    FillJob job{&source, std::move(walked), &area,  std::move(resumed),
+                {},      &options_,         &stop_, hooks_.before_read};
     auto filled = fill(std::move(job), monitor_);
     if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
     filled->manifest.source = source.root();

@@ -14,13 +14,19 @@
 
 namespace spark::staging {
 
+// How large files are read and written: Auto is io_uring where the kernel lets it, else threads.
+enum class IoKind { Auto, Uring, Threads };
+
 struct CopyOptions {
-  unsigned threads = 0;              // 0: chosen from the CPUs
-  Bytes chunk = 2 * kMiB;            // of one direct read or write
-  Bytes max_rate = 0;                // bytes per second; 0: no limit
-  std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
-  bool verify = false;               // read the copy back from the disk and compare before publishing
-  Bytes keep_free = 0;               // bytes of the destination's file system that have to stay free
+  unsigned threads = 0;  // that copy small files, and at most for large ones; 0: from the CPUs
+  unsigned depth = 0;    // requests under way for large files; 0: found out
+  Bytes chunk = 0;       // of one direct read or write; 0: found out
+  IoKind io = IoKind::Auto;
+  std::filesystem::path tuning_file;  // remembers what was found out, for each pair of drives; empty: nowhere
+  Bytes max_rate = 0;                 // bytes per second; 0: no limit
+  std::vector<std::string> exclude;   // shell patterns against the path inside the dataset and its last name
+  bool verify = false;                // read the copy back from the disk and compare before publishing
+  Bytes keep_free = 0;                // bytes of the destination's file system that have to stay free
 };
 
 enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };

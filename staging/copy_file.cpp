@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
+#include "staging/clone.hpp"
 #include "staging/metadata.hpp"
-#include "staging/piece_reader.hpp"
-#include "staging/times.hpp"
 
 namespace spark::staging {
 namespace {
@@ -21,61 +19,70 @@ constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than th
 
 class CopyFile final : public FileWork {
  public:
-  CopyFile(const CopyContext& context, Entry& entry) : context_(context), entry_(entry) {}
+  CopyFile(const CopyContext& context, Entry& entry, const KnownPieces* known)
+      : context_(context), entry_(entry), known_(known) {}
 
   Result<> start() override {
-    if (auto go_on = check_stop(context_); !go_on) return go_on;
-    const Bytes expected = entry_.size;
+    if (auto go_on = context_.check_stop(); !go_on) return go_on;
+    const Entry expected = entry_;
     if (auto opened = open_source(); !opened) return opened;
-    context_.counters->bytes_total += entry_.size - expected;  // wraps to the difference
-    copy_.reset(
-        open_beneath(*context_.copy, entry_.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600).release());
-    if (!copy_) return fail_errno(errno, "creating " + context_.copy->shown(entry_.path));
+    context_.counters->bytes_total += entry_.size - expected.size;  // wraps to the difference
+    if (known_ != nullptr && !is_same_source(expected, entry_)) known_ = nullptr;
+    copy_.tree = context_.copy;
+    copy_.path = entry_.path;
+    if (auto opened = open_copy(); !opened) return opened;
     return prepare_copy();
   }
 
   std::uint64_t pieces() const override { return digests_.size(); }
+  bool is_known(std::uint64_t piece) const override {
+    return known_ != nullptr && piece < known_->size() && (*known_)[piece].has_value();
+  }
+  const OpenedFile& source() const override { return source_; }
+  const OpenedFile* copy() const override { return is_shared_ ? nullptr : &copy_; }
 
-  Result<> piece(std::uint64_t index, IoBuffer& buffer) override {
-    PieceVisitor visitor;
-    visitor.before_read = [&](Bytes offset, std::size_t bytes) {
-      if (context_.before_read) context_.before_read(entry_.path, offset);
-      context_.throttle->wait(bytes, [this] { return is_stopped(context_); });
-      return check_stop(context_);
-    };
-    visitor.after_read = [&](Bytes offset, std::size_t bytes) { return write(buffer, offset, bytes); };
-    visitor.hole = [&](Bytes bytes) { context_.counters->bytes_done += bytes; };
-    if (auto go_on = check_stop(context_); !go_on) return go_on;
-    auto read = read_piece(source_, index, buffer, visitor);
-    if (!read) return tl::unexpected<Error>(std::move(read.error()));
-    digests_[index] = read->digest;
-    if (read->ended_early) ended_early_ = true;
-    return {};
+  Result<> before_read(Bytes offset, std::size_t bytes) override {
+    return context_.may_read(entry_.path, offset, bytes);
   }
 
-  Result<> finish(IoBuffer& buffer) override {
-    for (int tries = 1;; ++tries) {
-      auto changed = source_changed();
-      if (!changed) return tl::unexpected<Error>(std::move(changed.error()));
-      if (!*changed) return complete();
-      if (tries == kTries) {
-        return fail(Errc::Failed,
-                    "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
-                        std::to_string(kTries) + " times",
-                    "stop what writes to it, or exclude it");
-      }
-      if (auto again = copy_again(buffer); !again) return again;
+  void moved(Bytes bytes) override {
+    context_.counters->bytes_done += bytes;
+    if (context_.moved) context_.moved(bytes);
+  }
+
+  void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
+    if (outcome.ended_early) {
+      ended_early_ = true;
+      return;
     }
+    digests_[piece] = outcome.digest;
+    if (digests_.size() > 1 && !context_.flush_each && !is_shared_)
+      context_.journal->piece(entry_, piece, outcome.digest);
+  }
+
+  Result<bool> finish() override {
+    auto changed = source_changed();
+    if (!changed) return changed;
+    if (!*changed) return complete();
+    if (++tries_ == kTries) {
+      return fail(Errc::Failed,
+                  "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
+                      std::to_string(kTries) + " times",
+                  "stop what writes to it, or exclude it");
+    }
+    if (auto again = start_again(); !again) return tl::unexpected<Error>(std::move(again.error()));
+    return false;
   }
 
  private:
   const CopyContext& context_;
   Entry& entry_;
-  Readable source_;
-  UniqueFd copy_;
-  IoMode copy_mode_;
+  const KnownPieces* known_;
+  OpenedFile source_, copy_;
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
+  int tries_ = 0;
+  bool is_shared_ = false;  // the copy has the source's blocks: there is nothing to write
 
   // Opens what is there now and brings the entry up to date.
   Result<> open_source() {
@@ -91,48 +98,51 @@ class CopyFile final : public FileWork {
     if (::fstat(source_.fd.get(), &info) != 0) return fail_errno(errno, "reading " + shown);
     if (!S_ISREG(info.st_mode))
       return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
-    const auto size = static_cast<Bytes>(info.st_size);
-    if (size > kLargestFile) return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
-    source_.size = entry_.size = size;
-    source_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < size;
+    if (static_cast<Bytes>(info.st_size) > kLargestFile)
+      return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
+    update(entry_, info, *context_.source);
+    source_.size = entry_.size;
+    source_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
     source_.mode = make_direct(source_.fd.get());
-    entry_.allocated = std::min<Bytes>(static_cast<Bytes>(info.st_blocks) * 512, size);
-    entry_.mtime_ns = nanoseconds(info.st_mtim);
-    entry_.ctime_ns = nanoseconds(info.st_ctim);
-    entry_.inode = info.st_ino;
-    entry_.mode = info.st_mode & context_.source->file_mode_mask;
-    entry_.uid = info.st_uid;
-    entry_.gid = info.st_gid;
+    return {};
+  }
+
+  // A new file: what has the name may be a file that other copies have as well.
+  Result<> open_copy() {
+    const Parent parent = open_parent(*context_.copy, entry_.path);
+    const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
+    if (known_ == nullptr && parent.folder) ::unlinkat(parent.folder.get(), parent.name.c_str(), 0);
+    copy_.fd.reset(::openat(parent.folder.get(), parent.name.c_str(), flags, 0600));
+    if (!copy_.fd) return fail_errno(errno, "creating " + context_.copy->shown(entry_.path));
     return {};
   }
 
   // The copy's size is rounded up until it is complete, so that a padded last write lies inside it.
   Result<> prepare_copy() {
-    copy_mode_ = make_direct(copy_.get());
-    const std::size_t alignment = std::max(source_.mode.alignment, copy_mode_.alignment);
-    source_.mode.alignment = copy_mode_.alignment = alignment;
+    copy_.mode = make_direct(copy_.fd.get());
+    copy_.size = entry_.size;
+    const std::size_t alignment = std::max(source_.mode.alignment, copy_.mode.alignment);
+    source_.mode.alignment = copy_.mode.alignment = alignment;
     digests_.assign(piece_count(entry_.size), {});
     ended_early_ = false;
+    for (std::uint64_t i = 0; i < digests_.size(); ++i) {
+      if (is_known(i)) digests_[i] = *(*known_)[i];
+    }
+    is_shared_ = context_.shares_blocks && share_blocks(copy_.fd.get(), source_.fd.get());
+    if (is_shared_) {
+      known_ = nullptr;
+      return {};
+    }
+    if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
     if (!source_.is_sparse && entry_.size < kWorthPreallocating) return {};
     const auto room = static_cast<off_t>(round_up(entry_.size, alignment));
-    if (!source_.is_sparse && ::fallocate(copy_.get(), 0, 0, room) == 0) return {};
+    if (!source_.is_sparse && ::fallocate(copy_.fd.get(), 0, 0, room) == 0) return {};
     if (!source_.is_sparse && errno != EOPNOTSUPP) return no_room(errno);
-    return ::ftruncate(copy_.get(), room) == 0 ? Result<>() : no_room(errno);
+    return ::ftruncate(copy_.fd.get(), room) == 0 ? Result<>() : no_room(errno);
   }
 
   tl::unexpected<Error> no_room(int number) const {
     return fail_errno(number, "making room for " + context_.copy->shown(entry_.path));
-  }
-
-  Result<> write(IoBuffer& buffer, Bytes offset, std::size_t bytes) {
-    const int failed = write_at(copy_.get(), copy_mode_, buffer.data(), bytes, offset);
-    if (failed != 0) {
-      return fail_errno(
-          failed, "writing " + context_.copy->shown(entry_.path),
-          failed == ENOSPC ? "free some space and start again: what was copied so far is kept" : "");
-    }
-    context_.counters->bytes_done += bytes;
-    return {};
   }
 
   Result<bool> source_changed() {
@@ -141,54 +151,42 @@ class CopyFile final : public FileWork {
     if (::fstat(source_.fd.get(), &info) != 0) {
       return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
     }
-    return static_cast<Bytes>(info.st_size) != entry_.size || nanoseconds(info.st_mtim) != entry_.mtime_ns ||
-           nanoseconds(info.st_ctim) != entry_.ctime_ns;
+    return !is_unchanged(entry_, info);
   }
 
-  Result<> copy_again(IoBuffer& buffer) {
-    if (::ftruncate(copy_.get(), 0) != 0)
+  Result<> start_again() {
+    known_ = nullptr;
+    if (::ftruncate(copy_.fd.get(), 0) != 0)
       return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));
     if (auto opened = open_source(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;
     context_.counters->bytes_total += entry_.size;
-    for (std::uint64_t i = 0; i < pieces(); ++i) {
-      if (auto done = piece(i, buffer); !done) return done;
-    }
     return {};
   }
 
-  Result<> complete() {
+  Result<bool> complete() {
     const std::string shown = context_.copy->shown(entry_.path);
-    if (::ftruncate(copy_.get(), static_cast<off_t>(entry_.size)) != 0) {
+    const int fd = copy_.fd.get();
+    if (::ftruncate(fd, static_cast<off_t>(entry_.size)) != 0) {
       return fail_errno(errno, "cutting to size " + shown);
     }
-    const auto kept = put_metadata(copy_.get(), source_.fd.get(), entry_, shown);
+    const auto kept = put_metadata(fd, source_.fd.get(), entry_, shown);
     if (!kept) return tl::unexpected<Error>(kept.error());
     if (*kept != Kept::All) context_.lost_attributes(entry_);
-    if (context_.flush_each && ::fsync(copy_.get()) != 0) return fail_errno(errno, "flushing " + shown);
+    if (context_.flush_each && ::fsync(fd) != 0) return fail_errno(errno, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);
     ++context_.counters->files_done;
-    context_.finished(entry_);
+    context_.journal->finished(entry_);
     source_.fd.reset();
-    copy_.reset();
-    return {};
+    copy_.fd.reset();
+    return true;
   }
 };
 
 }  // namespace
 
-bool is_stopped(const CopyContext& context) {
-  return *context.stop || *context.failed;
-}
-
-Result<> check_stop(const CopyContext& context) {
-  if (!is_stopped(context)) return {};
-  return fail(Errc::Cancelled, "copying " + context.source->shown("") + ": interrupted",
-              "what was copied so far is kept for the next attempt");
-}
-
-std::unique_ptr<FileWork> copy_file(const CopyContext& context, Entry& entry) {
-  return std::make_unique<CopyFile>(context, entry);
+std::unique_ptr<FileWork> copy_file(const CopyContext& context, Entry& entry, const KnownPieces* known) {
+  return std::make_unique<CopyFile>(context, entry, known);
 }
 
 }  // namespace spark::staging

@@ -26,17 +26,6 @@ std::size_t direct_alignment(int fd) {
   return alignment <= kLargestAlignment && std::has_single_bit(alignment) ? alignment : 0;
 }
 
-// Waits for the write-back of what was written, so that its pages can be dropped.
-int write_back(int fd, Bytes offset, std::size_t bytes) {
-  constexpr unsigned kNow = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  if (::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), kNow) == 0) return 0;
-  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;  // else: not offered here
-}
-
-void drop_pages(int fd, Bytes offset, std::size_t bytes) {
-  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
-}
-
 // Some file systems take the flag and refuse the request: the descriptor goes on buffered, for all threads.
 bool retry_buffered(int fd, const IoMode& mode, int error, bool& retried) {
   if (error != EINVAL || !mode.direct || retried) return false;
@@ -58,6 +47,19 @@ IoMode make_direct(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_DIRECT) != 0) return {};
   return {true, alignment};
+}
+
+void drop_pages(int fd, Bytes offset, std::size_t bytes) {
+  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+}
+
+int write_back_and_drop(int fd, Bytes offset, std::size_t bytes) {
+  constexpr unsigned kNow = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const bool failed = ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), kNow) != 0;
+  // Other errors: it is not offered here.
+  const int number = failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT) ? errno : 0;
+  drop_pages(fd, offset, bytes);
+  return number;
 }
 
 ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t want, Bytes offset) {
@@ -98,9 +100,7 @@ int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Byt
     if (mode.direct && done < length) done = round_down(done, mode.alignment);
   }
   if (mode.direct) return 0;
-  const int failed = write_back(fd, offset, bytes);
-  drop_pages(fd, offset, bytes);
-  return failed;
+  return write_back_and_drop(fd, offset, bytes);
 }
 
 }  // namespace spark::staging

@@ -50,6 +50,11 @@ ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t wan
 // to its size at the end. Gives errno, or 0.
 int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Bytes offset);
 
+// Of a buffered file: takes what was read, or written and written back by now, out of the page cache.
+void drop_pages(int fd, Bytes offset, std::size_t bytes);
+// Waits for the write-back of what was written, then drops it. Gives errno, or 0.
+int write_back_and_drop(int fd, Bytes offset, std::size_t bytes);
+
 constexpr Bytes round_down(Bytes value, Bytes to) {
   return value - value % to;
 }

@@ -9,13 +9,21 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
 #include <mutex>
 
 #include "base/text.hpp"
+#include "staging/clone.hpp"
+#include "staging/io.hpp"
 #include "staging/journal.hpp"
+#include "staging/large_files.hpp"
+#include "staging/links.hpp"
 #include "staging/metadata.hpp"
 #include "staging/prune.hpp"
+#include "staging/small_files.hpp"
+#include "staging/throttle.hpp"
 #include "staging/times.hpp"
+#include "staging/tuning.hpp"
 
 namespace spark::staging {
 namespace {
@@ -27,18 +35,6 @@ bool syncs_as_a_whole(int fd) {
   struct statfs info {};
   return ::fstatfs(fd, &info) == 0 &&
          std::ranges::find(kKnown, static_cast<std::uint32_t>(info.f_type)) != kKnown.end();
-}
-
-bool is_content(const Entry& entry) {
-  return entry.type == EntryType::File && entry.link_to.empty();
-}
-
-// What an earlier attempt finished: all of it if it got as far as a manifest, else what its journal has.
-std::vector<Entry> vouched_for(const PartialArea& area) {
-  const auto data = identity_of(area.data());
-  auto manifest = read_manifest(area.manifest());
-  if (data && manifest && manifest->root == *data) return std::move(manifest->entries);
-  return read_journal(area.journal());
 }
 
 // Entries that share a fate, for one warning about all of them.
@@ -56,7 +52,10 @@ struct Count {
 class Fill {
  public:
   Fill(FillJob job, Monitor& monitor)
-      : job_(std::move(job)), entries_(job_.walked.entries), monitor_(monitor) {}
+      : job_(std::move(job)),
+        entries_(job_.walked.entries),
+        monitor_(monitor),
+        throttle_(job_.options->max_rate) {}
 
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
@@ -74,122 +73,102 @@ class Fill {
   Monitor& monitor_;
   Tree copy_;
   Filled filled_;
-  std::vector<Entry*> to_copy_;
+  Throttle throttle_;
   std::atomic<bool> failed_{false};
-  bool flush_each_ = false;
+  CopyContext context_;
   std::mutex lost_mutex_;
   Count lost_attributes_, changed_folders_;
 
   Result<> copy_all() {
+    if (job_.options->io == IoKind::Uring && !has_io_uring()) {
+      return fail(
+          Errc::Unsupported, "io_uring was asked for, and this system does not let programs use it",
+          "leave the choice to spark-stage, or allow it (kernel.io_uring_disabled, container profile)");
+    }
     auto tree = tree_in(job_.area->folder(), "data");
     if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
     copy_ = std::move(*tree);
-    flush_each_ = !syncs_as_a_whole(copy_.folder.get());
-    const std::vector<Entry> kept = finished_before(*job_.area, entries_);
-    take_over(kept);
     // Nothing may stay that the journal does not vouch for, and it may vouch for nothing that is written
     // again.
-    if (auto pruned = prune(*job_.area, entries_, kept); !pruned) return pruned;
-    auto journal = Journal::start(job_.area->journal(), kept, copy_.folder.get(), failed_);
+    if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
+    auto journal = Journal::start(
+        job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
+        failed_);
     if (!journal) return tl::unexpected<Error>(std::move(journal.error()));
+    set_up_context(**journal);
 
-    Result<> done = make_folders();
-    if (done) done = copy_files(**journal);
+    Result<> done = make_folders(copy_, entries_);
+    if (done && job_.previous) done = take_unchanged(context_, *job_.previous, entries_, job_.resumed);
+    if (done) done = copy_files();
     // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
     Result<> closed = (*journal)->close();
     if (!closed) return closed;
-    if (done) done = make_links();
+    if (done) done = make_links(*job_.source, copy_, entries_, *job_.stop);
     if (done) done = finish_folders();
     return done;
   }
 
-  void take_over(const std::vector<Entry>& kept) {
-    auto known = kept.begin();
-    for (Entry& entry : entries_) {
+  void set_up_context(Journal& journal) {
+    context_.source = job_.source;
+    context_.copy = &copy_;
+    context_.stop = job_.stop;
+    context_.failed = &failed_;
+    context_.throttle = &throttle_;
+    context_.counters = &monitor_.counters;
+    context_.journal = &journal;
+    context_.flush_each = !syncs_as_a_whole(copy_.folder.get());
+    context_.shares_blocks = can_share_blocks(*job_.source, copy_);
+    context_.lost_attributes = [this](const Entry& entry) { note_lost(entry); };
+    context_.before_read = job_.before_read;
+  }
+
+  void write_kept(const JournalSink& sink) const {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (job_.resumed.finished[i]) sink({JournalLine::Kind::Finished, entries_[i], 0, {}});
+    }
+    for (const auto& [index, pieces] : job_.resumed.begun) {
+      sink({JournalLine::Kind::Started, entries_[index], 0, {}});
+      for (std::uint64_t piece = 0; piece < pieces.size(); ++piece) {
+        if (pieces[piece]) sink({JournalLine::Kind::Piece, entries_[index], piece, *pieces[piece]});
+      }
+    }
+  }
+
+  // Small files and large ones side by side: the ones wait for metadata, the others for the drives.
+  Result<> copy_files() {
+    std::vector<Entry*> small, large;
+    sort_out(small, large);
+    const unsigned threads = small_file_threads(*job_.options);
+    if (threads == 1) {
+      auto left = copy_small_files(context_, small, 1);
+      if (!left) return tl::unexpected<Error>(std::move(left.error()));
+      large.insert(large.begin(), left->begin(), left->end());
+      return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
+    }
+    auto others = std::async(std::launch::async, [&] { return copy_small_files(context_, small, threads); });
+    Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
+    auto left = others.get();
+    if (!done && done.error().kind != Errc::Cancelled) return done;
+    if (!left) return tl::unexpected<Error>(std::move(left.error()));
+    return done ? copy_large_files(context_, *job_.options, *left, job_.resumed, entries_) : done;
+  }
+
+  void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {
+    Counters& counters = monitor_.counters;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      Entry& entry = entries_[i];
       if (!is_content(entry)) continue;
-      ++monitor_.counters.files_total;
-      monitor_.counters.bytes_total += entry.size;
-      while (known != kept.end() && known->path < entry.path) ++known;
-      if (known == kept.end() || known->path != entry.path) {
-        to_copy_.push_back(&entry);
-        continue;
-      }
-      entry.hash = known->hash;
-      filled_.resumed_bytes += entry.size;
-      ++monitor_.counters.files_done;
-      ++monitor_.counters.files_resumed;
-      monitor_.counters.bytes_done += entry.size;
-      monitor_.counters.bytes_resumed += entry.size;
-    }
-  }
-
-  Result<> make_folders() {
-    for (const Entry& entry : entries_) {
-      if (entry.type != EntryType::Folder) continue;
-      const Parent parent = open_parent(copy_, entry.path);
-      if (!parent.folder ||
-          (::mkdirat(parent.folder.get(), parent.name.c_str(), 0700) != 0 && errno != EEXIST)) {
-        return fail_errno(errno, "making folder " + copy_.shown(entry.path));
+      ++counters.files_total;
+      counters.bytes_total += entry.size;
+      if (job_.resumed.finished[i]) {
+        ++counters.files_done;
+        ++counters.files_resumed;
+      } else {
+        (is_small(entry) && !context_.shares_blocks ? small : large).push_back(&entry);
       }
     }
-    return {};
-  }
-
-  Result<> copy_files(Journal& journal) {
-    Throttle throttle(job_.options->max_rate);
-    CopyContext context;
-    context.source = job_.source;
-    context.copy = &copy_;
-    context.stop = job_.stop;
-    context.failed = &failed_;
-    context.throttle = &throttle;
-    context.counters = &monitor_.counters;
-    context.flush_each = flush_each_;
-    context.finished = [&](const Entry& entry) { journal.add(entry); };
-    context.lost_attributes = [this](const Entry& entry) { note_lost(entry); };
-    context.before_read = job_.before_read;
-    RunPlan plan;
-    plan.threads = job_.options->threads > 0 ? job_.options->threads : default_threads();
-    plan.buffer = usable_chunk(job_.options->chunk);
-    plan.files = to_copy_.size();
-    plan.work_for = [&](std::uint64_t index) { return copy_file(context, *to_copy_[index]); };
-    return run(plan, failed_);
-  }
-
-  // Symlinks, and the other names of hard-linked files.
-  Result<> make_links() {
-    for (Entry& entry : entries_) {
-      if (entry.type == EntryType::Folder || is_content(entry)) continue;
-      if (*job_.stop) return fail(Errc::Cancelled, "copying " + job_.source->shown("") + ": interrupted");
-      const Parent parent = open_parent(copy_, entry.path);
-      if (!parent.folder) return fail_errno(errno, "opening the folder of " + copy_.shown(entry.path));
-      auto made =
-          entry.type == EntryType::Symlink ? make_symlink(entry, parent) : make_hard_link(entry, parent);
-      if (!made) return made;
-    }
-    return {};
-  }
-
-  Result<> make_symlink(const Entry& entry, const Parent& parent) {
-    const std::string shown = copy_.shown(entry.path);
-    if (::symlinkat(entry.target.c_str(), parent.folder.get(), parent.name.c_str()) != 0) {
-      return fail_errno(errno, "making symlink " + shown);
-    }
-    return put_symlink_metadata(parent.folder.get(), parent.name, entry, shown);
-  }
-
-  Result<> make_hard_link(Entry& entry, const Parent& parent) {
-    const auto first = std::ranges::lower_bound(entries_, entry.link_to, {}, &Entry::path);
-    const Parent from = open_parent(copy_, first->path);
-    if (!from.folder ||
-        ::linkat(from.folder.get(), from.name.c_str(), parent.folder.get(), parent.name.c_str(), 0) != 0) {
-      return fail_errno(errno, "linking " + copy_.shown(entry.path));
-    }
-    const std::string path = std::move(entry.path), link_to = std::move(entry.link_to);
-    entry = *first;
-    entry.path = path;
-    entry.link_to = link_to;
-    return {};
+    counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes;
+    filled_.resumed_bytes = job_.resumed.bytes;
   }
 
   // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
@@ -209,7 +188,8 @@ class Fill {
       if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
         changed_folders_.add(entry);
       }
-      if (flush_each_ && ::fsync(copied.get()) != 0) return fail_errno(errno, "flushing folder " + shown);
+      if (context_.flush_each && ::fsync(copied.get()) != 0)
+        return fail_errno(errno, "flushing folder " + shown);
     }
     return {};
   }
@@ -245,24 +225,6 @@ Result<Filled> fill(FillJob job, Monitor& monitor) {
   return Fill(std::move(job), monitor).go();
 }
 
-std::vector<Entry> finished_before(const PartialArea& area, const std::vector<Entry>& entries) {
-  std::vector<Entry> kept;
-  auto copy = tree_in(area.folder(), "data");
-  if (!copy) return kept;
-  for (Entry& entry : vouched_for(area)) {
-    const auto now = std::ranges::lower_bound(entries, entry.path, {}, &Entry::path);
-    if (now == entries.end() || !is_content(*now) || !is_same_source(entry, *now)) continue;
-    const UniqueFd fd = open_beneath(*copy, entry.path, O_PATH | O_NOFOLLOW);
-    struct stat info {};
-    if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    if (static_cast<Bytes>(info.st_size) == entry.size) kept.push_back(std::move(entry));
-  }
-  std::ranges::sort(kept, {}, &Entry::path);
-  const auto is_repeated = [](const Entry& a, const Entry& b) { return a.path == b.path; };
-  kept.erase(std::unique(kept.begin(), kept.end(), is_repeated), kept.end());
-  return kept;
-}
-
 CopyReport report_of(const Manifest& manifest, const Monitor& monitor) {
   CopyReport report;
   report.bytes = manifest.bytes();
@@ -271,10 +233,6 @@ CopyReport report_of(const Manifest& manifest, const Monitor& monitor) {
   report.seconds = monitor.seconds();
   report.memfree_drop_bytes = monitor.memfree_drop();
   return report;
-}
-
-Bytes usable_chunk(Bytes wanted) {
-  return std::clamp<Bytes>(round_up(wanted, kLargestAlignment), kLargestAlignment, kHashPiece);
 }
 
 }  // namespace spark::staging

@@ -29,6 +29,7 @@ std::optional<Digest> digest_from_hex(std::string_view text);
 inline constexpr Bytes kHashPiece = 8 * kMiB;
 
 std::uint64_t piece_count(Bytes size);  // at least 1: an empty file has one empty piece
+Bytes piece_bytes(Bytes size, std::uint64_t piece);
 Digest digest_of_pieces(std::span<const Digest> pieces);
 
 class Hasher {

@@ -4,65 +4,97 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 
 #include "base/text.hpp"
 #include "staging/entry_line.hpp"
+#include "staging/names.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr std::string_view kHeader = "spark-stage journal 1\n";
-constexpr std::size_t kLargest = std::size_t{8} << 30;
+constexpr std::string_view kHeader = "spark-stage journal 2";
 constexpr std::size_t kHashDigits = 32;
+constexpr char kFinished = 'F', kStarted = 'S', kPiece = 'P';
 
-// "<hash of the entry's line> <entry's line>\n"
-std::string journal_line(const Entry& entry) {
-  const std::string line = to_line(entry);
+// "<hash of the text> <text>\n"; the text is one of
+//   F <entry's line>    S <entry's line, its hash of no meaning>    P <piece> <its hash> <encoded path>
+std::string line_of(char kind, const std::string& rest) {
+  const std::string text = kind + (" " + rest);
   Hasher hasher;
-  hasher.add(line);
-  return to_hex(hasher.digest()) + " " + line + "\n";
+  hasher.add(text);
+  return to_hex(hasher.digest()) + " " + text + "\n";
 }
 
-std::optional<Entry> parse_journal_line(std::string_view line) {
-  if (line.size() <= kHashDigits || line[kHashDigits] != ' ') return std::nullopt;
+std::string piece_text(const std::string& path, std::uint64_t piece, const Digest& digest) {
+  return std::to_string(piece) + " " + to_hex(digest) + " " + encode_name(path);
+}
+
+std::string text_of(const JournalLine& line) {
+  if (line.kind == JournalLine::Kind::Piece)
+    return line_of(kPiece, piece_text(line.entry.path, line.piece, line.digest));
+  return line_of(line.kind == JournalLine::Kind::Finished ? kFinished : kStarted, to_line(line.entry));
+}
+
+std::optional<JournalLine> parse_piece(std::string_view text) {
+  JournalLine line{JournalLine::Kind::Piece, {}, 0, {}};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.piece);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || rest.size() < kHashDigits + 2 || rest[0] != ' ' || rest[kHashDigits + 1] != ' ')
+    return std::nullopt;
+  const auto digest = digest_from_hex(rest.substr(1, kHashDigits));
+  auto path = decode_name(rest.substr(kHashDigits + 2));
+  if (!digest || !path) return std::nullopt;
+  line.digest = *digest;
+  line.entry.path = std::move(*path);
+  return line;
+}
+
+std::optional<JournalLine> parse_line(std::string_view line) {
+  if (line.size() < kHashDigits + 3 || line[kHashDigits] != ' ') return std::nullopt;
   const std::string_view text = line.substr(kHashDigits + 1);
   Hasher hasher;
   hasher.add(text);
-  if (digest_from_hex(line.substr(0, kHashDigits)) != hasher.digest()) return std::nullopt;
-  auto entry = parse_entry(text);
-  if (!entry) return std::nullopt;
-  return std::move(*entry);
+  if (digest_from_hex(line.substr(0, kHashDigits)) != hasher.digest() || text[1] != ' ') return std::nullopt;
+  if (text[0] == kPiece) return parse_piece(text.substr(2));
+  if (text[0] != kFinished && text[0] != kStarted) return std::nullopt;
+  auto entry = parse_entry(text.substr(2));
+  if (!entry || entry->type != EntryType::File) return std::nullopt;
+  const auto kind = text[0] == kFinished ? JournalLine::Kind::Finished : JournalLine::Kind::Started;
+  return JournalLine{kind, std::move(*entry), 0, {}};
+}
+
+void parse(LineReader& lines, const JournalSink& sink) {
+  if (lines.next() != kHeader) return;
+  while (const auto text = lines.next()) {
+    auto line = parse_line(*text);
+    if (!line) return;
+    sink(std::move(*line));
+  }
 }
 
 }  // namespace
 
-std::vector<Entry> parse_journal(std::string_view text) {
-  std::vector<Entry> entries;
-  if (!text.starts_with(kHeader)) return entries;
-  text.remove_prefix(kHeader.size());
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    auto entry = parse_journal_line(text.substr(0, end));
-    if (!entry) break;
-    entries.push_back(std::move(*entry));
-    text.remove_prefix(end + 1);
-  }
-  return entries;
+void parse_journal(std::string_view text, const JournalSink& sink) {
+  LineReader lines(text);
+  parse(lines, sink);
 }
 
-std::vector<Entry> read_journal(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargest);
-  return text ? parse_journal(*text) : std::vector<Entry>();
+void read_journal(const std::filesystem::path& path, const JournalSink& sink) {
+  auto lines = LineReader::open(path);
+  if (lines) parse(*lines, sink);
 }
 
 Result<std::unique_ptr<Journal>> Journal::start(const std::filesystem::path& path,
-                                                std::span<const Entry> kept, int file_system,
-                                                std::atomic<bool>& failed) {
-  std::string text(kHeader);
-  for (const Entry& entry : kept) text += journal_line(entry);
-  if (auto written = write_file_atomically(path, text, 0600); !written) {
-    return tl::unexpected<Error>(std::move(written.error()));
-  }
+                                                const std::function<void(const JournalSink&)>& kept,
+                                                int file_system, std::atomic<bool>& failed) {
+  auto writer = LineWriter::create(path);
+  if (!writer) return tl::unexpected<Error>(std::move(writer.error()));
+  writer->add(kHeader);
+  writer->add("\n");
+  kept([&](const JournalLine& line) { writer->add(text_of(line)); });
+  if (auto written = writer->commit(); !written) return tl::unexpected<Error>(std::move(written.error()));
   const std::string shown = printable(path.native());
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return fail_errno(errno, "opening " + shown);
@@ -80,10 +112,21 @@ Journal::~Journal() {
   [[maybe_unused]] const Result<> closed = close();
 }
 
-void Journal::add(const Entry& entry) {
-  const std::string line = journal_line(entry);
+void Journal::finished(const Entry& entry) {
+  add(line_of(kFinished, to_line(entry)));
+}
+
+void Journal::started(const Entry& entry) {
+  add(line_of(kStarted, to_line(entry)));
+}
+
+void Journal::piece(const Entry& entry, std::uint64_t piece, const Digest& digest) {
+  add(line_of(kPiece, piece_text(entry.path, piece, digest)));
+}
+
+void Journal::add(const std::string& text) {
   const std::scoped_lock lock(mutex_);
-  waiting_ += line;
+  waiting_ += text;
 }
 
 Result<> Journal::close() {
@@ -124,11 +167,8 @@ void Journal::flush_waiting() {
 
 Result<> Journal::write_down(std::string_view lines) {
   if (::syncfs(file_system_) != 0) return fail_errno(errno, "flushing the file system of " + shown_);
-  while (!lines.empty()) {
-    const ssize_t wrote = ::write(file_.get(), lines.data(), lines.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return fail_errno(errno, "writing " + shown_);
-    lines.remove_prefix(static_cast<std::size_t>(wrote));
+  if (const int failed = write_all(file_.get(), lines); failed != 0) {
+    return fail_errno(failed, "writing " + shown_);
   }
   if (::fdatasync(file_.get()) != 0) return fail_errno(errno, "flushing " + shown_);
   return {};

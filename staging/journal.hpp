@@ -1,43 +1,59 @@
-// Which files of a partial copy are finished and flushed, so that the next attempt takes them over.
+// What of a partial copy is finished and flushed, so that the next attempt takes it over.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "staging/lines.hpp"
 #include "staging/manifest.hpp"
 
 namespace spark::staging {
 
-// What an earlier attempt wrote down; empty if there is nothing to trust. A line counts only if its own hash
-// is right, and only if all lines before it do.
-std::vector<Entry> read_journal(const std::filesystem::path& path);
-std::vector<Entry> parse_journal(std::string_view text);
+// A file of many pieces is started, then has pieces one by one, then is finished; a smaller one is finished.
+// Started again because its source changed, it has none of its pieces any more.
+struct JournalLine {
+  enum class Kind { Finished, Started, Piece };
+  Kind kind = Kind::Finished;
+  Entry entry;              // Piece: its path alone
+  std::uint64_t piece = 0;  // Piece: which
+  Digest digest;            // Piece: its hash
+  bool operator==(const JournalLine&) const = default;
+};
+
+// Gives the lines that an earlier attempt wrote down; none if there is nothing to trust. A line counts only
+// if its own hash is right, and only if all lines before it do.
+using JournalSink = std::function<void(JournalLine)>;
+void read_journal(const std::filesystem::path& path, const JournalSink& sink);
+void parse_journal(std::string_view text, const JournalSink& sink);
 
 // A line is written after what it tells is on the disk: flush the file system, append, flush the journal.
 // That happens about once a second, in a thread of its own.
 class Journal {
  public:
-  // Replaces the journal by one of `kept`. `file_system` is a descriptor on what is flushed, opened before
-  // the first write, so that no error is missed. `failed` is set when flushing fails.
+  // Replaces the journal by one of what `kept` gives to its argument. `file_system` is a descriptor on what
+  // is flushed, opened before the first write, so that no error is missed. `failed` is set when flushing
+  // fails.
   static Result<std::unique_ptr<Journal>> start(const std::filesystem::path& path,
-                                                std::span<const Entry> kept, int file_system,
-                                                std::atomic<bool>& failed);
+                                                const std::function<void(const JournalSink&)>& kept,
+                                                int file_system, std::atomic<bool>& failed);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  void add(const Entry& entry);  // any thread
+  // Any thread. What they tell has been written, not flushed.
+  void finished(const Entry& entry);
+  void started(const Entry& entry);
+  void piece(const Entry& entry, std::uint64_t piece, const Digest& digest);
 
   // Stops the thread and writes the rest. An error of any flush is the answer: it is final, not tried again.
   Result<> close();
@@ -56,6 +72,7 @@ class Journal {
   std::optional<Error> error_;  // the first
   std::thread thread_;          // last: it uses all of the above
 
+  void add(const std::string& text);
   void work();
   void flush_waiting();
   Result<> write_down(std::string_view lines);

@@ -2,27 +2,19 @@
 
 #include <algorithm>
 
-#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/entry_line.hpp"
+#include "staging/lines.hpp"
+#include "staging/manifest_reader.hpp"
+#include "staging/manifest_text.hpp"
 #include "staging/names.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
-constexpr std::string_view kSealStart = "{\"seal\":\"";
-constexpr std::size_t kLargest = std::size_t{8} << 30;
-
-std::string digest_of(std::string_view text) {
-  Hasher hasher;
-  hasher.add(text);
-  return to_hex(hasher.digest());
-}
-
 std::string header_of(const Manifest& manifest) {
-  const json::object header = {{"spark_stage_manifest", kFormat},
+  const json::object header = {{"spark_stage_manifest", kManifestFormat},
                                {"dataset", encode_name(manifest.dataset)},
                                {"source", encode_name(manifest.source)},
                                {"root_inode", manifest.root.inode},
@@ -30,50 +22,24 @@ std::string header_of(const Manifest& manifest) {
   return json::serialize(header);
 }
 
-std::string seal_of(std::string_view body) {
-  return std::string(kSealStart) + digest_of(body) + "\"}\n";
+// Gives the text to `add` piece by piece.
+template <class Add>
+void write_text(const Manifest& manifest, Add add) {
+  Hasher hasher;
+  const auto add_line = [&](const std::string& line) {
+    hasher.add(line);
+    add(line);
+  };
+  add_line(header_of(manifest) + "\n");
+  for (const Entry& entry : manifest.entries) add_line(to_line(entry) + "\n");
+  add(seal_of(hasher.digest()));
 }
 
-tl::unexpected<Error> unsealed() {
-  return fail(Errc::Mismatch, "the manifest is not sealed by its own hash",
-              "it was cut short or changed; stage the dataset again");
-}
-
-// The lines before the seal, if the seal is theirs.
-std::optional<std::string_view> sealed_body(std::string_view text) {
-  const std::size_t seal = text.rfind(kSealStart);
-  if (seal == std::string_view::npos) return std::nullopt;
-  const std::string_view body = text.substr(0, seal);
-  if (text.substr(seal) != seal_of(body)) return std::nullopt;
-  return body;
-}
-
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
-}
-
-Result<Manifest> parse_header(std::string_view line) {
-  auto header = parse_json_object(line);
-  if (!header) return tl::unexpected<Error>(std::move(header.error()));
-  if (get_int(*header, "spark_stage_manifest") != kFormat) {
-    return fail(Errc::Unsupported, "the manifest was written by another version of spark-stage",
-                "stage the dataset again");
-  }
-  Manifest manifest;
-  auto dataset = decode_name(get_string(*header, "dataset").value_or(""));
-  auto source = decode_name(get_string(*header, "source").value_or(""));
-  const json::value* inode = header->if_contains("root_inode");
-  boost::system::error_code error;
-  if (inode != nullptr) manifest.root.inode = inode->to_number<std::uint64_t>(error);
-  if (!dataset || !source || inode == nullptr || error) {
-    return fail(Errc::Invalid, "the manifest's header is not whole");
-  }
-  manifest.dataset = std::move(*dataset);
-  manifest.source = std::move(*source);
-  manifest.root.birth_ns = get_int(*header, "root_birth_ns").value_or(0);
+Result<Manifest> collect(Result<ManifestReader> reader) {
+  if (!reader) return tl::unexpected<Error>(std::move(reader.error()));
+  Manifest manifest = reader->header();
+  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
+  if (auto whole = reader->error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
   return manifest;
 }
 
@@ -132,40 +98,24 @@ std::string Manifest::hash() const {
 }
 
 std::string to_text(const Manifest& manifest) {
-  std::string text = header_of(manifest) + "\n";
-  for (const Entry& entry : manifest.entries) (text += to_line(entry)) += "\n";
-  return text + seal_of(text);
+  std::string text;
+  write_text(manifest, [&](const std::string& line) { text += line; });
+  return text;
 }
 
 Result<Manifest> parse_manifest(std::string_view text) {
-  auto body = sealed_body(text);
-  if (!body) return unsealed();
-  auto manifest = parse_header(take_line(*body));
-  if (!manifest) return manifest;
-  while (!body->empty()) {
-    auto entry = parse_entry(take_line(*body));
-    if (!entry) return fail_with(std::move(entry.error()), "the manifest");
-    if (!manifest->entries.empty() && entry->path <= manifest->entries.back().path) {
-      return fail(Errc::Invalid, "the manifest's entries are not in order");
-    }
-    manifest->entries.push_back(std::move(*entry));
-  }
-  if (manifest->entries.empty() || !manifest->entries.front().path.empty()) {
-    return fail(Errc::Invalid, "the manifest has no root");
-  }
-  return manifest;
+  return collect(ManifestReader::of(text));
 }
 
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest) {
-  return write_file_atomically(path, to_text(manifest), 0600);
+  auto writer = LineWriter::create(path);
+  if (!writer) return tl::unexpected<Error>(std::move(writer.error()));
+  write_text(manifest, [&](const std::string& line) { writer->add(line); });
+  return writer->commit();
 }
 
 Result<Manifest> read_manifest(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargest);
-  if (!text) return tl::unexpected<Error>(text.error());
-  auto manifest = parse_manifest(*text);
-  if (!manifest) return fail_with(std::move(manifest.error()), "reading " + printable(path.native()));
-  return manifest;
+  return collect(ManifestReader::open(path));
 }
 
 }  // namespace spark::staging

@@ -97,6 +97,20 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::
   return *users == Kept::All ? *acls : *users;
 }
 
+bool has_kept_attributes(int fd) {
+  char names[1];  // mostly there are none
+  const ssize_t length = ::flistxattr(fd, names, sizeof names);
+  return (length > 0 || (length < 0 && errno == ERANGE)) && !list_attributes(fd).empty();
+}
+
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {
+  const bool is_owner = entry.uid == ::geteuid() && entry.gid == ::getegid();
+  if (!is_owner && !put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
+  if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
+  return {};
+}
+
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,
                               const std::string& shown) {
   if (::geteuid() == 0 && ::fchownat(folder, name.c_str(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {

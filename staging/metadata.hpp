@@ -13,6 +13,12 @@ enum class Kept { All, WithoutAttributes };
 // set-group-ID are dropped with it.
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown);
 
+// Whether the file has user attributes or ACLs, which put_metadata copies.
+bool has_kept_attributes(int fd);
+
+// The rest of what put_metadata does, for a new file of this process's.
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);
+
 // For the symlink `name` in the folder: owner and times.
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,
                               const std::string& shown);

@@ -12,14 +12,9 @@
 namespace spark::staging {
 namespace {
 
-const Entry* find(const std::vector<Entry>& entries, const std::string& path) {
-  const auto found = std::ranges::lower_bound(entries, path, {}, &Entry::path);
-  return found != entries.end() && found->path == path ? &*found : nullptr;
-}
-
 class Prune {
  public:
-  Prune(const Tree& tree, const std::vector<Entry>& entries, const std::vector<Entry>& kept)
+  Prune(const Tree& tree, const std::vector<Entry>& entries, const Resumed& kept)
       : tree_(tree), entries_(entries), kept_(kept) {}
 
   Result<> go() {
@@ -28,14 +23,14 @@ class Prune {
     if (failed != 0) return errno == ENOENT ? Result<>() : fail_errno(errno, "looking at " + tree_.shown(""));
     const bool wants_folder = entries_.front().type == EntryType::Folder;
     if (S_ISDIR(info.st_mode) && wants_folder) return prune_folders();
-    if (S_ISREG(info.st_mode) && !kept_.empty() && !wants_folder) return {};
+    if (S_ISREG(info.st_mode) && !wants_folder && kept_.has(0)) return {};
     return remove_tree(tree_, "");
   }
 
  private:
   const Tree& tree_;
   const std::vector<Entry>& entries_;
-  const std::vector<Entry>& kept_;
+  const Resumed& kept_;
 
   Result<> prune_folders() {
     std::vector<std::string> folders = {""};
@@ -48,14 +43,14 @@ class Prune {
       if (!names) return tl::unexpected<Error>(std::move(names.error()));
       for (const std::string& name : *names) {
         const std::string path = join_path(folder, name);
-        const Entry* wanted = find(entries_, path);
+        const std::size_t wanted = index_of(entries_, path);
         const UniqueFd fd = open_beneath(tree_, path, O_PATH | O_NOFOLLOW);
         struct stat info {};
         // O_PATH stops at a symlink: it is no folder and goes.
         const bool is_folder = fd && ::fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode);
-        if (is_folder && wanted != nullptr && wanted->type == EntryType::Folder) {
+        if (is_folder && wanted < entries_.size() && entries_[wanted].type == EntryType::Folder) {
           folders.push_back(path);
-        } else if (is_folder || find(kept_, path) == nullptr) {
+        } else if (is_folder || wanted == entries_.size() || !kept_.has(wanted)) {
           if (auto removed = remove_tree(tree_, path); !removed) return removed;
         }
       }
@@ -66,7 +61,7 @@ class Prune {
 
 }  // namespace
 
-Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const std::vector<Entry>& kept) {
+Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const Resumed& kept) {
   auto tree = tree_in(area.folder(), "data");
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
   return Prune(*tree, entries, kept).go();

@@ -6,10 +6,11 @@
 #include "base/result.hpp"
 #include "staging/manifest.hpp"
 #include "staging/partial_area.hpp"
+#include "staging/resume.hpp"
 
 namespace spark::staging {
 
 // Leaves of `data` the files in `kept` and the folders that `entries` has; both sorted by path.
-Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const std::vector<Entry>& kept);
+Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const Resumed& kept);
 
 }  // namespace spark::staging

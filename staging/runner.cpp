@@ -8,14 +8,23 @@
 #include <thread>
 #include <vector>
 
+#include "staging/lane.hpp"
+
 namespace spark::staging {
 namespace {
 
 struct OpenFile {
   std::unique_ptr<FileWork> work;
-  std::uint64_t next = 0;                 // piece to hand out; guarded by Run::mutex_
+  std::vector<std::uint64_t> to_do;       // pieces, the last first; guarded by Run::mutex_
   std::atomic<std::uint64_t> unfinished;  // pieces
-  OpenFile(std::unique_ptr<FileWork> w, std::uint64_t pieces) : work(std::move(w)), unfinished(pieces) {}
+};
+
+// What a lane may do next.
+struct Job {
+  enum class Kind { Piece, NewFile, Later, Nothing };  // Later: another thread may be opening a large file
+  Kind kind = Kind::Nothing;
+  std::shared_ptr<OpenFile> file;
+  std::uint64_t index = 0;  // of the piece, or of the new file
 };
 
 class Run {
@@ -23,87 +32,165 @@ class Run {
   Run(const RunPlan& plan, std::atomic<bool>& failed) : plan_(plan), failed_(failed) {}
 
   Result<> go() {
+    const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
+    const unsigned threads = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
     {
-      std::vector<std::jthread> threads;
-      for (unsigned i = 0; i < plan_.threads; ++i) threads.emplace_back([this] { work(); });
+      std::vector<std::jthread> running;
+      for (unsigned i = 0; i < threads; ++i) running.emplace_back([this] { work(); });
     }
     if (error_) return tl::unexpected<Error>(std::move(*error_));
     return {};
   }
 
  private:
-  struct Piece {
+  // A lane and the file that it is at.
+  struct Seat {
+    Seat(unsigned number, Io& io, Counters& counters)
+        : lane(number, io.buffer(number), io.lanes(), counters) {}
+    Lane lane;
     std::shared_ptr<OpenFile> file;
-    std::uint64_t index = 0;
+    std::uint64_t piece = 0;
   };
 
   const RunPlan& plan_;
   std::atomic<bool>& failed_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<OpenFile>> open_;  // large files with pieces to hand out
+  std::deque<std::shared_ptr<OpenFile>> open_;  // with pieces to hand out
   std::uint64_t next_file_ = 0;
-  unsigned starting_ = 0;  // threads that may be about to open a large file
+  unsigned starting_ = 0;  // files that are being opened, or may start again
   std::optional<Error> error_;
 
   void work() {
-    IoBuffer buffer(plan_.buffer);
-    while (!failed_) {
-      std::optional<std::uint64_t> new_file;
-      const Piece piece = next(new_file);
-      Result<> done;
-      if (piece.file) {
-        done = do_piece(*piece.file, piece.index, buffer);
-      } else if (new_file) {
-        done = start_file(*new_file, buffer);
-      } else {
+    const auto io = make_io(plan_.io, plan_.shape.lanes, usable_chunk(plan_.shape.chunk));
+    std::deque<Seat> seats;
+    for (unsigned i = 0; i < io->lanes(); ++i) seats.emplace_back(i, *io, *plan_.counters);
+    unsigned busy = 0;  // requests under way
+    for (;;) {
+      const bool goes_on = fill_seats(*io, seats, busy);
+      if (busy > 0) {
+        busy -= 1 - advance(*io, seats[io->wait().lane]);
+      } else if (!goes_on) {
         return;
       }
-      if (!done) fail_run(std::move(done.error()));
     }
   }
 
-  // A piece of an open file, or else a new file, or neither at the end of the run.
-  Piece next(std::optional<std::uint64_t>& new_file) {
+  unsigned lanes_in_use() const {
+    return plan_.tuning != nullptr ? plan_.tuning->lanes() : plan_.shape.lanes;
+  }
+  Bytes chunk() const { return plan_.tuning != nullptr ? plan_.tuning->chunk() : plan_.shape.chunk; }
+
+  // Gives idle lanes work; waits for some if all are idle. False: there is no more, but for what starts
+  // again.
+  bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
+    const std::size_t in_use = std::clamp<std::size_t>(lanes_in_use(), 1, seats.size());
+    for (std::size_t i = 0; i < in_use; ++i) {
+      while (seats[i].lane.is_idle()) {
+        Job job = next(busy == 0);
+        if (job.kind == Job::Kind::Nothing) return false;
+        if (job.kind == Job::Kind::Later) return true;
+        if (job.kind == Job::Kind::NewFile) {
+          start_file(job.index);
+          continue;
+        }
+        seats[i].file = std::move(job.file);
+        seats[i].piece = job.index;
+        seats[i].lane.begin(*seats[i].file->work, job.index);
+        busy += advance(io, seats[i]);
+      }
+    }
+    return true;
+  }
+
+  // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
+  unsigned advance(Io& io, Seat& seat) {
+    auto request = failed_ ? stopped() : seat.lane.advance(chunk());
+    if (request && *request != nullptr) {
+      io.start(**request);
+      return 1;
+    }
+    Result<> done;
+    if (!request) {
+      done = tl::unexpected<Error>(std::move(request.error()));
+    } else {
+      done = finish_piece(seat);
+    }
+    if (!done) fail_run(std::move(done.error()));
+    seat.file.reset();
+    return 0;
+  }
+
+  static Result<Request*> stopped() { return fail(Errc::Cancelled, "stopped by an error elsewhere"); }
+
+  Job next(bool may_wait) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock,
-                  [&] { return failed_ || !open_.empty() || next_file_ < plan_.files || starting_ == 0; });
+    const auto is_ready = [&] {
+      return failed_ || !open_.empty() || next_file_ < plan_.files || starting_ == 0;
+    };
+    if (!may_wait && !is_ready()) return {Job::Kind::Later, nullptr, 0};
+    changed_.wait(lock, is_ready);
     if (failed_) return {};
     if (!open_.empty()) {
-      Piece piece{open_.front(), open_.front()->next++};
-      if (piece.file->next == piece.file->work->pieces()) open_.pop_front();
-      return piece;
+      Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
+      job.file->to_do.pop_back();
+      if (job.file->to_do.empty()) open_.pop_front();
+      return job;
     }
-    if (next_file_ < plan_.files) {
-      new_file = next_file_++;
-      ++starting_;
-    }
-    return {};
+    if (next_file_ == plan_.files) return {};
+    ++starting_;
+    return {Job::Kind::NewFile, nullptr, next_file_++};
   }
 
-  Result<> start_file(std::uint64_t index, IoBuffer& buffer) {
-    std::unique_ptr<FileWork> work = plan_.work_for(index);
-    Result<> started = work->start();
-    const std::uint64_t pieces = started ? work->pieces() : 0;
-    const bool is_large = pieces > 1;
-    auto file = std::make_shared<OpenFile>(std::move(work), pieces);
+  void start_file(std::uint64_t index) {
+    auto file = std::make_shared<OpenFile>();
+    file->work = plan_.work_for(index);
+    if (auto started = file->work->start(); !started) return fail_run(std::move(started.error()));
+    if (auto offered = offer(file); !offered) fail_run(std::move(offered.error()));
+  }
+
+  // Of a file that was started, or starts again: its pieces are there to be taken; `starting_` counts it no
+  // more.
+  Result<> offer(const std::shared_ptr<OpenFile>& file) {
+    for (;;) {
+      std::vector<std::uint64_t> pieces;
+      for (std::uint64_t i = file->work->pieces(); i-- > 0;) {
+        if (!file->work->is_known(i)) pieces.push_back(i);
+      }
+      if (!pieces.empty()) {
+        const std::scoped_lock lock(mutex_);
+        file->unfinished = pieces.size();
+        file->to_do = std::move(pieces);
+        open_.push_back(file);
+        break;
+      }
+      auto is_done = file->work->finish();
+      if (!is_done) return tl::unexpected<Error>(std::move(is_done.error()));
+      if (*is_done) break;
+    }
     {
       const std::scoped_lock lock(mutex_);
       --starting_;
-      if (is_large) open_.push_back(file);
     }
     changed_.notify_all();
-    if (!started || is_large) return started;
-    return do_piece(*file, 0, buffer);
+    return {};
   }
 
-  Result<> do_piece(OpenFile& file, std::uint64_t index, IoBuffer& buffer) {
-    Result<> done = file.work->piece(index, buffer);
-    if (done && --file.unfinished == 0) done = file.work->finish(buffer);
-    return done;
+  Result<> finish_piece(Seat& seat) {
+    OpenFile& file = *seat.file;
+    file.work->piece_done(seat.piece, seat.lane.outcome());
+    if (--file.unfinished > 0) return {};
+    auto is_done = file.work->finish();
+    if (!is_done) return tl::unexpected<Error>(std::move(is_done.error()));
+    if (*is_done) return {};
+    {
+      const std::scoped_lock lock(mutex_);
+      ++starting_;
+    }
+    return offer(seat.file);
   }
 
-  // Threads that stop because another one failed have errors as well: the first is the cause.
+  // What stops because of an error elsewhere has errors as well: the first is the cause.
   void fail_run(Error error) {
     {
       const std::scoped_lock lock(mutex_);
@@ -118,10 +205,6 @@ class Run {
 
 Result<> run(const RunPlan& plan, std::atomic<bool>& failed) {
   return Run(plan, failed).go();
-}
-
-unsigned default_threads() {
-  return std::clamp(2 * std::thread::hardware_concurrency(), 4U, 16U);
 }
 
 }  // namespace spark::staging

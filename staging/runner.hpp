@@ -1,5 +1,5 @@
-// A fixed set of threads, each with one buffer, that works through files piece by piece: a small file in one
-// thread, the pieces of a large one in all of them.
+// A few threads, each with a ring and its lanes, that work through files piece by piece: all lanes at the
+// pieces of a large file, one lane at a small one.
 #pragma once
 
 #include <atomic>
@@ -8,31 +8,23 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "staging/direct_io.hpp"
+#include "staging/file_work.hpp"
+#include "staging/io.hpp"
+#include "staging/monitor.hpp"
+#include "staging/tuning.hpp"
 
 namespace spark::staging {
 
-// What one file needs. start, then each piece once, from any thread, then finish in the thread of the last.
-class FileWork {
- public:
-  virtual ~FileWork() = default;
-  virtual Result<> start() = 0;
-  virtual std::uint64_t pieces() const = 0;  // at least 1; known after start
-  virtual Result<> piece(std::uint64_t index, IoBuffer& buffer) = 0;
-  virtual Result<> finish(IoBuffer& buffer) = 0;
-};
-
 struct RunPlan {
-  unsigned threads = 1;
-  Bytes buffer = 2 * kMiB;  // of each thread
+  IoKind io = IoKind::Auto;
+  Shape shape;               // threads, lanes and chunk; without io_uring each lane is a thread
+  Tuning* tuning = nullptr;  // may change lanes and chunk while it runs, within the shape; none: fixed
+  Counters* counters = nullptr;
   std::uint64_t files = 0;
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
 };
 
-// The first error ends the run; `failed` is set then, for pieces under way in other threads to look at.
+// The first error ends the run; `failed` is set then, for what is under way in other threads to look at.
 Result<> run(const RunPlan& plan, std::atomic<bool>& failed);
-
-// From the CPUs, when the caller left it open: direct I/O needs more requests under way than there are CPUs.
-unsigned default_threads();
 
 }  // namespace spark::staging

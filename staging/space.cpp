@@ -55,14 +55,12 @@ Footprint footprint_of_partial(const std::filesystem::path& folder) {
   return walked ? footprint_of(walked->entries) : Footprint{};
 }
 
-Need need_of(const std::vector<Entry>& entries, const PartialArea& area) {
-  const std::vector<Entry> kept = finished_before(area, entries);
+Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area) {
   Need need;
   Bytes kept_bytes = 0;
-  auto known = kept.begin();
-  for (const Entry& entry : entries) {
-    while (known != kept.end() && known->path < entry.path) ++known;
-    if (known != kept.end() && known->path == entry.path) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    if (resumed.finished[i]) {
       kept_bytes += disk_bytes(entry);
     } else if (entry.link_to.empty()) {
       ++need.inodes;

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "staging/manifest.hpp"
 #include "staging/partial_area.hpp"
+#include "staging/resume.hpp"
 
 namespace spark::staging {
 
@@ -33,7 +34,7 @@ struct Need {
   Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
 };
 // Of the entries, sorted by path, when the area has what it has from earlier attempts.
-Need need_of(const std::vector<Entry>& entries, const PartialArea& area);
+Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area);
 
 // NoSpace with the numbers.
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free);

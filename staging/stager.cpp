@@ -80,14 +80,15 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   RoomRequest request;
   request.dataset = source.dataset;
   request.whole = footprint_of(walked.entries);
-  request.need = need_of(walked.entries, area);
+  Resumed resumed = resume(area, walked.entries);
+  request.need = need_of(walked.entries, resumed, area);
   request.keep_free = options.keep_free;
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
   request.in_use = source.in_use;
   auto evicted =
       monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
   if (!evicted) return tl::unexpected<Error>(std::move(evicted.error()));
-  auto staged = copy_into(source, tree, std::move(walked), area, options);
+  auto staged = copy_into(source, tree, std::move(walked), std::move(resumed), area, options);
   if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
   if (staged || staged.error().kind != Errc::Unavailable) {
     auto dropped = store_.catalog().drop_reservation(source.dataset);
@@ -97,9 +98,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   return staged;
 }
 
-Result<Staged> Stager::copy_into(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                                 const CopyOptions& options) {
-  FillJob job{&tree, std::move(walked), &area, &options, &stop_, hooks_.before_read};
+Result<Staged> Stager::copy_into(const Source& source, const Tree& tree, Walked walked, Resumed resumed,
+                                 PartialArea& area, const CopyOptions& options) {
+  FillJob job{&tree, std::move(walked), &area, std::move(resumed), {}, &options, &stop_, hooks_.before_read};
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
   Manifest& manifest = filled->manifest;

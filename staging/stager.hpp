@@ -5,6 +5,7 @@
 #include "staging/cache_store.hpp"
 #include "staging/copy_with.hpp"
 #include "staging/monitor.hpp"
+#include "staging/resume.hpp"
 #include "staging/walk.hpp"
 
 namespace spark::staging {
@@ -28,8 +29,8 @@ class Stager {
   std::optional<Staged> serve(const GenerationRow& row, const Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options);
-  Result<Staged> copy_into(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                           const CopyOptions& options);
+  Result<Staged> copy_into(const Source& source, const Tree& tree, Walked walked, Resumed resumed,
+                           PartialArea& area, const CopyOptions& options);
   Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes resumed);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);

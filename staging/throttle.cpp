@@ -15,13 +15,15 @@ std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now) {
   return wait;
 }
 
-void Throttle::wait(Bytes bytes, const std::function<bool()>& is_stopped) {
-  auto left = book(bytes, std::chrono::steady_clock::now());
+std::chrono::nanoseconds Throttle::wait(Bytes bytes, const std::function<bool()>& is_stopped) {
+  const auto all = book(bytes, std::chrono::steady_clock::now());
+  auto left = all;
   while (left.count() > 0 && !is_stopped()) {
     const auto step = std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(50));
     std::this_thread::sleep_for(step);
     left -= step;
   }
+  return all - left;
 }
 
 }  // namespace spark::staging

@@ -17,8 +17,8 @@ class Throttle {
   // Books `bytes` and tells how long to wait before moving them. Time that nobody used is not saved up.
   std::chrono::nanoseconds book(Bytes bytes, SteadyTime now);
 
-  // Books, and sleeps that long; ends early once `is_stopped` says so.
-  void wait(Bytes bytes, const std::function<bool()>& is_stopped);
+  // Books, and sleeps that long; ends early once `is_stopped` says so. Gives the time slept.
+  std::chrono::nanoseconds wait(Bytes bytes, const std::function<bool()>& is_stopped);
 
  private:
   Bytes rate_;

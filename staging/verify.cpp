@@ -11,9 +11,9 @@
 #include "base/text.hpp"
 #include "staging/fill.hpp"
 #include "staging/metadata.hpp"
-#include "staging/piece_reader.hpp"
 #include "staging/runner.hpp"
 #include "staging/throttle.hpp"
+#include "staging/tuning.hpp"
 #include "staging/walk.hpp"
 
 namespace spark::staging {
@@ -93,36 +93,31 @@ class VerifyFile final : public FileWork {
 
   std::uint64_t pieces() const override { return digests_.size(); }
 
-  Result<> piece(std::uint64_t index, IoBuffer& buffer) override {
-    PieceVisitor visitor;
-    visitor.before_read = [this](Bytes, std::size_t bytes) {
-      context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });
-      return check();
-    };
-    visitor.after_read = [this](Bytes, std::size_t bytes) {
-      context_.counters.bytes_done += bytes;
-      return Result<>();
-    };
-    visitor.hole = [this](Bytes bytes) { context_.counters.bytes_done += bytes; };
-    if (auto go_on = check(); !go_on) return go_on;
-    auto read = read_piece(file_, index, buffer, visitor);
-    if (!read) return tl::unexpected<Error>(std::move(read.error()));
-    if (!read->ended_early) digests_[index] = read->digest;
-    return {};
+  const OpenedFile& source() const override { return file_; }
+
+  Result<> before_read(Bytes, std::size_t bytes) override {
+    context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });
+    return check();
   }
 
-  Result<> finish(IoBuffer&) override {
+  void moved(Bytes bytes) override { context_.counters.bytes_done += bytes; }
+
+  void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
+    if (!outcome.ended_early) digests_[piece] = outcome.digest;
+  }
+
+  Result<bool> finish() override {
     if (digest_of_pieces(digests_) != entry_.hash) {
       context_.differences.add(printable(entry_.path) + " has other content");
     }
     ++context_.counters.files_done;
-    return {};
+    return true;
   }
 
  private:
   const VerifyContext& context_;
   const Entry& entry_;
-  Readable file_;
+  OpenedFile file_;
   std::vector<Digest> digests_;
 
   Result<> check() const {
@@ -182,8 +177,9 @@ Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptio
     Throttle throttle(options.max_rate);
     const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
     RunPlan plan;
-    plan.threads = options.threads > 0 ? options.threads : default_threads();
-    plan.buffer = usable_chunk(options.chunk);
+    plan.io = options.io;
+    plan.shape = shape_of(options);
+    plan.counters = &monitor.counters;
     plan.files = files.size();
     plan.work_for = [&](std::uint64_t index) { return std::make_unique<VerifyFile>(context, *files[index]); };
     if (auto done = run(plan, failed); !done) return done;

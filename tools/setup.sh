@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs what spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
 # Safe to run twice.
-# Usage: tools/setup.sh [build|test]            build: compile and unit tests; test (default): also lint, fuzzing
-#                                               and virtual machines
-#        tools/setup.sh list build|test SYSTEM  only prints the packages; SYSTEM: debian-12, debian-13 or
+# Usage: tools/setup.sh [build|test|bench]      build: compile and unit tests; test (default): also lint, fuzzing
+#                                               and virtual machines; bench: build, and what bench/staging compares
+#        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
 set -eu
 
@@ -26,7 +26,8 @@ packages_of() {  # SET SYSTEM
   case "$1" in
     build) echo "$build" ;;
     test) echo "$build $test" ;;
-    *) echo "setup: no package set is called '$1' - use build or test" >&2; return 2 ;;
+    bench) echo "$build rclone fpart" ;;
+    *) echo "setup: no package set is called '$1' - use build, test or bench" >&2; return 2 ;;
   esac
 }
 

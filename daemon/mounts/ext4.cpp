@@ -10,7 +10,7 @@ namespace {
 
 // Offsets within the superblock, little endian.
 constexpr std::size_t kBlocksLow = 0x04, kLogBlockSize = 0x18, kMagic = 0x38, kState = 0x3A, kCompat = 0x5C,
-                      kIncompat = 0x60, kRoCompat = 0x64, kUuid = 0x68, kLabel = 0x78, kBlocksHigh = 0x150,
+                      kIncompat = 0x60, kUuid = 0x68, kLabel = 0x78, kBlocksHigh = 0x150,
                       kMmpInterval = 0x166, kMmpBlock = 0x168;
 constexpr std::uint16_t kStateClean = 1, kStateErrors = 2;
 constexpr std::uint32_t kHasJournal = 0x4;                                                    // compat

@@ -32,14 +32,23 @@ void check_manifest(std::string_view text) {
   require(again->hash() == manifest->hash());
 }
 
+void check_line(const JournalLine& line) {
+  require(line.entry.path.find('\0') == std::string::npos || line.kind == JournalLine::Kind::Piece);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   check_manifest(text);
-  check_manifest(text + "{\"seal\":\"" + hash_of(text) + "\"}\n");  // past the seal, which no fuzzer guesses
-  parse_journal(text);
-  parse_journal("spark-stage journal 1\n" + hash_of(text) + " " + text + "\n");
+  const std::string lines = text + "\n";
+  check_manifest(lines + "{\"seal\":\"" + hash_of(lines) +
+                 "\"}\n");  // past the seal, which no fuzzer guesses
+  parse_journal(text, check_line);
+  for (const char* kind : {"F ", "S ", "P ", ""}) {
+    const std::string line = kind + text;
+    parse_journal("spark-stage journal 2\n" + hash_of(line) + " " + line + "\n", check_line);
+  }
   if (const auto entry = parse_entry(text)) {
     const auto again = parse_entry(to_line(*entry));
     require(again && *again == *entry);

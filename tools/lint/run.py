@@ -68,6 +68,8 @@ def shell_scripts():
 
 CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
+    "the staging benchmark counts right": lambda: _tool(
+        [sys.executable, "-B", "-m", "unittest", "discover", "-q", "-s"], ["bench/staging"]),
     "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
     "every source file is compiled": compiled,

@@ -191,25 +191,42 @@ TEST(Manifest, PathsThatLeadOutAreRefused) {
   EXPECT_FALSE(parse_manifest(to_text(twice)));
 }
 
+std::vector<JournalLine> lines_of(std::string_view text) {
+  std::vector<JournalLine> lines;
+  parse_journal(text, [&](JournalLine line) { lines.push_back(std::move(line)); });
+  return lines;
+}
+
 TEST(Journal, TellsWhatIsWholeAndStopsAtATornLine) {
   const TempFolder folder;
   std::atomic<bool> failed{false};
-  const Entry kept = file("kept", "1"), added = file("ad\nded", "22");
+  const Digest digest{1, 2};
+  const JournalLine kept{JournalLine::Kind::Finished, file("kept", "1"), 0, {}};
+  const JournalLine added{JournalLine::Kind::Finished, file("ad\nded", "22"), 0, {}};
+  const JournalLine started{JournalLine::Kind::Started, file("large file", "333"), 0, {}};
+  JournalLine piece{JournalLine::Kind::Piece, {}, 7, digest};
+  piece.entry.path = started.entry.path;
   const UniqueFd root(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY));
   {
-    auto journal = Journal::start(folder / "j", std::vector{kept}, root.get(), failed);
+    auto journal = Journal::start(
+        folder / "j", [&](const JournalSink& sink) { sink(kept); }, root.get(), failed);
     ASSERT_OK(journal);
-    (*journal)->add(added);
+    (*journal)->started(started.entry);
+    (*journal)->piece(started.entry, 7, digest);
+    (*journal)->finished(added.entry);
     ASSERT_OK((*journal)->close());
   }
-  EXPECT_EQ(read_journal(folder / "j"), (std::vector{kept, added}));
   const std::string text = read_text(folder / "j");
-  EXPECT_EQ(parse_journal(text.substr(0, text.size() - 1)), std::vector{kept});
+  EXPECT_EQ(lines_of(text), (std::vector{kept, started, piece, added}));
+  EXPECT_EQ(lines_of(text.substr(0, text.size() - 1)), (std::vector{kept, started, piece}));
   std::string changed = text;
   changed[text.find("kept")] = 'K';
-  EXPECT_TRUE(parse_journal(changed).empty());
-  EXPECT_TRUE(parse_journal("").empty());
-  EXPECT_TRUE(read_journal(folder / "none").empty());
+  EXPECT_TRUE(lines_of(changed).empty());
+  EXPECT_TRUE(lines_of("").empty());
+  std::size_t found = 0;
+  read_journal(folder / "j", [&](const JournalLine&) { ++found; });
+  read_journal(folder / "none", [&](const JournalLine&) { ++found; });
+  EXPECT_EQ(found, 4U);
 }
 
 TEST(Throttle, SpreadsBytesOverTime) {

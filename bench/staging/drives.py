@@ -1,0 +1,168 @@
+"""Where is copied from and to: two loop drives of our own, or two folders that were given."""
+import fcntl
+import os
+import shutil
+import subprocess
+
+import machine
+from machine import GIB, MIB, Problem
+
+PLACE = "/run/spark-stage-bench"
+FOLDER = ".spark-stage-bench"
+_BLOCK = os.urandom(MIB)
+
+
+def _run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Problem(f"{' '.join(command)}: {(done.stderr or done.stdout).strip() or done.returncode}")
+    return done.stdout.strip()
+
+
+def _lock(folder):
+    """The folder is ours until this process ends, even by kill -9."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise Problem(f"another benchmark is running in {folder} - wait for it; two at once measure nothing") from None
+    return handle
+
+
+def _let_go(path):
+    """Unmounts what may be in use still, or, when a signal came in between, not mounted any more."""
+    subprocess.run(["umount", "--lazy", "--quiet", path], capture_output=True, check=False)
+
+
+class _LoopDrive:
+    """An ext4 drive: a direct-I/O loop device on a file in the tmpfs."""
+
+    def __init__(self, name, size):
+        self.path = f"{PLACE}/{name}"
+        self._backing = f"{PLACE}/{name}.img"
+        with open(self._backing, "wb", buffering=0) as file:   # filled: later writes find their memory in place
+            for _ in range(size // MIB):
+                file.write(_BLOCK)
+        self._device = _run("losetup", "--find", "--show", "--direct-io=on", self._backing)
+        self._handle = os.open(self._device, os.O_RDONLY)
+        _run("losetup", "--detach", self._device)   # takes effect when our handle closes: at our end, whatever it is
+        self._mounted = False
+        os.mkdir(self.path)
+
+    def format(self, options):
+        self.unmount()
+        _run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", *options, self._device)
+
+    def mount(self):
+        _run("mount", "-t", "ext4", "-o", "noatime,nodiscard", self._device, self.path)
+        self._mounted = True
+
+    def unmount(self):
+        if self._mounted:
+            _run("umount", self.path)
+            self._mounted = False
+
+    def close(self):
+        _let_go(self.path)
+        os.close(self._handle)
+
+
+class LoopDrives:
+    """Two drives in a tmpfs of our own. All of it lies in a mount namespace of our own and on loop devices that detach
+    themselves, so that nothing is left behind even after kill -9; the empty PLACE is used again."""
+
+    kind = "ext4 on direct-I/O loop devices in memory"
+
+    def __init__(self, size, cache):
+        """Drives of `size` bytes each; `cache`: bytes of page cache that the contenders will want."""
+        wanted, there = 2 * size + cache + GIB, machine.memory("MemAvailable")
+        if there < wanted:
+            raise Problem(f"two drives of {size / GIB:.1f} GiB and room for the page cache need {wanted / GIB:.1f} GiB "
+                          f"of free memory, {there / GIB:.1f} GiB are available - choose smaller sets (--sets), "
+                          f"--scale 0.5, or folders (--source, --target)")
+        os.makedirs(PLACE, exist_ok=True)
+        self._lock = _lock(PLACE)
+        machine.own_mount_namespace()
+        _run("mount", "-t", "tmpfs", "-o", f"mode=0700,size={2 * size + cache + 64 * MIB}", "spark-stage-bench", PLACE)
+        self._drives = []
+        try:
+            for name in ("source", "target"):
+                self._drives.append(_LoopDrive(name, size))
+        except BaseException:
+            self.close()
+            raise
+        self._source, self._target = self._drives
+        self.source, self.target = self._source.path, self._target.path
+        machine.touch_memory(PLACE, cache)
+
+    def empty_source(self, mkfs_options):
+        self._mkfs_options = mkfs_options
+        self._source.format(mkfs_options)
+        self._source.mount()
+
+    def empty_target(self):
+        self._target.format(self._mkfs_options)
+        self._target.mount()
+
+    def cold(self):
+        """Nothing of either side is in memory."""
+        for drive in self._drives:
+            drive.unmount()
+        machine.drop_caches()
+        for drive in self._drives:
+            drive.mount()
+
+    def close(self):
+        for drive in self._drives:
+            drive.close()
+        _let_go(PLACE)
+        os.rmdir(PLACE)
+        os.close(self._lock)
+
+
+class Folders:
+    """A folder of ours in each of two that were given; what a killed run left there is removed first."""
+
+    kind = "folders"
+
+    def __init__(self, source, target, needed):
+        self._locks = []
+        paths = []
+        for given in (source, target):
+            if not os.path.isdir(given):
+                raise Problem(f"{given} is not a folder - make it, or give another one")
+            free = shutil.disk_usage(given).free
+            if free < needed:
+                raise Problem(f"{given} has {free / GIB:.1f} GiB free, {needed / GIB:.1f} GiB are needed - choose "
+                              f"smaller sets (--sets) or --scale 0.5")
+            path = os.path.join(os.path.abspath(given), FOLDER)
+            os.makedirs(path, exist_ok=True)
+            paths.append(path)
+            # With one folder for both sides, the second lock would wait for the first.
+            if path not in paths[:-1]:
+                self._locks.append(_lock(path))
+        self._paths = paths
+        self.source, self.target = os.path.join(paths[0], "source"), os.path.join(paths[1], "target")
+        self.kind = f"folders: {os.path.abspath(source)} to {os.path.abspath(target)}"
+
+    def empty_source(self, _mkfs_options):
+        self._empty(self.source)
+
+    def empty_target(self):
+        self._empty(self.target)
+
+    @staticmethod
+    def _empty(path):
+        shutil.rmtree(path, ignore_errors=True)
+        os.mkdir(path)
+
+    @staticmethod
+    def cold():
+        machine.drop_caches()
+
+    def close(self):
+        for path in dict.fromkeys(self._paths):
+            shutil.rmtree(path, ignore_errors=True)
+        for lock in self._locks:
+            os.close(lock)

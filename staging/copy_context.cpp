@@ -1,0 +1,40 @@
+#include "staging/copy_context.hpp"
+
+#include <algorithm>
+
+#include "staging/times.hpp"
+
+namespace spark::staging {
+
+Result<> CopyContext::check_stop() const {
+  if (!is_stopped()) return {};
+  return fail(Errc::Cancelled, "copying " + source->shown("") + ": interrupted",
+              "what was copied so far is kept for the next attempt");
+}
+
+Result<> CopyContext::may_read(const std::string& path, Bytes offset, Bytes bytes) const {
+  if (before_read) before_read(path, offset);
+  const auto waited = throttle->wait(bytes, [this] { return is_stopped(); });
+  if (waited.count() > 0) counters->spent(Activity::Throttle, waited);
+  return check_stop();
+}
+
+void update(Entry& entry, const struct stat& info, const Tree& tree) {
+  const auto allocated = static_cast<Bytes>(info.st_blocks) * 512;
+  entry.size = static_cast<Bytes>(info.st_size);
+  entry.allocated = std::min(allocated, entry.size);
+  entry.mtime_ns = nanoseconds(info.st_mtim);
+  entry.ctime_ns = nanoseconds(info.st_ctim);
+  entry.inode = info.st_ino;
+  entry.mode = info.st_mode & tree.file_mode_mask;
+  entry.uid = info.st_uid;
+  entry.gid = info.st_gid;
+}
+
+bool is_unchanged(const Entry& entry, const struct stat& info) {
+  return S_ISREG(info.st_mode) && static_cast<Bytes>(info.st_size) == entry.size &&
+         nanoseconds(info.st_mtim) == entry.mtime_ns && nanoseconds(info.st_ctim) == entry.ctime_ns &&
+         info.st_ino == entry.inode;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,45 @@
+// What all files of a run share, and how a file of the source is looked at.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <functional>
+
+#include "staging/copy.hpp"
+#include "staging/journal.hpp"
+#include "staging/monitor.hpp"
+#include "staging/throttle.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+
+// Functions are called from any thread.
+struct CopyContext {
+  const Tree* source = nullptr;
+  const Tree* copy = nullptr;
+  const StopFlag* stop = nullptr;
+  std::atomic<bool>* failed = nullptr;
+  Throttle* throttle = nullptr;
+  Counters* counters = nullptr;
+  Journal* journal = nullptr;
+  bool flush_each = false;     // where one syncfs at the end is not known to be enough
+  bool shares_blocks = false;  // the copy's file system can take blocks of the source's without copying
+  std::function<void(const Entry&)> lost_attributes;
+  std::function<void(Bytes)> moved;                                        // of large files
+  std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
+
+  // Whether the run has to end: the user's wish, or another thread's error. As a Result: Cancelled.
+  bool is_stopped() const { return *stop || *failed; }
+  Result<> check_stop() const;
+  // Waits for the throttle.
+  Result<> may_read(const std::string& path, Bytes offset, Bytes bytes) const;
+};
+
+// Brings the entry up to date: what the file is now.
+void update(Entry& entry, const struct stat& info, const Tree& tree);
+
+// Whether the file is still what the entry says.
+bool is_unchanged(const Entry& entry, const struct stat& info);
+
+}  // namespace spark::staging

@@ -1,0 +1,58 @@
+// Text files of a line for each file of a dataset: read and written without ever being in memory as a whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+
+namespace spark::staging {
+
+class LineReader {
+ public:
+  static Result<LineReader> open(const std::filesystem::path& path);
+  explicit LineReader(std::string_view text);  // of a text in memory
+
+  // The next line without its end; none at the end of the file, and for a last line that has no end. Good
+  // until the next call.
+  std::optional<std::string_view> next();
+  Result<> error() const;  // why reading stopped before the end
+
+ private:
+  LineReader(UniqueFd file, std::string shown) : file_(std::move(file)), shown_(std::move(shown)) {}
+  UniqueFd file_;
+  std::string shown_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  int failed_ = 0;  // errno
+  bool read_more();
+};
+
+// A file that gets its name when it is whole and durable; without commit() it leaves nothing.
+class LineWriter {
+ public:
+  static Result<LineWriter> create(const std::filesystem::path& path);
+  LineWriter(LineWriter&&) = default;
+  LineWriter& operator=(LineWriter&&) = delete;
+  ~LineWriter();
+
+  void add(std::string_view text);
+  Result<> commit();  // the first error of all that went before, too
+
+ private:
+  LineWriter(std::filesystem::path path, std::filesystem::path temporary, UniqueFd file)
+      : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
+  std::filesystem::path path_, temporary_;
+  UniqueFd file_;
+  std::string waiting_;
+  int failed_ = 0;  // errno
+  void write_waiting();
+};
+
+// write(2) until all is written. Gives errno, or 0.
+int write_all(int fd, std::string_view text);
+
+}  // namespace spark::staging

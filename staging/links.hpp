@@ -1,0 +1,18 @@
+// What a copy has besides files' content: folders, symlinks, further names of hard-linked files.
+#pragma once
+
+#include <vector>
+
+#include "staging/copy.hpp"
+#include "staging/manifest.hpp"
+#include "staging/tree.hpp"
+
+namespace spark::staging {
+
+// Open to this user alone until they are finished; those that are there already are no error.
+Result<> make_folders(const Tree& copy, const std::vector<Entry>& entries);
+
+// When the files are there. A further name gets all that its first name has.
+Result<> make_links(const Tree& source, const Tree& copy, std::vector<Entry>& entries, const StopFlag& stop);
+
+}  // namespace spark::staging

@@ -1,0 +1,115 @@
+#include "staging/manifest_reader.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "staging/entry_line.hpp"
+#include "staging/manifest_text.hpp"
+#include "staging/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+tl::unexpected<Error> unsealed() {
+  return fail(Errc::Mismatch, "the manifest is not sealed by its own hash",
+              "it was cut short or changed; stage the dataset again");
+}
+
+// The last line has to be the hash of those before it.
+Result<> check_seal(LineReader lines) {
+  Hasher hasher;
+  while (const auto line = lines.next()) {
+    if (!line->starts_with(kSealStart)) {
+      hasher.add(*line);
+      hasher.add(std::string_view("\n"));
+      continue;
+    }
+    const bool is_right = std::string(*line) + "\n" == seal_of(hasher.digest());
+    if (is_right && !lines.next()) return lines.error();
+    return unsealed();
+  }
+  if (auto read = lines.error(); !read) return read;
+  return unsealed();
+}
+
+Result<Manifest> parse_header(std::string_view line) {
+  auto header = parse_json_object(line);
+  if (!header) return tl::unexpected<Error>(std::move(header.error()));
+  if (get_int(*header, "spark_stage_manifest") != kManifestFormat) {
+    return fail(Errc::Unsupported, "the manifest was written by another version of spark-stage",
+                "stage the dataset again");
+  }
+  Manifest manifest;
+  auto dataset = decode_name(get_string(*header, "dataset").value_or(""));
+  auto source = decode_name(get_string(*header, "source").value_or(""));
+  const json::value* inode = header->if_contains("root_inode");
+  boost::system::error_code error;
+  if (inode != nullptr) manifest.root.inode = inode->to_number<std::uint64_t>(error);
+  if (!dataset || !source || inode == nullptr || error) {
+    return fail(Errc::Invalid, "the manifest's header is not whole");
+  }
+  manifest.dataset = std::move(*dataset);
+  manifest.source = std::move(*source);
+  manifest.root.birth_ns = get_int(*header, "root_birth_ns").value_or(0);
+  return manifest;
+}
+
+}  // namespace
+
+Result<ManifestReader> ManifestReader::open(const std::filesystem::path& path) {
+  const std::string doing = "reading " + printable(path.native());
+  auto once = LineReader::open(path);
+  if (!once) return tl::unexpected<Error>(std::move(once.error()));
+  if (auto sealed = check_seal(std::move(*once)); !sealed) return fail_with(std::move(sealed.error()), doing);
+  auto lines = LineReader::open(path);
+  if (!lines) return tl::unexpected<Error>(std::move(lines.error()));
+  ManifestReader reader(std::move(*lines));
+  if (auto started = reader.start(); !started) return fail_with(std::move(started.error()), doing);
+  return reader;
+}
+
+Result<ManifestReader> ManifestReader::of(std::string_view text) {
+  if (auto sealed = check_seal(LineReader(text)); !sealed)
+    return tl::unexpected<Error>(std::move(sealed.error()));
+  ManifestReader reader((LineReader(text)));
+  if (auto started = reader.start(); !started) return tl::unexpected<Error>(std::move(started.error()));
+  return reader;
+}
+
+Result<> ManifestReader::start() {
+  const auto line = lines_.next();
+  if (!line) return fail(Errc::Invalid, "the manifest is empty");
+  auto header = parse_header(*line);
+  if (!header) return tl::unexpected<Error>(std::move(header.error()));
+  header_ = std::move(*header);
+  return {};
+}
+
+std::optional<Entry> ManifestReader::next() {
+  const auto line = error_ ? std::nullopt : lines_.next();
+  if (!line || line->starts_with(kSealStart)) {
+    if (!error_ && !has_root_) error_ = Error{Errc::Invalid, "the manifest has no root", ""};
+    return std::nullopt;
+  }
+  auto entry = parse_entry(*line);
+  if (!entry) {
+    error_ = std::move(entry.error());
+    error_->what = "the manifest: " + error_->what;
+    return std::nullopt;
+  }
+  const bool is_in_order = has_root_ ? std::string_view(entry->path) > last_path_ : entry->path.empty();
+  if (!is_in_order) {
+    error_ = Error{Errc::Invalid,
+                   has_root_ ? "the manifest's entries are not in order" : "the manifest has no root", ""};
+    return std::nullopt;
+  }
+  has_root_ = true;
+  last_path_ = entry->path;
+  return std::move(*entry);
+}
+
+Result<> ManifestReader::error() const {
+  if (error_) return tl::unexpected<Error>(*error_);
+  return lines_.error();
+}
+
+}  // namespace spark::staging

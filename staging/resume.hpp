@@ -1,0 +1,31 @@
+// What an earlier attempt left in the partial area, of use to this one.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "staging/copy_file.hpp"
+#include "staging/manifest.hpp"
+#include "staging/partial_area.hpp"
+
+namespace spark::staging {
+
+struct Resumed {
+  std::vector<bool> finished;                // by the index of the walked entry: the copy has the whole file
+  std::map<std::size_t, KnownPieces> begun;  // files of which it has some pieces
+  Bytes bytes = 0;                           // of content
+
+  bool has(std::size_t entry) const { return finished[entry] || begun.contains(entry); }
+};
+
+// Files equal in size, times and inode to what is in the source now, and there in the partial area. The
+// entries of finished ones get their hashes.
+Resumed resume(const PartialArea& area, std::vector<Entry>& entries);
+
+// The entry with that path; `entries.size()` if there is none.
+std::size_t index_of(const std::vector<Entry>& entries, std::string_view path);
+
+// Whether the entry has content of its own: a regular file that is not another one's further name.
+bool is_content(const Entry& entry);
+
+}  // namespace spark::staging
