@@ -40,6 +40,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     return tl::unexpected<Error>(std::move(recovered.error()));
   }
   CopyOptions wanted = options;
+  if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
   auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*tree, wanted.exclude, stop_); });
