@@ -36,7 +36,7 @@ struct Source {
   std::filesystem::path path;
   std::vector<std::string> exclude;
   std::vector<InUse> in_use{};  // never evicted for it
-  pid_t answers_for = 0;      // the process that its reserved space is tied to; 0: this one
+  pid_t answers_for = 0;        // the process that its reserved space is tied to; 0: this one
 };
 
 // A dataset that had to make way.

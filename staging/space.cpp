@@ -47,6 +47,16 @@ Footprint footprint_of(const std::vector<Entry>& entries) {
   return sum;
 }
 
+Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed) {
+  Footprint sum;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].link_to.empty() || !resumed.unchanged[i]) continue;
+    ++sum.inodes;
+    sum.bytes += disk_bytes(entries[i]);
+  }
+  return sum;
+}
+
 Footprint footprint_of_partial(const std::filesystem::path& folder) {
   const StopFlag never{false};
   const auto tree = open_tree(folder / "data");
@@ -62,7 +72,7 @@ Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const Pa
     const Entry& entry = entries[i];
     if (resumed.finished[i]) {
       kept_bytes += disk_bytes(entry);
-    } else if (entry.link_to.empty()) {
+    } else if (entry.link_to.empty() && !resumed.unchanged[i]) {
       ++need.inodes;
       need.bytes += disk_bytes(entry);
     }

@@ -7,7 +7,8 @@ namespace spark::cli {
 namespace {
 
 struct Options {
-  std::string source, destination, max_rate;
+  std::string source, destination, max_rate, chunk, io = "auto";
+  unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
   bool verify = false, as_json = false;
 };
@@ -29,7 +30,8 @@ const char* to_string(staging::CopyPhase phase) {
 }
 
 json::object to_json(const staging::CopyReport& report, const std::string& name, const std::string& path) {
-  const double copied = static_cast<double>(report.bytes - std::min(report.bytes, report.resumed_bytes));
+  const Bytes kept = report.resumed_bytes + report.unchanged_bytes;
+  const double copied = static_cast<double>(report.bytes - std::min(report.bytes, kept));
   return {{"name", name},
           {"state", "ready"},
           {"path", path},
@@ -40,18 +42,36 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"bytes_per_second", report.seconds > 0 ? copied / report.seconds : 0},
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
-          {"resumed_bytes", report.resumed_bytes}};
+          {"resumed_bytes", report.resumed_bytes},
+          {"unchanged_bytes", report.unchanged_bytes}};
 }
 
-Result<int> copy(Context& context, const Options& options) {
+Result<staging::CopyOptions> engine_options(const Options& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
   engine.verify = options.verify;
+  engine.threads = options.threads;
+  engine.depth = options.depth;
+  engine.io = options.io == "threads"    ? staging::IoKind::Threads
+              : options.io == "io_uring" ? staging::IoKind::Uring
+                                         : staging::IoKind::Auto;
   if (!options.max_rate.empty()) {
     const auto rate = parse_rate(options.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     engine.max_rate = *rate;
   }
+  if (!options.chunk.empty()) {
+    const auto chunk = parse_bytes(options.chunk);
+    if (!chunk) return fail_with(chunk.error(), "--chunk");
+    engine.chunk = *chunk;
+  }
+  if (::geteuid() == 0) engine.tuning_file = "/var/lib/spark-stage/drives.json";
+  return engine;
+}
+
+Result<int> copy(Context& context, const Options& options) {
+  const auto engine = engine_options(options);
+  if (!engine) return tl::unexpected<Error>(engine.error());
   const auto destination = std::filesystem::absolute(options.destination).lexically_normal();
   const std::filesystem::path named = destination.has_filename() ? destination : destination.parent_path();
   const std::string name = named.filename().string();
@@ -62,7 +82,7 @@ Result<int> copy(Context& context, const Options& options) {
     view.update({name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total,
                  static_cast<double>(now.bytes_per_second), now.eta_s, now.bottleneck, ""});
   };
-  const auto report = context.copy(options.source, named, engine, show, context.stop);
+  const auto report = context.copy(options.source, named, *engine, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {
     return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
   }
@@ -100,6 +120,16 @@ void add_copy(App& app) {
       ->type_name("PATTERN")
       ->expected(1)
       ->take_all();
+  verb.add_option("--threads", options->threads, "for small files; chosen from the CPUs")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  verb.add_option("--depth", options->depth, "requests under way for large files; found out")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  verb.add_option("--chunk", options->chunk, "of one request, up to 8MiB; found out")->type_name("SIZE");
+  verb.add_option("--io", options->io, "auto, io_uring or threads")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "io_uring", "threads"}));
   verb.add_flag("--json", options->as_json, "what was copied, as JSON");
 }
 
