@@ -59,6 +59,9 @@ class Fill {
 
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
+    if (!done && done.error().kind == Errc::NoSpace) {
+      done.error().hint = "free some space and start again: what was copied so far is kept";
+    }
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
@@ -95,6 +98,8 @@ class Fill {
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
         failed_);
     if (!journal) return tl::unexpected<Error>(std::move(journal.error()));
+    // It has all that an earlier attempt's manifest has, and will have more.
+    if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
