@@ -110,6 +110,13 @@ Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, Wa
       to_microseconds(used_at), dataset, generation);
 }
 
+Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
+  return change(
+      database_->get(), database_->writing,
+      "UPDATE generations SET allocated = max(0, allocated - ?) WHERE dataset = ? AND generation = ?", shared,
+      row.dataset, row.generation);
+}
+
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation,
                                const std::string& damage, WallTime at) {
   return change(database_->get(), database_->writing,

@@ -59,6 +59,8 @@ class Catalog {
   Result<> put(const GenerationRow& row);            // adds or replaces
   Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at);
+  // A later generation shares so much of its content: evicting it gives back that much less.
+  Result<> note_shared(const GenerationRow& row, Bytes shared);
   // What a verification found; empty damage: it is what it should be.
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, const std::string& damage,
                         WallTime at);

@@ -70,8 +70,8 @@ class Room {
       if (!gone->empty()) polls = kPollsAfterEviction;
       evicted.insert(evicted.end(), gone->begin(), gone->end());
     }
-    Reservation reservation{request_.dataset, request_.whole.bytes, request_.whole.inodes,
-                            request_.answers_for};
+    const Footprint added = this->added();
+    Reservation reservation{request_.dataset, added.bytes, added.inodes, request_.answers_for};
     if (auto reserved = store_.catalog().reserve(reservation); !reserved)
       return tl::unexpected<Error>(std::move(reserved.error()));
     return evicted;
@@ -142,15 +142,20 @@ class Room {
     return {};
   }
 
+  Footprint added() const {
+    return {over(request_.whole.bytes, request_.shared.bytes),
+            std::max<std::uint64_t>(1, over(request_.whole.inodes, request_.shared.inodes))};
+  }
+
   Shortage shortage() const {
     const auto most = [](std::uint64_t configured) {
       return configured > 0 ? configured : std::numeric_limits<std::uint64_t>::max();
     };
     const Bytes to_come = request_.need.bytes + request_.keep_free + unwritten_.bytes;
     const std::uint64_t inodes_to_come = request_.need.inodes + config_.keep_free_inodes + unwritten_.inodes;
-    return {std::max(over(used_.bytes + request_.whole.bytes, most(config_.capacity)),
+    return {std::max(over(used_.bytes + added().bytes, most(config_.capacity)),
                      over(to_come, space_.free + request_.need.stale)),
-            std::max(over(used_.inodes + request_.whole.inodes, most(config_.capacity_inodes)),
+            std::max(over(used_.inodes + added().inodes, most(config_.capacity_inodes)),
                      over(inodes_to_come, space_.inodes_free))};
   }
 
@@ -201,13 +206,12 @@ class Room {
     const Shortage missing = shortage();
     std::string what;
     if (missing.bytes == 0) {
-      what = "it needs " + std::to_string(request_.whole.inodes) + " inodes, " +
-             std::to_string(missing.inodes) + " more than there are for it in " +
-             printable(store_.folder().path().native());
+      what = "it needs " + std::to_string(added().inodes) + " inodes, " + std::to_string(missing.inodes) +
+             " more than there are for it in " + printable(store_.folder().path().native());
     } else {
-      what = "it needs " + format_bytes(request_.whole.bytes) + " and the cache holds " +
-             format_bytes(used_.bytes) + " of " + format_bytes(limit().bytes) + "; " +
-             format_bytes(space_.free) + " are free in " + printable(store_.folder().path().native());
+      what = "it needs " + format_bytes(added().bytes) + " and the cache holds " + format_bytes(used_.bytes) +
+             " of " + format_bytes(limit().bytes) + "; " + format_bytes(space_.free) + " are free in " +
+             printable(store_.folder().path().native());
       if (request_.keep_free > 0) what += ", of which " + format_bytes(request_.keep_free) + " stay free";
     }
     const std::string held = holders_in_words(inventory_);

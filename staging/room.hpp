@@ -13,6 +13,7 @@ namespace spark::staging {
 struct RoomRequest {
   std::string dataset;  // the caller has its lock
   Footprint whole;      // of all of the copy
+  Footprint shared;     // of it, what an older copy has already
   Need need;            // of it, what is still to be written
   Bytes keep_free = 0;
   ProcessId answers_for;      // the reservation is void when it ends

@@ -47,12 +47,12 @@ Footprint footprint_of(const std::vector<Entry>& entries) {
   return sum;
 }
 
-Footprint footprint_of(const std::vector<Entry>& entries, const Resumed& resumed) {
-  Footprint sum = footprint_of(entries);
+Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed) {
+  Footprint sum;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!resumed.unchanged[i]) continue;
-    --sum.inodes;
-    sum.bytes -= disk_bytes(entries[i]);
+    if (!entries[i].link_to.empty() || !resumed.unchanged[i]) continue;
+    ++sum.inodes;
+    sum.bytes += disk_bytes(entries[i]);
   }
   return sum;
 }

@@ -25,8 +25,8 @@ struct Footprint {
   std::uint64_t inodes = 0;
 };
 Footprint footprint_of(const std::vector<Entry>& entries);
-// Of them, what the cache does not have in an earlier copy already.
-Footprint footprint_of(const std::vector<Entry>& entries, const Resumed& resumed);
+// The part of it that an earlier copy has already, shared.
+Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed);
 // Of the partial copy in the folder, as far as it got; nothing if there is none, or it is just going away.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 

@@ -18,8 +18,8 @@ namespace spark::staging {
 namespace {
 
 // What staging all of it would have taken; 0: too little of it was copied now to tell.
-double whole_seconds(Bytes bytes, Bytes resumed, double seconds) {
-  const Bytes copied = bytes - std::min(bytes, resumed);
+double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
+  const Bytes copied = bytes - std::min(bytes, not_copied);
   if (copied == 0 || copied < bytes / 10) return 0;
   return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
 }
@@ -54,6 +54,11 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     auto copied = copy(source, *tree, std::move(*walked), *area, wanted, newest_of(*ready));
     if (!copied) return copied;
     staged = std::move(*copied);
+    if (staged->report.unchanged_bytes > 0) {
+      // Evicting the older one gives that back no more.
+      auto noted = store_.catalog().note_shared(ready->front(), staged->report.unchanged_bytes);
+      if (!noted) staged->report.warnings.push_back(noted.error().message());
+    }
   }
   staged->report.skipped = std::move(skipped);
   drop_superseded(*staged, source.in_use);
@@ -80,18 +85,20 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
                             const CopyOptions& options, std::optional<Previous> previous) {
   RoomRequest request;
   request.dataset = source.dataset;
+  request.whole = footprint_of(walked.entries);
   Resumed resumed = resume(area, walked.entries);
   if (previous) find_unchanged(*previous, walked.entries, resumed);
-  request.whole = footprint_of(walked.entries, resumed);
   request.need = need_of(walked.entries, resumed, area);
+  request.shared = shared_of(walked.entries, resumed);
   request.keep_free = options.keep_free;
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
   request.in_use = source.in_use;
   auto evicted =
       monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
   if (!evicted) return tl::unexpected<Error>(std::move(evicted.error()));
-  auto staged =
-      copy_into(source, tree, std::move(walked), std::move(resumed), std::move(previous), area, options);
+  FillJob job{&tree,  std::move(walked), &area, std::move(resumed), std::move(previous), &options,
+              &stop_, hooks_.before_read};
+  auto staged = fill_and_publish(source, std::move(job), area);
   if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
   if (staged || staged.error().kind != Errc::Unavailable) {
     auto dropped = store_.catalog().drop_reservation(source.dataset);
@@ -101,11 +108,8 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   return staged;
 }
 
-Result<Staged> Stager::copy_into(const Source& source, const Tree& tree, Walked walked, Resumed resumed,
-                                 std::optional<Previous> previous, PartialArea& area,
-                                 const CopyOptions& options) {
-  FillJob job{&tree,  std::move(walked), &area, std::move(resumed), std::move(previous), &options,
-              &stop_, hooks_.before_read};
+Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, PartialArea& area) {
+  const CopyOptions& options = *job.options;
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
   Manifest& manifest = filled->manifest;
@@ -115,8 +119,9 @@ Result<Staged> Stager::copy_into(const Source& source, const Tree& tree, Walked 
     auto same = verify_partial(area, manifest, options, monitor_, stop_);
     if (!same) return tl::unexpected<Error>(std::move(same.error()));
   }
-  auto generation =
-      monitor_.during(CopyPhase::Publishing, [&] { return publish(manifest, area, filled->resumed_bytes); });
+  auto generation = monitor_.during(CopyPhase::Publishing, [&] {
+    return publish(manifest, area, filled->resumed_bytes + filled->unchanged_bytes);
+  });
   if (!generation) return tl::unexpected<Error>(std::move(generation.error()));
   CopyReport report = report_of(manifest, monitor_);
   report.resumed_bytes = filled->resumed_bytes;
@@ -136,7 +141,7 @@ std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& read
   return Previous{std::move(*tree), place.manifest()};
 }
 
-Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area, Bytes resumed) {
+Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area, Bytes not_copied) {
   auto generation = unused_generation(manifest.dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(manifest.dataset, *generation);
@@ -152,8 +157,8 @@ Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area, Byt
   if (auto go_on = after(store_.step(), "published"); !go_on) {
     return tl::unexpected<Error>(std::move(go_on.error()));
   }
-  if (auto entered =
-          store_.enter(manifest, *generation, whole_seconds(manifest.bytes(), resumed, monitor_.seconds()));
+  if (auto entered = store_.enter(manifest, *generation,
+                                  whole_seconds(manifest.bytes(), not_copied, monitor_.seconds()));
       !entered) {
     return tl::unexpected<Error>(std::move(entered.error()));
   }

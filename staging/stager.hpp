@@ -5,8 +5,8 @@
 #include "staging/cache_store.hpp"
 #include "staging/clone.hpp"
 #include "staging/copy_with.hpp"
+#include "staging/fill.hpp"
 #include "staging/monitor.hpp"
-#include "staging/resume.hpp"
 #include "staging/walk.hpp"
 
 namespace spark::staging {
@@ -30,10 +30,9 @@ class Stager {
   std::optional<Staged> serve(const GenerationRow& row, const Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, std::optional<Previous> previous);
+  Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
   std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
-  Result<Staged> copy_into(const Source& source, const Tree& tree, Walked walked, Resumed resumed,
-                           std::optional<Previous> previous, PartialArea& area, const CopyOptions& options);
-  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes resumed);
+  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };

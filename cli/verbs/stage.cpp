@@ -85,7 +85,7 @@ void add_stage(App& app) {
       ->type_name("");
   verb.add_option("--lease", options->lease, "keep it from eviction that long: 30m, 12h, 3d")
       ->type_name("TIME");
-  verb.add_option("--hold", options->hold, "keep it until that process ends; cgroup: all of this one's")
+  verb.add_option("--hold", options->hold, "keep it while that process, or this cgroup, lives")
       ->type_name("PID|cgroup");
   verb.add_option("--max-rate", options->max_rate, "bytes per second at most: 800MB/s")->type_name("RATE");
   verb.add_flag("--detach", options->detach, "do not wait; print the job's number");

@@ -142,6 +142,20 @@ TEST_F(RoomTest, AnOlderCopyIsKeptUntilTheNewOneIsReady) {
   EXPECT_EQ(there(), Names{"a"});
 }
 
+TEST_F(RoomTest, ANewGenerationNeedsRoomForWhatChangedOnly) {
+  config_.capacity = 5 * kMB;
+  const Source source = make("a", 3 * kMB);
+  write_text(source.path / "small", "one");
+  const auto first = stage(source);
+  ASSERT_OK(first);
+  lease("a", first->generation);
+  write_text(source.path / "small", "two!");
+  const auto second = stage(source);
+  ASSERT_OK(second);
+  EXPECT_GT(second->generation, first->generation);
+  EXPECT_LT(open()->usage()->used, 4 * kMB) << "what they share counts once";
+}
+
 TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
   config_.capacity = 5 * kMB;
   const auto staged = stage("a", 3 * kMB);

@@ -33,7 +33,7 @@ class House:
         self.target = Target(self.target_machine)
         self.product = Product(self.host)
 
-    def config(self, targets=None, volumes=None, datasets=None):
+    def config(self, targets=None, volumes=None, datasets=None, cache=None):
         """The shared configuration and what a scenario adds to it."""
         rose = {"address": TARGET_ADDRESS}
         shared = {
@@ -44,7 +44,7 @@ class House:
         }
         sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow")}
         return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},
-                           cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%"},
+                           cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%", **(cache or {})},
                            datasets={**sets, **(datasets or {})})
 
     def start_host(self):
