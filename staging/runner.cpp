@@ -105,7 +105,7 @@ class Run {
 
   // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
   unsigned advance(Io& io, Seat& seat) {
-    auto request = failed_ ? stopped() : seat.lane.advance(chunk());
+    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(chunk());
     if (request && *request != nullptr) {
       io.start(**request);
       return 1;
@@ -121,7 +121,10 @@ class Run {
     return 0;
   }
 
-  static Result<Request*> stopped() { return fail(Errc::Cancelled, "stopped by an error elsewhere"); }
+  static Result<Request*> stopped(Lane& lane) {
+    lane.abandon();
+    return fail(Errc::Cancelled, "stopped by an error elsewhere");
+  }
 
   bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
 

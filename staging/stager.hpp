@@ -6,7 +6,7 @@
 #include "staging/clone.hpp"
 #include "staging/copy_with.hpp"
 #include "staging/monitor.hpp"
-#include "staging/space.hpp"
+#include "staging/resume.hpp"
 #include "staging/walk.hpp"
 
 namespace spark::staging {
@@ -31,13 +31,11 @@ class Stager {
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, std::optional<Previous> previous);
   std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
-  Result<> check_fits(const Need& need, Bytes keep_free);
-  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area);
+  Result<Staged> copy_into(const Source& source, const Tree& tree, Walked walked, Resumed resumed,
+                           std::optional<Previous> previous, PartialArea& area, const CopyOptions& options);
+  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes resumed);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
-  void drop_superseded(Staged& staged);
+  void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };
-
-// What is staged and being copied, and what may still come.
-Result<Usage> usage_of(CacheStore& store, const CacheConfig& config);
 
 }  // namespace spark::staging
