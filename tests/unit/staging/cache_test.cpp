@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cache_fixture.hpp"
+#include "random_tree.hpp"
 
 namespace spark::staging {
 namespace {
