@@ -43,20 +43,17 @@ Result<int> stage(Context& context, const Options& options) {
 
 void add_stage(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
-                            "  spark-stage stage imagenet\n"
-                            "  spark-stage stage imagenet models --lease 12h\n"
-                            "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
-                            "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
-                            "  spark-stage stage imagenet --detach         look later: spark-stage status",
-                            [options](Context& context) { return stage(context, *options); });
-  verb.add_option("DATASET", options->datasets, "a name from the config, or VOLUME:PATH")
-      ->required()
-      ->type_name("");
-  verb.add_option("--lease", options->lease, "keep it from eviction that long: 30m, 12h, 3d")
-      ->type_name("TIME");
-  verb.add_flag("--detach", options->detach, "do not wait; print the job's number");
-  verb.add_flag("--json", options->as_json, "what was staged, as JSON");
+  Verb verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
+                       "  spark-stage stage imagenet\n"
+                       "  spark-stage stage imagenet models --lease 12h\n"
+                       "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
+                       "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
+                       "  spark-stage stage imagenet --detach         look later: spark-stage status",
+                       [options](Context& context) { return stage(context, *options); });
+  verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.option("--lease", "TIME", options->lease, "keep it from eviction that long: 30m, 12h, 3d");
+  verb.flag("--detach", options->detach, "do not wait; print the job's number");
+  verb.flag("--json", options->as_json, "what was staged, as JSON");
 }
 
 }  // namespace spark::cli
