@@ -28,6 +28,18 @@ void Verb::option(const std::string& name, const std::string& type, Value& value
   if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all();
 }
 
+// CLI11's words about a check are left out of the help.
+void Verb::count(const std::string& name, unsigned& value, Range range, const std::string& help) {
+  CLI::Range check(range.lowest, range.highest);
+  parser_->add_option(name, value, help)->type_name("N")->check(check.description(""));
+}
+
+void Verb::choice(const std::string& name, const std::string& type, std::string& value, const Words& choices,
+                  const std::string& help) {
+  CLI::IsMember check(choices);
+  parser_->add_option(name, value, help)->type_name(type)->check(check.description(""));
+}
+
 template void Verb::argument(const std::string&, std::string&, const std::string&);
 template void Verb::argument(const std::string&, Words&, const std::string&);
 template void Verb::optional_argument(const std::string&, std::string&, const std::string&);

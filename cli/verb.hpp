@@ -27,6 +27,13 @@ class Verb {
   template <typename Value>
   void option(const std::string& name, const std::string& type, Value& value, const std::string& help);
 
+  struct Range {
+    unsigned lowest, highest;
+  };
+  void count(const std::string& name, unsigned& value, Range range, const std::string& help);
+  void choice(const std::string& name, const std::string& type, std::string& value,
+              const std::vector<std::string>& choices, const std::string& help);
+
  private:
   friend class App;
   CLI::App* parser_;

@@ -1,6 +1,10 @@
 // Content that is on the copy's file system already: its blocks, or its name, are shared instead of copied.
 #pragma once
 
+#include <filesystem>
+#include <optional>
+#include <vector>
+
 #include "base/result.hpp"
 #include "staging/copy_context.hpp"
 #include "staging/resume.hpp"
@@ -19,9 +23,12 @@ struct Previous {
   std::filesystem::path manifest;
 };
 
-// Takes over every file that did not change since, sharing its blocks, or as a further name of the same file.
-// Its entry gets its hash and counts as finished. What is not as its manifest says is left to be copied.
-Result<> take_unchanged(const CopyContext& context, const Previous& previous, std::vector<Entry>& entries,
-                        Resumed& resumed);
+// Marks the files that did not change since and are still as they were copied then; they get their hashes.
+void find_unchanged(const Previous& previous, std::vector<Entry>& entries, Resumed& resumed);
+
+// Takes those over, if there is a previous copy: sharing their blocks, or as a further name of the same file.
+// What can't be is no longer marked, and is to be copied.
+Result<> take_unchanged(const CopyContext& context, const std::optional<Previous>& previous,
+                        const std::vector<Entry>& entries, Resumed& resumed);
 
 }  // namespace spark::staging

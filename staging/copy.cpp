@@ -48,7 +48,13 @@ class Copy {
         return tl::unexpected<Error>(intact.error());
       if (is_same_source(**earlier, walked->entries)) return unchanged(**earlier, *walked, *area);
     }
-    return copy_walked(*source, std::move(*walked), *destination, *area);
+    std::optional<Previous> previous;
+    if (*earlier) {
+      auto tree = open_tree(destination->path());
+      if (tree) previous = Previous{std::move(*tree), destination->manifest()};
+    }
+    earlier->reset();  // a million entries
+    return copy_walked(*source, std::move(*walked), *destination, *area, std::move(previous));
   }
 
  private:
@@ -79,15 +85,16 @@ class Copy {
   }
 
   Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
-                                 PartialArea& area) {
+                                 PartialArea& area, std::optional<Previous> previous) {
     Resumed resumed = resume(area, walked.entries);
+    if (previous) find_unchanged(*previous, walked.entries, resumed);
     const Need need = need_of(walked.entries, resumed, area);
     if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
       return tl::unexpected<Error>(fits.error());
     }
     std::vector<std::string> skipped = walked.skipped;
-    FillJob job{&source, std::move(walked), &area,  std::move(resumed),
-                {},      &options_,         &stop_, hooks_.before_read};
+    FillJob job{&source, std::move(walked), &area, std::move(resumed), std::move(previous), &options_,
+                &stop_,  hooks_.before_read};
     auto filled = fill(std::move(job), monitor_);
     if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
     filled->manifest.source = source.root();
@@ -100,6 +107,7 @@ class Copy {
     if (!published) return tl::unexpected<Error>(published.error());
     CopyReport report = report_of(filled->manifest, monitor_);
     report.resumed_bytes = filled->resumed_bytes;
+    report.unchanged_bytes = filled->unchanged_bytes;
     report.skipped = std::move(skipped);
     report.warnings = std::move(filled->warnings);
     return report;

@@ -49,6 +49,7 @@ struct CopyReport {
   double seconds = 0;                 // from the call to durable and published
   std::string hash;                   // of the whole set, see Manifest::hash
   Bytes resumed_bytes = 0;            // taken over from an earlier attempt instead of copied
+  Bytes unchanged_bytes = 0;          // taken over from an earlier copy of the same source
   Bytes memfree_drop_bytes = 0;       // how far MemFree fell at most while copying
   bool unchanged = false;             // the source equals an earlier copy: nothing was copied
   std::vector<std::string> skipped;   // FIFOs, sockets and device nodes, printable: "a/pipe (FIFO)"

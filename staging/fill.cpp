@@ -59,6 +59,9 @@ class Fill {
 
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
+    if (!done && done.error().kind == Errc::NoSpace) {
+      done.error().hint = "free some space and start again: what was copied so far is kept";
+    }
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
     if (!done) return tl::unexpected<Error>(std::move(done.error()));
@@ -95,10 +98,12 @@ class Fill {
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
         failed_);
     if (!journal) return tl::unexpected<Error>(std::move(journal.error()));
+    // It has all that an earlier attempt's manifest has, and will have more.
+    if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
-    if (done && job_.previous) done = take_unchanged(context_, *job_.previous, entries_, job_.resumed);
+    if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
     if (done) done = copy_files();
     // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
     Result<> closed = (*journal)->close();
@@ -160,14 +165,15 @@ class Fill {
       if (!is_content(entry)) continue;
       ++counters.files_total;
       counters.bytes_total += entry.size;
-      if (job_.resumed.finished[i]) {
+      if (job_.resumed.finished[i] || job_.resumed.unchanged[i]) {
         ++counters.files_done;
         ++counters.files_resumed;
+        if (job_.resumed.unchanged[i]) filled_.unchanged_bytes += entry.size;
       } else {
         (is_small(entry) && !context_.shares_blocks ? small : large).push_back(&entry);
       }
     }
-    counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes;
+    counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes + filled_.unchanged_bytes;
     filled_.resumed_bytes = job_.resumed.bytes;
   }
 

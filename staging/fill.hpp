@@ -15,8 +15,8 @@
 namespace spark::staging {
 
 struct Filled {
-  Manifest manifest;  // of the copy; what it is called is the caller's to fill in
-  Bytes resumed_bytes = 0;
+  Manifest manifest;                             // of the copy; what it is called is the caller's to fill in
+  Bytes resumed_bytes = 0, unchanged_bytes = 0;  // see CopyReport
   std::vector<std::string> warnings;
 };
 

@@ -28,9 +28,7 @@ Stretch next_data(const OpenedFile& file, Bytes from, Bytes end) {
 }
 
 tl::unexpected<Error> write_failed(int number, const OpenedFile& copy) {
-  return fail_errno(
-      number, "writing " + copy.tree->shown(copy.path),
-      number == ENOSPC ? "free some space and start again: what was copied so far is kept" : "");
+  return fail_errno(number, "writing " + copy.tree->shown(copy.path));
 }
 
 }  // namespace

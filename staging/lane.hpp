@@ -18,6 +18,7 @@ class Lane {
 
   bool is_idle() const { return file_ == nullptr; }
   void begin(FileWork& file, std::uint64_t piece);
+  void abandon() { file_ = nullptr; }  // with no request under way
 
   // After begin, and after each request of this lane has ended: the next request, or none because the piece
   // is done (see outcome) and the lane idle. An error leaves it idle as well.

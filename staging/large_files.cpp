@@ -32,12 +32,18 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
   Tuning tuning(settings_for(options, shape, pair, bytes));
   shape.lanes = tuning.largest().lanes;
   shape.chunk = tuning.largest().chunk;
-  context.moved = [&](Bytes moved) { tuning.moved(moved, std::chrono::steady_clock::now()); };
+  PieceLimit limit(std::chrono::steady_clock::now());
+  context.moved = [&](Bytes moved) {
+    const auto now = std::chrono::steady_clock::now();
+    tuning.moved(moved, now);
+    limit.moved(moved, now);
+  };
 
   RunPlan plan;
   plan.io = options.io;
   plan.shape = shape;
   plan.tuning = &tuning;
+  plan.limit = &limit;
   plan.counters = context.counters;
   plan.files = files.size();
   plan.work_for = [&](std::uint64_t index) {

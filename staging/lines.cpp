@@ -59,7 +59,7 @@ Result<> LineReader::error() const {
 
 Result<LineWriter> LineWriter::create(const std::filesystem::path& path) {
   std::filesystem::path temporary = path;
-  temporary += "." + std::to_string(::getpid()) + ".new";
+  temporary += ".new";
   ::unlink(temporary.c_str());
   UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno(errno, "creating " + printable(temporary.native()));

@@ -31,7 +31,8 @@ class LineReader {
   bool read_more();
 };
 
-// A file that gets its name when it is whole and durable; without commit() it leaves nothing.
+// A file that gets its name when it is whole and durable. Until then it is PATH.new, which commit() or the
+// end of this object takes away; a killed process's stays for the next writer of that path.
 class LineWriter {
  public:
   static Result<LineWriter> create(const std::filesystem::path& path);

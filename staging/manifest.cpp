@@ -48,10 +48,9 @@ Result<Manifest> collect(Result<ManifestReader> reader) {
 bool is_same_source(const Entry& then, const Entry& now) {
   if (then.path != now.path || then.type != now.type || then.link_to != now.link_to) return false;
   if (then.mode != now.mode || then.uid != now.uid || then.gid != now.gid) return false;
-  if (then.type == EntryType::Folder) return true;
+  if (then.mtime_ns != now.mtime_ns || then.ctime_ns != now.ctime_ns || then.inode != now.inode) return false;
   if (then.type == EntryType::Symlink) return then.target == now.target;
-  return then.size == now.size && then.mtime_ns == now.mtime_ns && then.ctime_ns == now.ctime_ns &&
-         then.inode == now.inode;
+  return then.type == EntryType::Folder || then.size == now.size;
 }
 
 bool is_same_source(const Manifest& then, const std::vector<Entry>& now) {

@@ -68,7 +68,7 @@ PartialArea::~PartialArea() {
 }
 
 Result<> PartialArea::clear() {
-  for (const char* name : {"manifest", "journal", "data"}) {
+  for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data"}) {
     if (auto removed = remove_tree(folder_, name); !removed) return removed;
   }
   return {};

@@ -99,9 +99,10 @@ Result<> publish(const Destination& destination, PartialArea& area, Manifest& ma
   const auto identity = identity_of(area.data());
   if (!identity) return tl::unexpected<Error>(identity.error());
   manifest.root = *identity;
+  if (auto written = write_manifest(area.manifest(), manifest); !written) return written;
   // From here on the manifest vouches for `data`; after an exchange the journal would vouch for another.
   if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
-  if (auto written = write_manifest(area.manifest(), manifest); !written) return written;
+  if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
 
   const bool replaces = is_there(destination.path());

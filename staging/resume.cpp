@@ -10,11 +10,18 @@
 namespace spark::staging {
 namespace {
 
+Resumed nothing_for(const std::vector<Entry>& entries) {
+  Resumed nothing;
+  nothing.finished.assign(entries.size(), false);
+  nothing.unchanged.assign(entries.size(), false);
+  return nothing;
+}
+
 class Resume {
  public:
   Resume(const PartialArea& area, std::vector<Entry>& entries, Tree copy)
       : area_(area), entries_(entries), copy_(std::move(copy)) {
-    resumed_.finished.assign(entries.size(), false);
+    resumed_ = nothing_for(entries);
   }
 
   // All of it if the earlier attempt got as far as a manifest, else what its journal has.
@@ -101,9 +108,7 @@ class Resume {
 Resumed resume(const PartialArea& area, std::vector<Entry>& entries) {
   auto copy = tree_in(area.folder(), "data");
   if (copy) return Resume(area, entries, std::move(*copy)).go();
-  Resumed nothing;
-  nothing.finished.assign(entries.size(), false);
-  return nothing;
+  return nothing_for(entries);
 }
 
 std::size_t index_of(const std::vector<Entry>& entries, std::string_view path) {

@@ -11,7 +11,8 @@
 namespace spark::staging {
 
 struct Resumed {
-  std::vector<bool> finished;                // by the index of the walked entry: the copy has the whole file
+  std::vector<bool> finished;   // by the index of the walked entry: the partial copy has the whole file
+  std::vector<bool> unchanged;  // an earlier, published copy has it (see find_unchanged)
   std::map<std::size_t, KnownPieces> begun;  // files of which it has some pieces
   Bytes bytes = 0;                           // of content
 

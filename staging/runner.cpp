@@ -56,9 +56,9 @@ class Run {
   std::atomic<bool>& failed_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<OpenFile>> open_;  // with pieces to hand out
-  std::uint64_t next_file_ = 0;
-  unsigned starting_ = 0;  // files that are being opened, or may start again
+  std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
+  std::uint64_t next_file_ = 0, under_way_ = 0;  // under way: pieces
+  unsigned starting_ = 0;                        // files that are being opened, or may start again
   std::optional<Error> error_;
 
   void work() {
@@ -105,7 +105,7 @@ class Run {
 
   // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
   unsigned advance(Io& io, Seat& seat) {
-    auto request = failed_ ? stopped() : seat.lane.advance(chunk());
+    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(chunk());
     if (request && *request != nullptr) {
       io.start(**request);
       return 1;
@@ -121,12 +121,17 @@ class Run {
     return 0;
   }
 
-  static Result<Request*> stopped() { return fail(Errc::Cancelled, "stopped by an error elsewhere"); }
+  static Result<Request*> stopped(Lane& lane) {
+    lane.abandon();
+    return fail(Errc::Cancelled, "stopped by an error elsewhere");
+  }
+
+  bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
 
   Job next(bool may_wait) {
     std::unique_lock lock(mutex_);
     const auto is_ready = [&] {
-      return failed_ || !open_.empty() || next_file_ < plan_.files || starting_ == 0;
+      return failed_ || (open_.empty() ? next_file_ < plan_.files || starting_ == 0 : has_room());
     };
     if (!may_wait && !is_ready()) return {Job::Kind::Later, nullptr, 0};
     changed_.wait(lock, is_ready);
@@ -135,6 +140,7 @@ class Run {
       Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
       job.file->to_do.pop_back();
       if (job.file->to_do.empty()) open_.pop_front();
+      ++under_way_;
       return job;
     }
     if (next_file_ == plan_.files) return {};
@@ -178,6 +184,11 @@ class Run {
 
   Result<> finish_piece(Seat& seat) {
     OpenFile& file = *seat.file;
+    {
+      const std::scoped_lock lock(mutex_);
+      --under_way_;
+    }
+    changed_.notify_all();
     file.work->piece_done(seat.piece, seat.lane.outcome());
     if (--file.unfinished > 0) return {};
     auto is_done = file.work->finish();

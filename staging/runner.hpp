@@ -11,6 +11,7 @@
 #include "staging/file_work.hpp"
 #include "staging/io.hpp"
 #include "staging/monitor.hpp"
+#include "staging/piece_limit.hpp"
 #include "staging/tuning.hpp"
 
 namespace spark::staging {
@@ -19,6 +20,7 @@ struct RunPlan {
   IoKind io = IoKind::Auto;
   Shape shape;               // threads, lanes and chunk; without io_uring each lane is a thread
   Tuning* tuning = nullptr;  // may change lanes and chunk while it runs, within the shape; none: fixed
+  const PieceLimit* limit = nullptr;  // none: as many pieces as there are lanes
   Counters* counters = nullptr;
   std::uint64_t files = 0;
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;

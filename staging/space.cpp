@@ -36,7 +36,7 @@ Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const Pa
     const Entry& entry = entries[i];
     if (resumed.finished[i]) {
       kept_bytes += entry.allocated;
-    } else if (entry.link_to.empty()) {
+    } else if (entry.link_to.empty() && !resumed.unchanged[i]) {
       ++need.inodes;
       if (entry.type == EntryType::File) need.bytes += round_up(entry.allocated, kBlock);
       if (entry.type == EntryType::Folder) need.bytes += kBlock;

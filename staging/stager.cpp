@@ -37,7 +37,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   std::vector<std::string> skipped = walked->skipped;
   auto staged = ready->empty() ? std::optional<Staged>() : serve(ready->front(), *walked);
   if (!staged) {
-    auto copied = copy(source, *tree, std::move(*walked), *area, wanted);
+    auto copied = copy(source, *tree, std::move(*walked), *area, wanted, newest_of(*ready));
     if (!copied) return copied;
     staged = std::move(*copied);
   }
@@ -62,11 +62,13 @@ std::optional<Staged> Stager::serve(const GenerationRow& row, const Walked& walk
 }
 
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                            const CopyOptions& options) {
+                            const CopyOptions& options, std::optional<Previous> previous) {
   Resumed resumed = resume(area, walked.entries);
+  if (previous) find_unchanged(*previous, walked.entries, resumed);
   const Need need = need_of(walked.entries, resumed, area);
   if (auto fits = check_fits(need, options.keep_free); !fits) return tl::unexpected<Error>(fits.error());
-  FillJob job{&tree, std::move(walked), &area, std::move(resumed), {}, &options, &stop_, hooks_.before_read};
+  FillJob job{&tree,  std::move(walked), &area, std::move(resumed), std::move(previous), &options,
+              &stop_, hooks_.before_read};
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
   Manifest& manifest = filled->manifest;
@@ -80,9 +82,19 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (!generation) return tl::unexpected<Error>(std::move(generation.error()));
   CopyReport report = report_of(manifest, monitor_);
   report.resumed_bytes = filled->resumed_bytes;
+  report.unchanged_bytes = filled->unchanged_bytes;
   report.warnings = std::move(filled->warnings);
   return Staged{source.dataset, store_.folder().place(source.dataset, *generation).path(), ServedFrom::Copied,
                 *generation, std::move(report)};
+}
+
+// The newest generation, to take over from it what did not change; none if it is damaged.
+std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& ready) const {
+  if (ready.empty() || !ready.front().damage.empty()) return std::nullopt;
+  const Destination place = store_.folder().place(ready.front().dataset, ready.front().generation);
+  auto tree = open_tree(place.path());
+  if (!tree) return std::nullopt;
+  return Previous{std::move(*tree), place.manifest()};
 }
 
 // Capacity first, then the file system.

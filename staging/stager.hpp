@@ -3,6 +3,7 @@
 
 #include "staging/cache.hpp"
 #include "staging/cache_store.hpp"
+#include "staging/clone.hpp"
 #include "staging/copy_with.hpp"
 #include "staging/monitor.hpp"
 #include "staging/space.hpp"
@@ -28,7 +29,8 @@ class Stager {
 
   std::optional<Staged> serve(const GenerationRow& row, const Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                      const CopyOptions& options);
+                      const CopyOptions& options, std::optional<Previous> previous);
+  std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
   Result<> check_fits(const Need& need, Bytes keep_free);
   Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area);
   Result<std::uint64_t> unused_generation(const std::string& dataset);

@@ -7,7 +7,8 @@ namespace spark::cli {
 namespace {
 
 struct Options {
-  std::string source, destination, max_rate;
+  std::string source, destination, max_rate, chunk, io = "auto";
+  unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
   bool verify = false, as_json = false;
 };
@@ -29,7 +30,8 @@ const char* to_string(staging::CopyPhase phase) {
 }
 
 json::object to_json(const staging::CopyReport& report, const std::string& name, const std::string& path) {
-  const double copied = static_cast<double>(report.bytes - std::min(report.bytes, report.resumed_bytes));
+  const Bytes kept = report.resumed_bytes + report.unchanged_bytes;
+  const double copied = static_cast<double>(report.bytes - std::min(report.bytes, kept));
   return {{"name", name},
           {"state", "ready"},
           {"path", path},
@@ -40,18 +42,36 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"bytes_per_second", report.seconds > 0 ? copied / report.seconds : 0},
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
-          {"resumed_bytes", report.resumed_bytes}};
+          {"resumed_bytes", report.resumed_bytes},
+          {"unchanged_bytes", report.unchanged_bytes}};
 }
 
-Result<int> copy(Context& context, const Options& options) {
+Result<staging::CopyOptions> engine_options(const Options& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
   engine.verify = options.verify;
+  engine.threads = options.threads;
+  engine.depth = options.depth;
+  engine.io = options.io == "threads"    ? staging::IoKind::Threads
+              : options.io == "io_uring" ? staging::IoKind::Uring
+                                         : staging::IoKind::Auto;
   if (!options.max_rate.empty()) {
     const auto rate = parse_rate(options.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     engine.max_rate = *rate;
   }
+  if (!options.chunk.empty()) {
+    const auto chunk = parse_bytes(options.chunk);
+    if (!chunk) return fail_with(chunk.error(), "--chunk");
+    engine.chunk = *chunk;
+  }
+  if (::geteuid() == 0) engine.tuning_file = "/var/lib/spark-stage/drives.json";
+  return engine;
+}
+
+Result<int> copy(Context& context, const Options& options) {
+  const auto engine = engine_options(options);
+  if (!engine) return tl::unexpected<Error>(engine.error());
   const auto destination = std::filesystem::absolute(options.destination).lexically_normal();
   const std::filesystem::path named = destination.has_filename() ? destination : destination.parent_path();
   const std::string name = named.filename().string();
@@ -62,7 +82,7 @@ Result<int> copy(Context& context, const Options& options) {
     view.update(
         {name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total, 0});
   };
-  const auto report = context.copy(options.source, named, engine, show, context.stop);
+  const auto report = context.copy(options.source, named, *engine, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {
     return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
   }
@@ -96,6 +116,10 @@ void add_copy(App& app) {
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
+  verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
+  verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; found out");
+  verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB; found out");
+  verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
   verb.flag("--json", options->as_json, "what was copied, as JSON");
 }
 

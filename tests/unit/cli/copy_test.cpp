@@ -14,7 +14,14 @@ class Copy : public ::testing::Test {
       destination = to;
       options = how;
       for (unsigned step = 0; step < 4; ++step) {
-        progress({staging::CopyPhase::Copying, step * kGiB, 4 * kGiB, step, 4, step * 1.0});
+        staging::CopyProgress now;
+        now.phase = staging::CopyPhase::Copying;
+        now.bytes_done = step * kGiB;
+        now.bytes_total = 4 * kGiB;
+        now.files_done = step;
+        now.files_total = 4;
+        now.seconds = step;
+        progress(now);
         program.timer.sleep(Duration(3000));
       }
       return answer;
@@ -25,7 +32,7 @@ class Copy : public ::testing::Test {
   std::filesystem::path source, destination;
   staging::CopyOptions options;
   Result<staging::CopyReport> answer =
-      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, kMiB, false, {}, {}};
+      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, kMiB, false, {}, {}};
 };
 
 TEST_F(Copy, TellsHowItWent) {

@@ -23,6 +23,7 @@ TEST_P(RandomTree, IsCopiedSoThatRsyncSeesNoDifference) {
   make_random_tree(source_, static_cast<std::uint64_t>(GetParam()));
   options_.verify = GetParam() % 2 == 0;
   options_.chunk = GetParam() % 3 == 0 ? 64 * kKiB : 2 * kMiB;
+  options_.io = GetParam() % 4 < 2 ? IoKind::Auto : IoKind::Threads;
   const auto report = copy_now();
   ASSERT_OK(report);
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");

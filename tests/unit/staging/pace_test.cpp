@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "staging/piece_limit.hpp"
+
 namespace spark::staging {
 namespace {
 
@@ -98,6 +100,33 @@ TEST(Pace, SmallFilesCountForMoreThanTheirBytes) {
   }
   ASSERT_TRUE(pace.eta_s());
   EXPECT_NEAR(*pace.eta_s(), 10, 0.01);
+}
+
+// --- how many pieces may be under way
+
+TEST(PieceLimit, IsHalfASecondsWorthOfPieces) {
+  SteadyTime now{};
+  PieceLimit limit(now);
+  EXPECT_EQ(limit.most(), 2U);
+  const auto run = [&](Bytes bytes_per_second, int seconds) {
+    for (int i = 0; i < seconds * 100; ++i)
+      limit.moved(bytes_per_second / 100, now += std::chrono::milliseconds(10));
+  };
+  run(1600 * kMiB, 1);
+  EXPECT_EQ(limit.most(), 100U);
+  run(16 * kMiB, 5);
+  EXPECT_EQ(limit.most(), 2U);
+  run(320 * kMiB, 5);
+  EXPECT_NEAR(static_cast<double>(limit.most()), 20, 1);
+}
+
+TEST(PieceLimit, GrowsAgainSoonAfterAStall) {
+  SteadyTime now{};
+  PieceLimit limit(now);
+  limit.moved(2 * kMiB, now += std::chrono::seconds(30));
+  EXPECT_EQ(limit.most(), 2U);
+  for (int i = 0; i < 10; ++i) limit.moved(2 * kMiB, now += std::chrono::milliseconds(10));
+  EXPECT_GT(limit.most(), 8U);
 }
 
 }  // namespace

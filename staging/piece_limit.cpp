@@ -1,0 +1,28 @@
+#include "staging/piece_limit.hpp"
+
+#include <algorithm>
+
+#include "staging/hash.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr double kWorthSeconds = 0.5;
+constexpr double kLookBackSeconds = 0.5;
+
+}  // namespace
+
+void PieceLimit::moved(Bytes bytes, SteadyTime now) {
+  const std::scoped_lock lock(mutex_);
+  bytes_ += bytes;
+  const SteadyTime::duration elapsed = std::max(now - since_, SteadyTime::duration(1));
+  const double seconds = std::chrono::duration<double>(elapsed).count();
+  const double pieces =
+      static_cast<double>(bytes_) / seconds * kWorthSeconds / static_cast<double>(kHashPiece);
+  most_ = std::max(kFewest, static_cast<std::uint64_t>(pieces));
+  if (seconds < kLookBackSeconds) return;
+  bytes_ /= 2;  // what is long ago counts less and less
+  since_ = now - elapsed / 2;
+}
+
+}  // namespace spark::staging
