@@ -1,5 +1,6 @@
 #include "cli/app.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -96,8 +97,6 @@ std::string socket_of(const std::string& option) {
   return variable != nullptr && *variable != '\0' ? variable : kDefaultSocket;
 }
 
-}  // namespace
-
 // CLI11's help with usage lines and options in our words.
 class Help final : public CLI::Formatter {
  public:
@@ -122,44 +121,61 @@ class Help final : public CLI::Formatter {
   }
 };
 
+int usage_error(const CLI::App& parser, const CLI::ParseError& error, Context& context) {
+  if (const auto left_over = explain_left_over(parser)) return report(context, *left_over);
+  const CLI::App& verb = innermost(parser);
+  if (error.get_name() == "RequiredError" && !verb_names(verb).empty()) {
+    return report(context, {Errc::Invalid, "which verb? " + join(verb_names(verb), ", "), see_help(verb)});
+  }
+  return report(context, {Errc::Invalid, "'" + path_of(verb) + "': " + error.what(), see_help(verb)});
+}
+
+}  // namespace
+
 int report(Context& context, const Error& error) {
   context.out.flush();
   context.err << kProgram << ": " << error.message() << "\n";
   return exit_status(error.kind);
 }
 
-App::App()
-    : help_(std::make_shared<Help>()),
-      parser_("Shared NVMe/TCP volumes and staged datasets for DGX Spark training nodes.", kProgram) {
-  parser_.set_version_flag("--version", std::string(kProgram) + " " + kVersion, "this program's version");
-  parser_.set_help_flag("-h,--help", "this text; of a verb: spark-stage VERB --help");
-  parser_.add_option("--config", config_, std::string("configuration (") + config::kDefaultPath + ")")
+// Shared with every verb: the help.
+struct App::Parser {
+  std::shared_ptr<Help> help = std::make_shared<Help>();
+  CLI::App root{"Shared NVMe/TCP volumes and staged datasets for DGX Spark training nodes.", kProgram};
+};
+
+App::App() : parser_(std::make_unique<Parser>()) {
+  CLI::App& root = parser_->root;
+  root.set_version_flag("--version", std::string(kProgram) + " " + kVersion, "this program's version");
+  root.set_help_flag("-h,--help", "this text; of a verb: spark-stage VERB --help");
+  root.add_option("--config", config_, std::string("configuration (") + config::kDefaultPath + ")")
       ->type_name("FILE");
-  parser_
-      .add_option("--socket", socket_,
+  root.add_option("--socket", socket_,
                   std::string("the daemon's ($") + kSocketVariable + ", else\n" + kDefaultSocket + ")")
       ->type_name("PATH");
-  parser_.require_subcommand(1);
-  help_->column_width(24);
-  help_->label("Positionals", "Arguments");
-  parser_.formatter(help_);
-  parser_.footer(std::string("Examples:\n") + kExamples + "\n\n" + kExitStatuses);
+  root.require_subcommand(1);
+  parser_->help->column_width(24);
+  parser_->help->label("Positionals", "Arguments");
+  root.formatter(parser_->help);
+  root.footer(std::string("Examples:\n") + kExamples + "\n\n" + kExitStatuses);
 }
 
-CLI::App& App::verb(const std::string& name, const std::string& summary, const std::string& examples,
-                    Action action) {
-  return verb_of(parser_, name, summary, examples, std::move(action));
+App::~App() = default;
+
+Verb App::verb(const std::string& name, const std::string& summary, const std::string& examples,
+               Action action) {
+  return verb_of(Verb(parser_->root), name, summary, examples, std::move(action));
 }
 
-CLI::App& App::group(const std::string& name, const std::string& summary, const std::string& examples) {
-  CLI::App& group = verb_of(parser_, name, summary, examples, {});
-  group.require_subcommand(1);
+Verb App::group(const std::string& name, const std::string& summary, const std::string& examples) {
+  const Verb group = verb(name, summary, examples, {});
+  group.parser_->require_subcommand(1);
   return group;
 }
 
-CLI::App& App::verb_of(CLI::App& group, const std::string& name, const std::string& summary,
-                       const std::string& examples, Action action) {
-  CLI::App& verb = *group.add_subcommand(name, summary);
+Verb App::verb_of(const Verb& group, const std::string& name, const std::string& summary,
+                  const std::string& examples, Action action) {
+  CLI::App& verb = *group.parser_->add_subcommand(name, summary);
   verb.group("Verbs");
   verb.footer("Examples:\n" + examples);
   // Not CLI11's fallthrough: with it, a dataset named like a verb would be taken for the verb.
@@ -168,40 +184,32 @@ CLI::App& App::verb_of(CLI::App& group, const std::string& name, const std::stri
   if (action) {
     verb.callback([this, action = std::move(action)] { action_ = action; });
   }
-  return verb;
+  return Verb(verb);
 }
 
-void App::add_to_usage(const CLI::App& verb, const std::string& words) {
-  help_->usage_ends[&verb] = words;
-}
-
-int App::usage_error(const CLI::ParseError& error, Context& context) {
-  if (const auto left_over = explain_left_over(parser_)) return report(context, *left_over);
-  const CLI::App& verb = innermost(parser_);
-  if (error.get_name() == "RequiredError" && !verb_names(verb).empty()) {
-    return report(context, {Errc::Invalid, "which verb? " + join(verb_names(verb), ", "), see_help(verb)});
-  }
-  return report(context, {Errc::Invalid, "'" + path_of(verb) + "': " + error.what(), see_help(verb)});
+void App::add_to_usage(const Verb& verb, const std::string& words) {
+  parser_->help->usage_ends[verb.parser_] = words;
 }
 
 int App::run(Context& context, std::vector<std::string> arguments) {
-  if (first_word(parser_, arguments) == "run") {
+  CLI::App& root = parser_->root;
+  if (first_word(root, arguments) == "run") {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) context.command.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
   }
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
-    parser_.parse(arguments);
+    root.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    const CLI::App& verb = innermost(parser_);
+    const CLI::App& verb = innermost(root);
     context.out << verb.help(verb.get_parent() == nullptr ? "" : path_of(*verb.get_parent()));
     return 0;
   } catch (const CLI::CallForVersion& version) {
     context.out << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError& error) {
-    return usage_error(error, context);
+    return usage_error(root, error, context);
   }
   context.socket = socket_of(socket_);
   context.config_file = config_.empty() ? config::kDefaultPath : config_;

@@ -1,45 +1,41 @@
 // The command line: global options, the verbs, help by example, and errors turned into exit statuses.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "cli/context.hpp"
+#include "cli/verb.hpp"
 
 namespace spark::cli {
 
 // What a verb does once its options are parsed: its exit status, or an error that App prints.
 using Action = std::function<Result<int>(Context&)>;
 
-class Help;
-
 class App {
  public:
   App();
+  ~App();
 
   // A verb with what it does in one line and examples of its use, one a line.
-  CLI::App& verb(const std::string& name, const std::string& summary, const std::string& examples,
-                 Action action);
+  Verb verb(const std::string& name, const std::string& summary, const std::string& examples, Action action);
   // A verb that only groups others ("volumes"), and one of those.
-  CLI::App& group(const std::string& name, const std::string& summary, const std::string& examples);
-  CLI::App& verb_of(CLI::App& group, const std::string& name, const std::string& summary,
-                    const std::string& examples, Action action);
+  Verb group(const std::string& name, const std::string& summary, const std::string& examples);
+  Verb verb_of(const Verb& group, const std::string& name, const std::string& summary,
+               const std::string& examples, Action action);
 
   // What the usage line of a verb's help ends with.
-  void add_to_usage(const CLI::App& verb, const std::string& words);
+  void add_to_usage(const Verb& verb, const std::string& words);
 
   // Parses, runs the verb, prints its error if there is one. The process's exit status.
   int run(Context& context, std::vector<std::string> arguments);
 
  private:
-  void set_action(CLI::App& verb, Action action);
-  int usage_error(const CLI::ParseError& error, Context& context);
-
-  std::shared_ptr<Help> help_;  // shared with every verb
-  CLI::App parser_;
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
   Action action_;  // of the verb that was parsed
   std::string socket_, config_;
 };

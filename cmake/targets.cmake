@@ -14,6 +14,7 @@ function(spark_program name)
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(${name} PRIVATE spark_flags ${arg_LIBRARIES})
+  spark_precompile(${name} ${arg_LIBRARIES})
   install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
 endfunction()
 

@@ -101,28 +101,21 @@ Result<int> bench(Context& context, const Options& given) {
 
 void add_bench(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb =
-      app.verb("bench", "measure paths side by side (no daemon)",
-               "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c\n"
-               "  spark-stage bench nfs=/mnt/b local=/var/c --quick --json run.json\n"
-               "  spark-stage bench local=/var/c --size 16GiB --runtime 30s --rounds 5\n\n"
-               "It works in folders that it makes and removes. Where it may not write, it reads\n"
-               "files that are there already.",
-               [options](Context& context) { return bench(context, *options); });
-  verb.add_option("NAME=PATH", options->paths, "a folder to measure, and what to call it")
-      ->required()
-      ->type_name("");
-  verb.add_option("--scenario", options->scenarios, "this one only; may be repeated")
-      ->type_name("ID")
-      ->expected(1)
-      ->take_all();
-  verb.add_option("--size", options->size, "of the file in each path (4GiB)")->type_name("SIZE");
-  verb.add_option("--runtime", options->runtime, "of each measurement (5s)")->type_name("TIME");
-  verb.add_option("--rounds", options->rounds, "of all measurements (3)")->type_name("N");
-  verb.add_option("--seed", options->seed, "repeats a run's order of measurements")->type_name("N");
-  verb.add_flag("--quick", options->is_quick, "2 s each, 1 GiB: a first impression");
-  verb.add_option("--json", options->json_file, "write the whole record there; -: to stdout")
-      ->type_name("FILE");
+  Verb verb = app.verb("bench", "measure paths side by side (no daemon)",
+                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c\n"
+                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --json run.json\n"
+                       "  spark-stage bench local=/var/c --size 16GiB --runtime 30s --rounds 5\n\n"
+                       "It works in folders that it makes and removes. Where it may not write, it reads\n"
+                       "files that are there already.",
+                       [options](Context& context) { return bench(context, *options); });
+  verb.argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
+  verb.option("--scenario", "ID", options->scenarios, "this one only; may be repeated");
+  verb.option("--size", "SIZE", options->size, "of the file in each path (4GiB)");
+  verb.option("--runtime", "TIME", options->runtime, "of each measurement (5s)");
+  verb.option("--rounds", "N", options->rounds, "of all measurements (3)");
+  verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
+  verb.flag("--quick", options->is_quick, "2 s each, 1 GiB: a first impression");
+  verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
 }
 
 }  // namespace spark::cli

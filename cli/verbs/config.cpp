@@ -52,21 +52,20 @@ Result<int> show(Context& context, bool as_json) {
 }  // namespace
 
 void add_config(App& app) {
-  CLI::App& group = app.group("config", "check a configuration; show it with every default",
-                              "  spark-stage config check\n"
-                              "  spark-stage config check ./new.yaml\n"
-                              "  spark-stage config show --json");
+  Verb group = app.group("config", "check a configuration; show it with every default",
+                         "  spark-stage config check\n"
+                         "  spark-stage config check ./new.yaml\n"
+                         "  spark-stage config show --json");
   const auto file = std::make_shared<std::string>();
-  CLI::App& check_verb = app.verb_of(group, "check", "every mistake in it, with file:line:column",
-                                     "  spark-stage config check ./new.yaml",
-                                     [file](Context& context) { return check(context, *file); });
-  check_verb.add_option("FILE", *file, "another file than the installed one")->type_name("");
+  Verb check_verb = app.verb_of(group, "check", "every mistake in it, with file:line:column",
+                                "  spark-stage config check ./new.yaml",
+                                [file](Context& context) { return check(context, *file); });
+  check_verb.optional_argument("FILE", *file, "another file than the installed one");
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App& show_verb =
-      app.verb_of(group, "show", "what is in force, with every default filled in",
-                  "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
-                  [as_json](Context& context) { return show(context, *as_json); });
-  show_verb.add_flag("--json", *as_json, "as JSON");
+  Verb show_verb = app.verb_of(group, "show", "what is in force, with every default filled in",
+                               "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
+                               [as_json](Context& context) { return show(context, *as_json); });
+  show_verb.flag("--json", *as_json, "as JSON");
 }
 
 }  // namespace spark::cli

@@ -104,33 +104,23 @@ Result<int> copy(Context& context, const Options& options) {
 
 void add_copy(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb =
-      app.verb("copy", "copy a file or folder, hashed and resumable (no daemon)",
-               "  spark-stage copy /mnt/nas/imagenet /data/imagenet\n"
-               "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"
-               "  spark-stage copy /mnt/nas/models /data/models --exclude '*.tmp'\n\n"
-               "DEST is the copy's own name, not the folder around it. It appears there whole,\n"
-               "or not at all; ^C keeps what is copied, and the same command goes on from it.",
-               [options](Context& context) { return copy(context, *options); });
-  verb.add_option("SOURCE", options->source, "a file or folder")->required()->type_name("");
-  verb.add_option("DEST", options->destination, "the name of the copy")->required()->type_name("");
-  verb.add_flag("--verify", options->verify, "read it back from the disk before it is published");
-  verb.add_option("--max-rate", options->max_rate, "bytes per second at most: 800MB/s")->type_name("RATE");
-  verb.add_option("--exclude", options->exclude, "leave out what matches; may be repeated")
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->take_all();
-  verb.add_option("--threads", options->threads, "for small files; chosen from the CPUs")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
-  verb.add_option("--depth", options->depth, "requests under way for large files; found out")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
-  verb.add_option("--chunk", options->chunk, "of one request, up to 8MiB; found out")->type_name("SIZE");
-  verb.add_option("--io", options->io, "auto, io_uring or threads")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"auto", "io_uring", "threads"}));
-  verb.add_flag("--json", options->as_json, "what was copied, as JSON");
+  Verb verb = app.verb("copy", "copy a file or folder, hashed and resumable (no daemon)",
+                       "  spark-stage copy /mnt/nas/imagenet /data/imagenet\n"
+                       "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"
+                       "  spark-stage copy /mnt/nas/models /data/models --exclude '*.tmp'\n\n"
+                       "DEST is the copy's own name, not the folder around it. It appears there whole,\n"
+                       "or not at all; ^C keeps what is copied, and the same command goes on from it.",
+                       [options](Context& context) { return copy(context, *options); });
+  verb.argument("SOURCE", options->source, "a file or folder");
+  verb.argument("DEST", options->destination, "the name of the copy");
+  verb.flag("--verify", options->verify, "read it back from the disk before it is published");
+  verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
+  verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
+  verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
+  verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; found out");
+  verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB; found out");
+  verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
+  verb.flag("--json", options->as_json, "what was copied, as JSON");
 }
 
 }  // namespace spark::cli

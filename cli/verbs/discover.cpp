@@ -86,17 +86,15 @@ Result<int> discover(Context& context, const Options& options) {
 
 void add_discover(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
-                            "  sudo spark-stage discover 192.168.0.100\n"
-                            "  sudo spark-stage discover rose.lan --port 8009\n"
-                            "  sudo spark-stage discover 192.168.0.100 --yaml > spark-stage.yaml",
-                            [options](Context& context) { return discover(context, *options); });
-  verb.add_option("ADDRESS", options->address, "the target's address or host name")
-      ->required()
-      ->type_name("");
-  verb.add_option("--port", options->port, "its port (4420)")->type_name("N");
-  verb.add_flag("--json", options->as_json, "the discovery log, as JSON");
-  verb.add_flag("--yaml", options->as_yaml, "a configuration to start from");
+  Verb verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
+                       "  sudo spark-stage discover 192.168.0.100\n"
+                       "  sudo spark-stage discover rose.lan --port 8009\n"
+                       "  sudo spark-stage discover 192.168.0.100 --yaml > spark-stage.yaml",
+                       [options](Context& context) { return discover(context, *options); });
+  verb.argument("ADDRESS", options->address, "the target's address or host name");
+  verb.option("--port", "N", options->port, "its port (4420)");
+  verb.flag("--json", options->as_json, "the discovery log, as JSON");
+  verb.flag("--yaml", options->as_yaml, "a configuration to start from");
 }
 
 }  // namespace spark::cli

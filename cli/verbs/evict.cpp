@@ -21,10 +21,10 @@ Result<int> evict(Context& context, const std::string& dataset) {
 
 void add_evict(App& app) {
   const auto dataset = std::make_shared<std::string>();
-  CLI::App& verb =
+  Verb verb =
       app.verb("evict", "remove a dataset's copy; refused while leased", "  spark-stage evict imagenet",
                [dataset](Context& context) { return evict(context, *dataset); });
-  verb.add_option("DATASET", *dataset, "its name, as 'spark-stage ls' has it")->required()->type_name("");
+  verb.argument("DATASET", *dataset, "its name, as 'spark-stage ls' has it");
 }
 
 }  // namespace spark::cli

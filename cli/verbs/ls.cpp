@@ -20,11 +20,11 @@ Result<int> ls(Context& context, bool as_json) {
 
 void add_ls(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App& verb = app.verb("ls", "what is staged, where, and who leases it",
-                            "  spark-stage ls\n"
-                            "  spark-stage ls --json | jq -r '.datasets[].path'",
-                            [as_json](Context& context) { return ls(context, *as_json); });
-  verb.add_flag("--json", *as_json, "everything, as JSON");
+  Verb verb = app.verb("ls", "what is staged, where, and who leases it",
+                       "  spark-stage ls\n"
+                       "  spark-stage ls --json | jq -r '.datasets[].path'",
+                       [as_json](Context& context) { return ls(context, *as_json); });
+  verb.flag("--json", *as_json, "everything, as JSON");
 }
 
 }  // namespace spark::cli

@@ -16,11 +16,11 @@ Result<int> release(Context& context, const std::string& lease) {
 
 void add_release(App& app) {
   const auto lease = std::make_shared<std::string>();
-  CLI::App& verb = app.verb("release", "end a lease before its time",
-                            "  spark-stage ls                shows the leases\n"
-                            "  spark-stage release 12",
-                            [lease](Context& context) { return release(context, *lease); });
-  verb.add_option("LEASE", *lease, "its number, as 'spark-stage ls' has it")->required()->type_name("");
+  Verb verb = app.verb("release", "end a lease before its time",
+                       "  spark-stage ls                shows the leases\n"
+                       "  spark-stage release 12",
+                       [lease](Context& context) { return release(context, *lease); });
+  verb.argument("LEASE", *lease, "its number, as 'spark-stage ls' has it");
 }
 
 }  // namespace spark::cli

@@ -85,16 +85,16 @@ Result<int> run(Context& context, const std::vector<std::string>& datasets) {
 
 void add_run(App& app) {
   const auto datasets = std::make_shared<std::vector<std::string>>();
-  CLI::App& verb = app.verb("run", "stage datasets, then run a command that finds them",
-                            "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
-                            "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
-                            "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
-                            "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
-                            "The datasets are leased as long as the command runs, so nothing evicts them.\n"
-                            "The exit status is the command's; 128 and the signal's number if one ended it.",
-                            [datasets](Context& context) { return run(context, *datasets); });
+  Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
+                       "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
+                       "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
+                       "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
+                       "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
+                       "The datasets are leased as long as the command runs, so nothing evicts them.\n"
+                       "The exit status is the command's; 128 and the signal's number if one ended it.",
+                       [datasets](Context& context) { return run(context, *datasets); });
   app.add_to_usage(verb, "-- COMMAND...");
-  verb.add_option("DATASET", *datasets, "a name from the config, or VOLUME:PATH")->required()->type_name("");
+  verb.argument("DATASET", *datasets, "a name from the config, or VOLUME:PATH");
 }
 
 }  // namespace spark::cli

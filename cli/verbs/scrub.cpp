@@ -65,16 +65,16 @@ void add_scrub(App& app) {
     bool as_json = false;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App& verb =
+  Verb verb =
       app.verb("scrub", "read all copies back at idle priority and compare them",
                "  spark-stage scrub               all that is staged\n"
                "  spark-stage scrub imagenet models\n\n"
                "A damaged copy is served no more: the next request stages it again. The exit\n"
                "status is 6 if there was one. The daemon scrubs by itself too: cache.scrub.",
                [options](Context& context) { return scrub(context, options->datasets, options->as_json); });
-  verb.add_option("DATASET", options->datasets, "their names, as 'spark-stage ls' has them; none: all")
-      ->type_name("");
-  verb.add_flag("--json", options->as_json, "what was found, as JSON");
+  verb.optional_argument("DATASET", options->datasets,
+                         "their names, as 'spark-stage ls' has them; none: all");
+  verb.flag("--json", options->as_json, "what was found, as JSON");
 }
 
 }  // namespace spark::cli

@@ -72,24 +72,20 @@ Result<int> stage(Context& context, const Options& options) {
 
 void add_stage(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
-                            "  spark-stage stage imagenet\n"
-                            "  spark-stage stage imagenet models --lease 12h\n"
-                            "  spark-stage stage imagenet --hold cgroup    as long as this Slurm job lives\n"
-                            "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
-                            "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
-                            "  spark-stage stage imagenet --detach         look later: spark-stage status",
-                            [options](Context& context) { return stage(context, *options); });
-  verb.add_option("DATASET", options->datasets, "a name from the config, or VOLUME:PATH")
-      ->required()
-      ->type_name("");
-  verb.add_option("--lease", options->lease, "keep it from eviction that long: 30m, 12h, 3d")
-      ->type_name("TIME");
-  verb.add_option("--hold", options->hold, "keep it while that process, or this cgroup, lives")
-      ->type_name("PID|cgroup");
-  verb.add_option("--max-rate", options->max_rate, "bytes per second at most: 800MB/s")->type_name("RATE");
-  verb.add_flag("--detach", options->detach, "do not wait; print the job's number");
-  verb.add_flag("--json", options->as_json, "what was staged, as JSON");
+  Verb verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
+                       "  spark-stage stage imagenet\n"
+                       "  spark-stage stage imagenet models --lease 12h\n"
+                       "  spark-stage stage imagenet --hold cgroup    as long as this Slurm job lives\n"
+                       "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
+                       "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
+                       "  spark-stage stage imagenet --detach         look later: spark-stage status",
+                       [options](Context& context) { return stage(context, *options); });
+  verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.option("--lease", "TIME", options->lease, "keep it from eviction that long: 30m, 12h, 3d");
+  verb.option("--hold", "PID|cgroup", options->hold, "keep it while that process, or this cgroup, lives");
+  verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--detach", options->detach, "do not wait; print the job's number");
+  verb.flag("--json", options->as_json, "what was staged, as JSON");
 }
 
 }  // namespace spark::cli

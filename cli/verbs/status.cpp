@@ -20,11 +20,11 @@ Result<int> status(Context& context, bool as_json) {
 
 void add_status(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App& verb = app.verb("status", "volumes, staging in progress, cache",
-                            "  spark-stage status\n"
-                            "  spark-stage status --json | jq '.volumes[] | select(.state != \"ready\")'",
-                            [as_json](Context& context) { return status(context, *as_json); });
-  verb.add_flag("--json", *as_json, "everything, as JSON");
+  Verb verb = app.verb("status", "volumes, staging in progress, cache",
+                       "  spark-stage status\n"
+                       "  spark-stage status --json | jq '.volumes[] | select(.state != \"ready\")'",
+                       [as_json](Context& context) { return status(context, *as_json); });
+  verb.flag("--json", *as_json, "everything, as JSON");
 }
 
 }  // namespace spark::cli

@@ -27,11 +27,11 @@ Result<int> verify(Context& context, const std::string& dataset) {
 
 void add_verify(App& app) {
   const auto dataset = std::make_shared<std::string>();
-  CLI::App& verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
-                            "  spark-stage verify imagenet\n"
-                            "  spark-stage verify imagenet || spark-stage evict imagenet",
-                            [dataset](Context& context) { return verify(context, *dataset); });
-  verb.add_option("DATASET", *dataset, "its name, as 'spark-stage ls' has it")->required()->type_name("");
+  Verb verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
+                       "  spark-stage verify imagenet\n"
+                       "  spark-stage verify imagenet || spark-stage evict imagenet",
+                       [dataset](Context& context) { return verify(context, *dataset); });
+  verb.argument("DATASET", *dataset, "its name, as 'spark-stage ls' has it");
 }
 
 }  // namespace spark::cli

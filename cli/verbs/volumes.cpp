@@ -60,22 +60,21 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
   return status;
 }
 
-void add_change(App& app, CLI::App& group, const std::string& name, const std::string& summary,
+void add_change(App& app, Verb group, const std::string& name, const std::string& summary,
                 const std::string& examples) {
   const auto names = std::make_shared<std::vector<std::string>>();
-  CLI::App& verb = app.verb_of(group, name, summary, examples, [names, name](Context& context) {
-    return change_volumes(context, *names, name);
-  });
-  verb.add_option("NAME", *names, "volumes of the config; none: all of them")->type_name("");
+  Verb verb = app.verb_of(group, name, summary, examples,
+                          [names, name](Context& context) { return change_volumes(context, *names, name); });
+  verb.optional_argument("NAME", *names, "volumes of the config; none: all of them");
 }
 
 }  // namespace
 
 void add_volumes(App& app) {
-  CLI::App& group = app.group("volumes", "bring volumes up; unmount and disconnect them (root)",
-                              "  sudo spark-stage volumes up datasets\n"
-                              "  sudo spark-stage volumes down              all of them\n"
-                              "  sudo spark-stage volumes down datasets models");
+  Verb group = app.group("volumes", "bring volumes up; unmount and disconnect them (root)",
+                         "  sudo spark-stage volumes up datasets\n"
+                         "  sudo spark-stage volumes down              all of them\n"
+                         "  sudo spark-stage volumes down datasets models");
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");

@@ -107,12 +107,12 @@ Result<int> wait(Context& context, const Options& options) {
 
 void add_wait(App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& verb = app.verb("wait", "until volumes are ready",
-                            "  spark-stage wait datasets models --timeout 5m\n"
-                            "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit",
-                            [options](Context& context) { return wait(context, *options); });
-  verb.add_option("VOLUME", options->volumes, "volumes of the config")->required()->type_name("");
-  verb.add_option("--timeout", options->timeout, "give up after that: 90s, 5m (never)")->type_name("TIME");
+  Verb verb = app.verb("wait", "until volumes are ready",
+                       "  spark-stage wait datasets models --timeout 5m\n"
+                       "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit",
+                       [options](Context& context) { return wait(context, *options); });
+  verb.argument("VOLUME", options->volumes, "volumes of the config");
+  verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
 }
 
 }  // namespace spark::cli

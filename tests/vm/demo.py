@@ -48,11 +48,11 @@ datasets:
 """
 
 REAL_HARDWARE = f"""
-    cmake --install build/release --prefix /usr              # or the package
+    make install                                             # README.md: what it needs on a DGX Spark
     spark-stage discover 192.168.0.100                       # what your target offers this host
     spark-stage discover 192.168.0.100 --yaml > {CONFIG}
     spark-stage config check && systemctl enable --now spark-staged
-    spark-stage wait datasets && spark-stage run datasets:imagenet -- python train.py
+    spark-stage status && spark-stage run VOLUME:FOLDER -- python train.py
 """
 
 

@@ -25,7 +25,7 @@ ADAPTERS = [
     (r"liburing\.h", ["staging/uring"]),
     (r"systemd/.*", ["daemon/systemd"]),
     (r"spdlog/.*|fmt/.*", ["daemon/log"]),
-    (r"CLI/.*", ["cli/", "daemon/main."]),
+    (r"CLI/.*", ["cli/app.", "cli/verb.", "daemon/main."]),
     (r"boost/beast.*", ["daemon/api", "cli/client"]),
     (r"boost/asio.*", ["daemon/", "cli/client"]),
     (r"boost/json.*", ["base/json."]),

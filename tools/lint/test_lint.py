@@ -106,7 +106,7 @@ class Layering(unittest.TestCase):
         ("bench/copy.cpp", '#include "staging/copy.hpp"'),
         ("daemon/volume.cpp", '#include "daemon/mounts/table.hpp"\n#include <boost/asio/io_context.hpp>'),
         ("daemon/mounts/mounter.cpp", '#include <libmount/libmount.h>\n#include "daemon/mounts/mounter.hpp"'),
-        ("cli/main.cpp", '#include <CLI/CLI.hpp>\n#include "daemon/config/parse.hpp"'),
+        ("cli/app.cpp", '#include <CLI/CLI.hpp>\n#include "daemon/config/parse.hpp"'),
         ("cli/client.cpp", "#include <boost/beast/http.hpp>"),
         ("base/a.cpp", '#include <vector>\n// #include "staging/copy.hpp"'),
         ("tests/unit/cli/a.cpp", '#include "daemon/volumes.hpp"\n#include <gtest/gtest.h>'),

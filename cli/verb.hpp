@@ -1,0 +1,42 @@
+// What a verb takes, in our words. CLI11, which is slow to compile, is seen by app.cpp and verb.cpp alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): its own name
+class App;
+}
+
+namespace spark::cli {
+
+// A handle. What it fills in (`value`) has to live as long as the App.
+class Verb {
+ public:
+  explicit Verb(CLI::App& parser) : parser_(&parser) {}
+
+  void flag(const std::string& name, bool& value, const std::string& help);
+
+  // A word, a list of words or a number without a dash before it: it has to be there, or may be left out.
+  template <typename Value>
+  void argument(const std::string& name, Value& value, const std::string& help);
+  template <typename Value>
+  void optional_argument(const std::string& name, Value& value, const std::string& help);
+
+  // --name TYPE; of a list: may be repeated, one value each time.
+  template <typename Value>
+  void option(const std::string& name, const std::string& type, Value& value, const std::string& help);
+
+  struct Range {
+    unsigned lowest, highest;
+  };
+  void count(const std::string& name, unsigned& value, Range range, const std::string& help);
+  void choice(const std::string& name, const std::string& type, std::string& value,
+              const std::vector<std::string>& choices, const std::string& help);
+
+ private:
+  friend class App;
+  CLI::App* parser_;
+};
+
+}  // namespace spark::cli
