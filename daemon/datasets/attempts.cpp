@@ -80,7 +80,7 @@ asio::awaitable<void> Stager::wait_for_source(TaskPtr task, std::string reason, 
   co_await task->pause.async_wait(kToken);
   while (!task->is_cancelled) {
     const auto source = find_source_(task->dataset);
-    if (source) break;
+    if (source || source.error().kind == Errc::NotFound) break;  // taken out of the config: waits for nothing
     task->show_stalled(source.error().what + "; it goes on by itself when that is over");
     task->pause.expires_after(patience_.look);
     co_await task->pause.async_wait(kToken);

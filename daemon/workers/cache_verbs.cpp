@@ -99,6 +99,7 @@ json::object staged_to_json(const staging::Staged& staged) {
   for (const staging::Evicted& one : staged.evicted) {
     evicted.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
   }
+  const Bytes taken_over = report.resumed_bytes + report.unchanged_bytes;
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
   return {{"name", staged.dataset},
           {"state", "ready"},
@@ -108,10 +109,12 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"bytes", report.bytes},
           {"files", report.files},
           {"seconds", report.seconds},
-          {"bytes_per_second", cached ? 0 : rate(report.bytes, report.seconds)},
+          {"bytes_per_second",
+           cached ? 0 : rate(report.bytes - std::min(report.bytes, taken_over), report.seconds)},
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
+          {"unchanged_bytes", report.unchanged_bytes},
           {"skipped", std::move(skipped)},
           {"warnings", std::move(warnings)},
           {"evicted", std::move(evicted)}};
