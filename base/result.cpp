@@ -68,7 +68,8 @@ tl::unexpected<Error> fail(Errc kind, std::string what, std::string hint) {
 }
 
 tl::unexpected<Error> fail_errno(int number, std::string what, std::string hint) {
-  return fail(kind_of_errno(number), std::move(what) + ": " + std::strerror(number), std::move(hint));
+  Error error{kind_of_errno(number), std::move(what) + ": " + std::strerror(number), std::move(hint), number};
+  return tl::unexpected<Error>(std::move(error));
 }
 
 tl::unexpected<Error> fail_with(Error error, const std::string& doing) {

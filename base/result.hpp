@@ -28,6 +28,7 @@ struct Error {
   Errc kind = Errc::Failed;
   std::string what;
   std::string hint;
+  int number = 0;  // errno of the system call that failed, for code that decides by it; 0: none. Not in JSON.
 
   // The whole sentence for a person.
   std::string message() const;

@@ -35,6 +35,9 @@ Progress progress_from_json(const json::object& event) {
   progress.files_done = count(event, "files_done");
   progress.files_total = count(event, "files_total");
   progress.bytes_per_second = std::max(0.0, get_double(event, "bytes_per_second").value_or(0));
+  progress.eta_s = get_double(event, "eta_s");
+  progress.bottleneck = get_string(event, "bottleneck").value_or("");
+  progress.reason = get_string(event, "reason").value_or("");
   return progress;
 }
 

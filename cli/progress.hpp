@@ -17,6 +17,9 @@ struct Progress {
   Bytes bytes_done = 0, bytes_total = 0;
   std::uint64_t files_done = 0, files_total = 0;
   double bytes_per_second = 0;  // 0: not told
+  std::optional<double> eta_s;  // as whoever copies reckons it; none: not told
+  std::string bottleneck;       // "source", "local drive", …; empty: not told
+  std::string reason;           // why it is stalled
 };
 
 Progress progress_from_json(const json::object& event);

@@ -41,11 +41,21 @@ std::string phase_of(const Progress& progress, const Eta& eta, SteadyTime now) {
   return moves_bytes(progress) && eta.is_stalled(now) ? "stalled" : progress.phase;
 }
 
+// The copier knows more than this view: what is small, what is left to flush.
+std::optional<std::chrono::seconds> time_left(const Progress& progress, const Eta& eta, SteadyTime now) {
+  if (!progress.eta_s) return eta.left(now);
+  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))));
+}
+
 std::string rate_and_left(const Progress& progress, const Eta& eta, SteadyTime now) {
-  if (phase_of(progress, eta, now) == "stalled") return "nothing moves";
+  if (phase_of(progress, eta, now) == "stalled") {
+    return progress.reason.empty() ? "nothing moves" : printable(progress.reason);
+  }
   const double rate = progress.bytes_per_second > 0 ? progress.bytes_per_second : eta.bytes_per_second();
   std::string text = rate > 0 ? format_rate(rate) : "";
-  if (const auto left = eta.left(now)) text += ", " + format_left(*left) + " left";
+  if (const auto left = time_left(progress, eta, now)) text += ", " + format_left(*left) + " left";
+  // At the end, so that a narrow terminal loses it first.
+  if (!progress.bottleneck.empty()) text += ", limited by: " + printable(progress.bottleneck);
   return text;
 }
 
@@ -77,6 +87,8 @@ std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
   const std::string name = progress.dataset.empty() ? "" : printable(progress.dataset) + ": ";
   std::string line = name + phase_of(progress, row.eta, now);
   if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
+  if (progress.phase == "stalled" && progress.bytes_total == 0 && !progress.reason.empty())
+    return line + ": " + printable(progress.reason);
   if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
   const std::string tail = rate_and_left(progress, row.eta, now);
   return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +

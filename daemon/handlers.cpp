@@ -1,5 +1,6 @@
 // Each request of docs/api.md and its answer.
 #include <charconv>
+#include <limits>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -65,10 +66,65 @@ api::EventSource events_of(std::shared_ptr<datasets::Job> job) {
   };
 }
 
-std::string describe_holder(const api::Caller& caller) {
-  const auto name = read_line_file("/proc/" + std::to_string(caller.pid) + "/comm");
-  return "pid " + std::to_string(caller.pid) + (name ? " (" + *name + ")" : "") + ", uid " +
+std::string describe_holder(const api::Caller& caller, pid_t pid) {
+  const pid_t holder = pid != 0 ? pid : caller.pid;
+  const auto name = read_line_file("/proc/" + std::to_string(holder) + "/comm");
+  return "pid " + std::to_string(holder) + (name ? " (" + *name + ")" : "") + ", uid " +
          std::to_string(caller.uid);
+}
+
+Result<std::vector<std::string>> dataset_names(const json::object& body) {
+  std::vector<std::string> names;
+  const json::array* listed = get_array(body, "datasets");
+  if (listed == nullptr) return names;
+  for (const json::value& name : *listed) {
+    if (!name.is_string()) return fail(Errc::Invalid, "a dataset's name is a string");
+    names.emplace_back(name.get_string());
+  }
+  return names;
+}
+
+// Whom a lease ends with: "hold" is true (the caller), a process's number, or "cgroup" (the caller's).
+Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
+  const json::value* hold = request.body.if_contains("hold");
+  if (hold == nullptr || *hold == false) return {};
+  if (*hold == true) {
+    wanted.holder_pid = request.caller.pid;
+  } else if (*hold == "cgroup") {
+    auto group = staging::cgroup_of(SystemRoot{}, request.caller.pid);
+    if (!group) return tl::unexpected<Error>(std::move(group.error()));
+    wanted.cgroup = std::move(*group);
+  } else {
+    const auto pid = get_int(request.body, "hold").value_or(0);
+    if (pid <= 1 || pid > std::numeric_limits<pid_t>::max()) {
+      return fail(Errc::Invalid, "hold is not true, \"cgroup\" or a process that can end",
+                  "there is no lease for ever");
+    }
+    wanted.holder_pid = static_cast<pid_t>(pid);
+    if (!staging::process_start_time(wanted.holder_pid))
+      return fail(Errc::NotFound, "no process " + std::to_string(pid) + " to hold a lease for");
+  }
+  return {};
+}
+
+Result<datasets::StageRequest> read_staging(const Request& request) {
+  datasets::StageRequest wanted;
+  auto names = dataset_names(request.body);
+  if (!names) return tl::unexpected<Error>(std::move(names.error()));
+  wanted.datasets = std::move(*names);
+  if (const auto seconds = get_int(request.body, "lease_s")) {
+    // Ten years: far enough for anybody, near enough for every clock.
+    if (*seconds <= 0 || *seconds > 10LL * 366 * 86400) {
+      return fail(Errc::Invalid, "lease_s is not a lease's length in seconds", "there is no lease for ever");
+    }
+    wanted.lease = std::chrono::seconds(*seconds);
+  }
+  if (const auto rate = get_int(request.body, "max_rate")) {
+    if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
+    wanted.max_rate = static_cast<Bytes>(*rate);
+  }
+  if (auto held = read_hold(wanted, request); !held) return tl::unexpected<Error>(std::move(held.error()));
+  return wanted;
 }
 
 }  // namespace
@@ -88,6 +144,10 @@ asio::awaitable<Answer> Service::answer(Request request) {
     co_return changed ? ok(std::move(*changed)) : api::error_answer(changed.error());
   }
   if (is(request, "POST", {"v1", "stagings"})) co_return answer_staging(request);
+  if (is(request, "POST", {"v1", "scrubs"})) {
+    auto names = dataset_names(request.body);
+    co_return names ? job_answer(stager_.scrub(std::move(*names))) : api::error_answer(names.error());
+  }
   if (request.path.size() >= 2 && request.path[0] == "v1") {
     if (request.path[1] == "volumes") co_return co_await answer_volume(std::move(request));
     if (request.path[1] == "datasets") co_return co_await answer_dataset(std::move(request));
@@ -155,24 +215,10 @@ asio::awaitable<Answer> Service::answer_dataset(Request request) {
 }
 
 Answer Service::answer_staging(const Request& request) {
-  datasets::StageRequest wanted;
-  if (const json::array* names = get_array(request.body, "datasets")) {
-    for (const json::value& name : *names) {
-      if (!name.is_string()) return api::error_answer({Errc::Invalid, "a dataset's name is a string", ""});
-      wanted.datasets.emplace_back(name.get_string());
-    }
-  }
-  if (const auto seconds = get_int(request.body, "lease_s")) {
-    // Ten years: far enough for anybody, near enough for every clock.
-    if (*seconds <= 0 || *seconds > 10LL * 366 * 86400) {
-      return api::error_answer(
-          {Errc::Invalid, "lease_s is not a lease's length in seconds", "there is no lease for ever"});
-    }
-    wanted.lease = std::chrono::seconds(*seconds);
-  }
-  if (get_bool(request.body, "hold").value_or(false)) wanted.holder_pid = request.caller.pid;
-  wanted.holder = describe_holder(request.caller);
-  return job_answer(stager_.stage(std::move(wanted)));
+  auto wanted = read_staging(request);
+  if (!wanted) return api::error_answer(wanted.error());
+  wanted->holder = describe_holder(request.caller, wanted->holder_pid);
+  return job_answer(stager_.stage(std::move(*wanted)));
 }
 
 Answer Service::answer_job(const Request& request) {

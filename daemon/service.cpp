@@ -36,7 +36,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       stager_(
           context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
           [this]() -> const config::Config& { return config_; },
-          [this](const config::Dataset& dataset) { return find_source(dataset); }) {}
+          [this](const config::Dataset& dataset) { return find_source(dataset); }, datasets::Patience{}) {}
 
 Result<> Service::start() {
   auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,
@@ -67,6 +67,7 @@ Result<json::object> Service::reload() {
     log::info(change);
     changes.emplace_back(change);
   }
+  stager_.config_changed();
   tell_status();
   return json::object{{"changed", std::move(changes)}};
 }

@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "staging/cache_store.hpp"
 #include "staging/cache_with.hpp"
 #include "staging/fill.hpp"
 #include "staging/names.hpp"
+#include "staging/room.hpp"
+#include "staging/source_trouble.hpp"
 #include "staging/stager.hpp"
 #include "staging/tree.hpp"
 #include "staging/verify.hpp"
@@ -28,8 +32,7 @@ class ReadLease {
     lease.dataset = row.dataset;
     lease.generation = row.generation;
     lease.holder = "a verification, pid " + std::to_string(::getpid());
-    lease.pid = ::getpid();
-    lease.pid_start_time = process_start_time(lease.pid).value_or(0);
+    lease.process = process_with(::getpid());
     return catalog_.add_lease(lease);
   }
 
@@ -73,6 +76,7 @@ class DiskCache final : public Cache {
       row.damage = from.damage;
       row.staged_at = from.staged_at;
       row.last_used = from.last_used;
+      row.scrubbed_at = from.scrubbed_at;
       rows.push_back(std::move(row));
     }
     return rows;
@@ -88,10 +92,11 @@ class DiskCache final : public Cache {
     if (auto taken = lease.take(row); !taken) return tl::unexpected<Error>(std::move(taken.error()));
     Monitor monitor(progress);
     auto manifest = check(row, monitor, stop);
+    if (!manifest && is_medium_error(manifest.error().number)) manifest.error().kind = Errc::Mismatch;
     const bool is_damaged = !manifest && manifest.error().kind == Errc::Mismatch;
-    const std::string damage = is_damaged ? manifest.error().what : "";
-    if ((manifest || is_damaged) && damage != row.damage) {
-      auto noted = store_->catalog().set_damage(dataset, row.generation, damage);
+    if (manifest || is_damaged) {
+      const std::string damage = is_damaged ? manifest.error().what : "";
+      auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
       if (!noted) return tl::unexpected<Error>(std::move(noted.error()));
     }
     if (!manifest) return fail_with(std::move(manifest.error()), "verifying " + printable(dataset));
@@ -107,18 +112,26 @@ class DiskCache final : public Cache {
     if (!area) return tl::unexpected<Error>(std::move(area.error()));
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return tl::unexpected<Error>(rows.error());
-    Bytes freed = size_of_partial(area->folder());
+    Bytes freed = footprint_of_partial(area->folder()).bytes;
     if (rows->empty() && freed == 0) return not_staged("evicting", dataset);
-    for (const GenerationRow& row : *rows) {
-      if (auto evicted = store_->evict(row); !evicted)
-        return tl::unexpected<Error>(std::move(evicted.error()));
-      freed += row.allocated;
-    }
+    if (auto evicted = store_->evict(*rows); !evicted)
+      return tl::unexpected<Error>(std::move(evicted.error()));
+    for (const GenerationRow& row : *rows) freed += row.allocated;
     if (auto cleared = area->clear(); !cleared) return tl::unexpected<Error>(std::move(cleared.error()));
     return freed;
   }
 
   Result<Usage> usage() override { return usage_of(*store_, config_); }
+
+  Result<> drop_reservations_but(const std::vector<std::string>& in_progress) override {
+    const auto reservations = store_->catalog().reservations();
+    if (!reservations) return tl::unexpected<Error>(reservations.error());
+    for (const Reservation& one : *reservations) {
+      if (std::ranges::find(in_progress, one.dataset) != in_progress.end()) continue;
+      if (auto dropped = store_->catalog().drop_reservation(one.dataset); !dropped) return dropped;
+    }
+    return {};
+  }
 
  private:
   CopyHooks hooks_;

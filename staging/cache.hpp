@@ -2,6 +2,8 @@
 // disks: workers and daemon-less verbs only.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,8 +19,15 @@ namespace spark::staging {
 struct CacheConfig {
   std::filesystem::path path;       // the folder that holds the copies
   std::filesystem::path state_dir;  // holds catalog.sqlite
-  Bytes capacity = 0;               // 0: no limit but keep_free
-  Bytes keep_free = 0;              // bytes
+  Bytes capacity = 0;               // on the disk; 0: no limit but keep_free
+  Bytes keep_free = 0;
+  std::uint64_t capacity_inodes = 0, keep_free_inodes = 0;  // the same of inodes; 0: no limit, none
+};
+
+// What the caller knows to be in use, before or beyond the leases in the catalog.
+struct InUse {
+  std::string dataset;
+  std::uint64_t generation = 0;  // 0: whichever
 };
 
 // A dataset to stage: its name ("imagenet" or "volume:path") and where it can be read now.
@@ -26,6 +35,14 @@ struct Source {
   std::string dataset;
   std::filesystem::path path;
   std::vector<std::string> exclude;
+  std::vector<InUse> in_use{};  // never evicted for it
+  pid_t answers_for = 0;        // the process that its reserved space is tied to; 0: this one
+};
+
+// A dataset that had to make way.
+struct Evicted {
+  std::string dataset;
+  Bytes bytes = 0;  // given back
 };
 
 enum class ServedFrom { Cache, Copied };
@@ -36,6 +53,7 @@ struct Staged {
   ServedFrom served_from = ServedFrom::Copied;
   std::uint64_t generation = 0;
   CopyReport report;
+  std::vector<Evicted> evicted{};
 };
 
 // The newest generation of a dataset.
@@ -48,10 +66,12 @@ struct DatasetRow {
   std::string hash;
   std::string damage;  // what a verification found; empty: nothing. It is staged again, not served.
   WallTime staged_at, last_used;
+  std::optional<WallTime> scrubbed_at;  // when all of it was last read back and compared; none: never
 };
 
 struct Usage {
-  Bytes capacity = 0, used = 0, free = 0;  // free: what may still be staged
+  Bytes capacity = 0, used = 0, free = 0;          // on the disk; free: what may still be staged
+  std::uint64_t used_inodes = 0, free_inodes = 0;  // free: the largest number where they have no fixed count
 };
 
 // Layout below `path`, KEY being folder_name(dataset):
@@ -72,18 +92,23 @@ class Cache {
 
   // Copies nothing when the source equals the newest generation's manifest (is_same_source) and that
   // generation is whole, by its metadata. Two at once share one copy: the second waits. Older generations go
-  // when no live lease is on them. NoSpace with the numbers before the first byte.
+  // when no live lease is on them. Space is reserved before the first byte, and others are evicted for it
+  // (eviction.hpp); NoSpace with the numbers, and nothing evicted, when that would not be enough. Unavailable
+  // when the source can't be read now, its device or server being in trouble: what is copied and its reserved
+  // space stay for the next attempt.
   virtual Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                                const StopFlag& stop) = 0;
   virtual Result<std::vector<DatasetRow>> list() = 0;
   // Reads the newest copy from the disk and compares it with its manifest. Mismatch names the first differing
-  // entries, and the copy is not served any more. NotFound if there is none.
+  // entries, and the copy is not served any more, as it is when it can't be read. NotFound if there is none.
   virtual Result<CopyReport> verify(const std::string& dataset, const ProgressSink& progress,
                                     const StopFlag& stop) = 0;
   // Removes every generation and what is partial: renamed away first, then deleted. Refused, naming the
   // holder, while a live lease is on it, and while it is being staged. Gives the bytes freed.
   virtual Result<Bytes> evict(const std::string& dataset) = 0;
   virtual Result<Usage> usage() = 0;
+  // Ends the reservations of copies that are not in progress: those of all datasets but these.
+  virtual Result<> drop_reservations_but(const std::vector<std::string>& in_progress) = 0;
 };
 
 }  // namespace spark::staging

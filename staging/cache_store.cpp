@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "staging/names.hpp"
 #include "staging/partial_area.hpp"
+#include "staging/space.hpp"
 #include "staging/tree.hpp"
 
 namespace spark::staging {
@@ -78,7 +79,7 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
   const auto identity = identity_of(place.path());
   if (!manifest || !identity || manifest->root != *identity || folder_name(manifest->dataset) != key)
     return {};
-  return enter(*manifest, generation);
+  return enter(*manifest, generation, 0);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
@@ -90,13 +91,16 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   return rows;
 }
 
-Result<> CacheStore::enter(const Manifest& manifest, std::uint64_t generation) {
+Result<> CacheStore::enter(const Manifest& manifest, std::uint64_t generation, double stage_seconds) {
   GenerationRow row;
   row.dataset = manifest.dataset;
   row.generation = generation;
   row.bytes = manifest.bytes();
-  row.allocated = manifest.allocated();
+  const Footprint footprint = footprint_of(manifest.entries);
+  row.allocated = footprint.bytes;
+  row.inodes = footprint.inodes;
   row.files = manifest.files();
+  row.stage_seconds = stage_seconds;
   row.hash = manifest.hash();
   row.staged_at = row.last_used = now();
   if (auto put = catalog_->put(row); !put) return put;
@@ -107,10 +111,13 @@ Result<> CacheStore::enter(const Manifest& manifest, std::uint64_t generation) {
   return after(step_, "linked");
 }
 
-Result<> CacheStore::evict(const GenerationRow& row) {
-  if (auto marked = catalog_->begin_eviction(row.dataset, row.generation, now()); !marked) return marked;
+Result<> CacheStore::evict(const std::vector<GenerationRow>& rows) {
+  if (auto marked = catalog_->begin_eviction(rows, now()); !marked) return marked;
   if (auto go_on = after(step_, "marked"); !go_on) return go_on;
-  return finish_eviction(row);
+  for (const GenerationRow& row : rows) {
+    if (auto gone = finish_eviction(row); !gone) return gone;
+  }
+  return {};
 }
 
 Result<> CacheStore::finish_eviction(const GenerationRow& row) {

@@ -36,10 +36,11 @@ class CacheStore {
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
   // Enters a generation that is published and lets the link name it.
-  Result<> enter(const Manifest& manifest, std::uint64_t generation);
+  // `stage_seconds`: see GenerationRow.
+  Result<> enter(const Manifest& manifest, std::uint64_t generation, double stage_seconds);
 
-  // With the dataset's lock held. Refused while leased.
-  Result<> evict(const GenerationRow& row);
+  // With the datasets' locks held. Refused while one of them is leased; nothing is evicted then.
+  Result<> evict(const std::vector<GenerationRow>& rows);
 
  private:
   CacheFolder folder_;

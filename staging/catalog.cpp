@@ -1,209 +1,85 @@
 #include "staging/catalog.hpp"
 
-#include <sqlite3.h>
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <functional>
-#include <string_view>
-#include <type_traits>
-
 #include "base/text.hpp"
+#include "staging/catalog_private.hpp"
 
 namespace spark::staging {
+
+Catalog::Catalog(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+
+Catalog::~Catalog() = default;
+
 namespace {
 
-constexpr int kSchema = 1;
-constexpr int kBusyMilliseconds = 10'000;
-
-constexpr char kTables[] = R"(
-  CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-  CREATE TABLE datasets (name TEXT PRIMARY KEY, last_generation INTEGER NOT NULL) STRICT;
-  CREATE TABLE generations (
-    dataset TEXT NOT NULL, generation INTEGER NOT NULL, state TEXT NOT NULL, bytes INTEGER NOT NULL,
-    allocated INTEGER NOT NULL, files INTEGER NOT NULL, hash TEXT NOT NULL, damage TEXT NOT NULL,
-    staged_at_us INTEGER NOT NULL, last_used_us INTEGER NOT NULL, PRIMARY KEY (dataset, generation)) STRICT;
-  CREATE TABLE leases (
-    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, generation INTEGER NOT NULL, holder TEXT NOT NULL,
-    pid INTEGER NOT NULL, pid_start_time INTEGER NOT NULL, expires_us INTEGER) STRICT;
-)";
-
-std::int64_t to_microseconds(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
-}
-
-WallTime from_microseconds(std::int64_t count) {
-  return WallTime(std::chrono::microseconds(count));
-}
-
-tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
-  const int code = sqlite3_errcode(database);
-  const std::string what = doing + ": " + sqlite3_errmsg(database);
-  if (code == SQLITE_FULL) return fail(Errc::NoSpace, what, "free some space there");
-  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-    return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
+Result<> check_unleased(const GenerationRow& row, const std::vector<Lease>& leases, WallTime now) {
+  std::vector<std::string> holders, ids;
+  for (const Lease& lease : leases) {
+    if (lease.dataset != row.dataset || lease.generation != row.generation || !is_live(lease, now)) continue;
+    holders.push_back(printable(lease.holder));
+    ids.push_back(lease.id);
   }
-  return fail(Errc::Failed, what);
-}
-
-// One prepared statement. Text is bound as the bytes it is: names need not be UTF-8.
-class Statement {
- public:
-  Statement(sqlite3* database, std::string_view sql) {
-    sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  template <class... Values>
-  Statement& bind(const Values&... values) {
-    int index = 0;
-    (bind_one(++index, values), ...);
-    return *this;
-  }
-
-  // SQLITE_ROW, SQLITE_DONE, or an error code.
-  int step() { return statement_ == nullptr ? SQLITE_ERROR : sqlite3_step(statement_); }
-
-  std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
-  std::uint64_t count(int column) const { return static_cast<std::uint64_t>(number(column)); }
-  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string text(int column) const {
-    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
-    return {bytes == nullptr ? "" : bytes,
-            static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
-  }
-
- private:
-  sqlite3_stmt* statement_ = nullptr;
-
-  void bind_one(int index, const std::string& value) {
-    sqlite3_bind_text(statement_, index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
-  }
-  void bind_one(int index, const std::optional<std::int64_t>& value) {
-    if (value) sqlite3_bind_int64(statement_, index, *value);
-  }
-  template <class Number>
-  requires std::is_integral_v<Number>
-  void bind_one(int index, Number value) {
-    sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value));
-  }
-};
-
-template <class... Values>
-Result<> change(sqlite3* database, const std::string& doing, std::string_view sql, const Values&... values) {
-  Statement statement(database, sql);
-  const int code = statement.bind(values...).step();
-  if (code != SQLITE_DONE && code != SQLITE_ROW) return sqlite_error(database, doing);
-  return {};
-}
-
-// All or nothing, and alone: other processes wait.
-Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
-  if (auto begun = change(database, doing, "BEGIN IMMEDIATE"); !begun) return begun;
-  Result<> done = work();
-  if (done) done = change(database, doing, "COMMIT");
-  if (!done) sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
-  return done;
-}
-
-Result<int> schema_of(sqlite3* database, const std::string& doing) {
-  Statement statement(database, "PRAGMA user_version");
-  if (statement.step() != SQLITE_ROW) return sqlite_error(database, doing);
-  return static_cast<int>(statement.number(0));
-}
-
-Result<> prepare_schema(sqlite3* database, const std::string& doing) {
-  return transaction(database, doing, [&]() -> Result<> {
-    const auto schema = schema_of(database, doing);
-    if (!schema) return tl::unexpected<Error>(schema.error());
-    if (*schema == kSchema) return {};
-    if (*schema != 0) {
-      return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
-                  "use that version, or move the file away: it is rebuilt from the cache folder");
-    }
-    std::string script(kTables);
-    script += "PRAGMA user_version = " + std::to_string(kSchema);
-    if (sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-      return sqlite_error(database, doing);
-    }
-    return {};
-  });
+  if (holders.empty()) return {};
+  return fail(Errc::Refused,
+              "evicting " + printable(row.dataset) + ": it is leased by " + join(holders, " and by "),
+              "wait for that to end, or release " + join(ids, ", "));
 }
 
 }  // namespace
-
-void Catalog::Close::operator()(sqlite3* database) const {
-  sqlite3_close_v2(database);
-}
-
-Catalog::Catalog(std::unique_ptr<sqlite3, Close> database, std::string shown)
-    : database_(std::move(database)), shown_(std::move(shown)) {}
-
-Catalog::~Catalog() = default;
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& state_dir) {
   std::error_code error;
   std::filesystem::create_directories(state_dir, error);
   if (error) return fail_errno(error.value(), "making folder " + printable(state_dir.native()));
   const std::filesystem::path file = state_dir / "catalog.sqlite";
-  const std::string doing = "opening the catalog " + printable(file.native());
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(
-      file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Close> database(opened);
-  if (code != SQLITE_OK) return sqlite_error(opened, doing);
-  sqlite3_busy_timeout(opened, kBusyMilliseconds);
-  for (const char* setting : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"}) {
-    if (auto set = change(opened, doing, setting); !set) return tl::unexpected<Error>(std::move(set.error()));
-  }
-  if (auto ready = prepare_schema(opened, doing); !ready)
-    return tl::unexpected<Error>(std::move(ready.error()));
-  return std::unique_ptr<Catalog>(new Catalog(std::move(database), printable(file.native())));
+  const std::string shown = printable(file.native());
+  auto opened = open_database(file, "opening the catalog " + shown);
+  if (!opened) return tl::unexpected<Error>(std::move(opened.error()));
+  auto database =
+      std::make_unique<Database>(Database{std::move(*opened), "reading " + shown, "writing " + shown});
+  return std::unique_ptr<Catalog>(new Catalog(std::move(database)));
 }
 
 Result<std::string> Catalog::cache_id() {
-  Statement statement(database_.get(), "SELECT value FROM facts WHERE name = 'cache_id'");
+  Statement statement(database_->get(), "SELECT value FROM facts WHERE name = 'cache_id'");
   const int code = statement.step();
   if (code == SQLITE_DONE) return std::string();
-  if (code != SQLITE_ROW) return sqlite_error(database_.get(), "reading " + shown_);
+  if (code != SQLITE_ROW) return sqlite_error(database_->get(), database_->reading);
   return statement.text(0);
 }
 
 Result<> Catalog::set_cache_id(const std::string& id) {
-  return change(database_.get(), "writing " + shown_, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
+  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
                 id);
 }
 
 Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
-  Statement statement(database_.get(),
+  Statement statement(database_->get(),
                       "INSERT INTO datasets VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
                       "SET last_generation = last_generation + 1 RETURNING last_generation");
-  if (statement.bind(dataset).step() != SQLITE_ROW) return sqlite_error(database_.get(), "writing " + shown_);
+  if (statement.bind(dataset).step() != SQLITE_ROW) return sqlite_error(database_->get(), database_->writing);
   const std::uint64_t generation = statement.count(0);
-  if (statement.step() != SQLITE_DONE) return sqlite_error(database_.get(), "writing " + shown_);
+  if (statement.step() != SQLITE_DONE) return sqlite_error(database_->get(), database_->writing);
   return generation;
 }
 
 Result<> Catalog::put(const GenerationRow& row) {
-  const std::string doing = "writing " + shown_;
-  return transaction(database_.get(), doing, [&]() -> Result<> {
-    auto counted = change(database_.get(), doing,
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    auto counted = change(database_->get(), database_->writing,
                           "INSERT INTO datasets VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
                           "SET last_generation = max(last_generation, ?2)",
                           row.dataset, row.generation);
     if (!counted) return counted;
-    return change(database_.get(), doing,
-                  "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.dataset,
-                  row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
-                  row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-                  to_microseconds(row.last_used));
+    return change(
+        database_->get(), database_->writing,
+        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.dataset,
+        row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
+        row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at));
   });
 }
 
 Result<std::vector<GenerationRow>> Catalog::generations() {
-  Statement statement(database_.get(), "SELECT * FROM generations ORDER BY dataset, generation DESC");
+  Statement statement(database_->get(), "SELECT * FROM generations ORDER BY dataset, generation DESC");
   std::vector<GenerationRow> rows;
   int code = SQLITE_DONE;
   while ((code = statement.step()) == SQLITE_ROW) {
@@ -218,93 +94,59 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.damage = statement.text(7);
     row.staged_at = from_microseconds(statement.number(8));
     row.last_used = from_microseconds(statement.number(9));
+    row.inodes = statement.count(10);
+    row.stage_seconds = statement.real(11);
+    if (!statement.is_null(12)) row.scrubbed_at = from_microseconds(statement.number(12));
     rows.push_back(std::move(row));
   }
-  if (code != SQLITE_DONE) return sqlite_error(database_.get(), "reading " + shown_);
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
   return rows;
 }
 
 Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at) {
   return change(
-      database_.get(), "writing " + shown_,
+      database_->get(), database_->writing,
       "UPDATE generations SET last_used_us = max(last_used_us, ?) WHERE dataset = ? AND generation = ?",
       to_microseconds(used_at), dataset, generation);
 }
 
-Result<> Catalog::set_damage(const std::string& dataset, std::uint64_t generation,
-                             const std::string& damage) {
-  return change(database_.get(), "writing " + shown_,
-                "UPDATE generations SET damage = ? WHERE dataset = ? AND generation = ?", damage, dataset,
-                generation);
+Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
+  return change(
+      database_->get(), database_->writing,
+      "UPDATE generations SET allocated = max(0, allocated - ?) WHERE dataset = ? AND generation = ?", shared,
+      row.dataset, row.generation);
 }
 
-Result<> Catalog::begin_eviction(const std::string& dataset, std::uint64_t generation, WallTime now) {
-  const std::string doing = "writing " + shown_;
-  return transaction(database_.get(), doing, [&]() -> Result<> {
-    const auto held = leases();
-    if (!held) return tl::unexpected<Error>(held.error());
-    for (const Lease& lease : *held) {
-      if (lease.dataset != dataset || lease.generation != generation || !is_live(lease, now)) continue;
-      return fail(Errc::Refused,
-                  "evicting " + printable(dataset) + ": it is leased by " + printable(lease.holder),
-                  "wait for it to end, or release lease " + lease.id);
+Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation,
+                               const std::string& damage, WallTime at) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET damage = ?, scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
+                damage, to_microseconds(at), dataset, generation);
+}
+
+Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    const auto all = leases();
+    if (!all) return tl::unexpected<Error>(all.error());
+    for (const GenerationRow& row : rows) {
+      if (auto free = check_unleased(row, *all, now); !free) return free;
+      auto marked = change(database_->get(), database_->writing,
+                           "UPDATE generations SET state = 'evicting' WHERE dataset = ? AND generation = ?",
+                           row.dataset, row.generation);
+      if (!marked) return marked;
     }
-    return change(database_.get(), doing,
-                  "UPDATE generations SET state = 'evicting' WHERE dataset = ? AND generation = ?", dataset,
-                  generation);
+    return {};
   });
 }
 
 Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation) {
-  const std::string doing = "writing " + shown_;
-  return transaction(database_.get(), doing, [&]() -> Result<> {
-    auto released = change(database_.get(), doing, "DELETE FROM leases WHERE dataset = ? AND generation = ?",
-                           dataset, generation);
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    auto released = change(database_->get(), database_->writing,
+                           "DELETE FROM leases WHERE dataset = ? AND generation = ?", dataset, generation);
     if (!released) return released;
-    return change(database_.get(), doing, "DELETE FROM generations WHERE dataset = ? AND generation = ?",
-                  dataset, generation);
+    return change(database_->get(), database_->writing,
+                  "DELETE FROM generations WHERE dataset = ? AND generation = ?", dataset, generation);
   });
-}
-
-Result<> Catalog::add_lease(const Lease& lease) {
-  std::optional<std::int64_t> expires;
-  if (lease.expires) expires = to_microseconds(*lease.expires);
-  auto added = change(
-      database_.get(), "writing " + shown_,
-      "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM "
-      "generations WHERE dataset = ?2 AND generation = ?3 AND state = 'ready')",
-      lease.id, lease.dataset, lease.generation, lease.holder, lease.pid, lease.pid_start_time, expires);
-  if (!added) return added;
-  if (sqlite3_changes(database_.get()) > 0) return {};
-  return fail(Errc::NotFound,
-              "leasing " + printable(lease.dataset) + " generation " + std::to_string(lease.generation) +
-                  ": it is not in the cache",
-              "stage it first");
-}
-
-Result<Change> Catalog::remove_lease(const std::string& id) {
-  auto removed = change(database_.get(), "writing " + shown_, "DELETE FROM leases WHERE id = ?", id);
-  if (!removed) return tl::unexpected<Error>(std::move(removed.error()));
-  return sqlite3_changes(database_.get()) > 0 ? Change::Done : Change::AlreadyThere;
-}
-
-Result<std::vector<Lease>> Catalog::leases() {
-  Statement statement(database_.get(), "SELECT * FROM leases ORDER BY id");
-  std::vector<Lease> all;
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
-    Lease lease;
-    lease.id = statement.text(0);
-    lease.dataset = statement.text(1);
-    lease.generation = statement.count(2);
-    lease.holder = statement.text(3);
-    lease.pid = static_cast<pid_t>(statement.number(4));
-    lease.pid_start_time = statement.count(5);
-    if (!statement.is_null(6)) lease.expires = from_microseconds(statement.number(6));
-    all.push_back(std::move(lease));
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database_.get(), "reading " + shown_);
-  return all;
 }
 
 }  // namespace spark::staging

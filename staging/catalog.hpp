@@ -4,8 +4,6 @@
 // it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,8 +14,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-
-struct sqlite3;
+#include "staging/lease.hpp"
 
 namespace spark::staging {
 
@@ -27,29 +24,23 @@ struct GenerationRow {
   std::string dataset;
   std::uint64_t generation = 0;
   GenerationState state = GenerationState::Ready;
-  Bytes bytes = 0, allocated = 0;
-  std::uint64_t files = 0;
+  Bytes bytes = 0, allocated = 0;  // of file content; on the disk
+  std::uint64_t files = 0, inodes = 0;
   std::string hash;
   std::string damage;  // what a verification found; empty: nothing
   WallTime staged_at, last_used;
+  double stage_seconds = 0;             // what staging all of it took, or would have; 0: not known
+  std::optional<WallTime> scrubbed_at;  // when it was last read back whole and compared
 };
 
-// Ends with its holder or its time, whichever comes first; the daemon removes it then.
-struct Lease {
-  std::string id;
+// Space that a copy in progress was promised: all that it will take, written or not. Void when the process
+// that answers for it has ended.
+struct Reservation {
   std::string dataset;
-  std::uint64_t generation = 0;
-  std::string holder;                // for people: "pid 4711 (python)", "slurm job 12"
-  pid_t pid = 0;                     // 0: not bound to a process
-  std::uint64_t pid_start_time = 0;  // field 22 of /proc/PID/stat: a process id alone comes back
-  std::optional<WallTime> expires;   // none: with its process
+  Bytes bytes = 0;
+  std::uint64_t inodes = 0;
+  ProcessId process;
 };
-
-// Whether it still holds: not expired, and its process runs.
-bool is_live(const Lease& lease, WallTime now);
-
-// Field 22 of /proc/PID/stat; none if there is no such process any more.
-std::optional<std::uint64_t> process_start_time(pid_t pid);
 
 class Catalog {
  public:
@@ -68,11 +59,15 @@ class Catalog {
   Result<> put(const GenerationRow& row);            // adds or replaces
   Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at);
-  Result<> set_damage(const std::string& dataset, std::uint64_t generation, const std::string& damage);
+  // A later generation shares so much of its content: evicting it gives back that much less.
+  Result<> note_shared(const GenerationRow& row, Bytes shared);
+  // What a verification found; empty damage: it is what it should be.
+  Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, const std::string& damage,
+                        WallTime at);
 
-  // Marks a generation so that nobody leases it any more. Refused, naming the holder, while a live lease is
-  // on it.
-  Result<> begin_eviction(const std::string& dataset, std::uint64_t generation, WallTime now);
+  // Marks generations, all or none, so that nobody leases them any more. Refused, naming the holders, while a
+  // live lease is on one of them.
+  Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now);
   Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
 
   // NotFound if the generation is not there or being evicted. An id that is there already is renewed.
@@ -80,14 +75,14 @@ class Catalog {
   Result<Change> remove_lease(const std::string& id);
   Result<std::vector<Lease>> leases();
 
- private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  Catalog(std::unique_ptr<sqlite3, Close> database, std::string shown);
+  Result<> reserve(const Reservation& reservation);  // adds or replaces
+  Result<> drop_reservation(const std::string& dataset);
+  Result<std::vector<Reservation>> reservations();  // those that are not void
 
-  std::unique_ptr<sqlite3, Close> database_;
-  std::string shown_;
+ private:
+  struct Database;
+  explicit Catalog(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
 };
 
 }  // namespace spark::staging

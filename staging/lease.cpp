@@ -1,8 +1,10 @@
+#include "staging/lease.hpp"
+
+#include <sys/stat.h>
+
 #include <charconv>
 
-#include "base/file.hpp"
 #include "base/text.hpp"
-#include "staging/catalog.hpp"
 
 namespace spark::staging {
 
@@ -22,9 +24,53 @@ std::optional<std::uint64_t> process_start_time(pid_t pid) {
   return ticks;
 }
 
+ProcessId process_with(pid_t pid) {
+  return {pid, process_start_time(pid).value_or(0)};
+}
+
+bool is_running(const ProcessId& process) {
+  return process.pid == 0 || process_start_time(process.pid) == process.start_time;
+}
+
+bool is_populated(const Cgroup& cgroup) {
+  struct stat info {};
+  if (::stat(cgroup.path.c_str(), &info) != 0 || info.st_ino != cgroup.id) return false;
+  const auto events = read_file(cgroup.path / "cgroup.events");
+  if (!events) return false;
+  for (const std::string& line : split(*events, '\n')) {
+    if (line == "populated 0") return false;
+  }
+  return true;
+}
+
 bool is_live(const Lease& lease, WallTime now) {
   if (lease.expires && *lease.expires <= now) return false;
-  return lease.pid == 0 || process_start_time(lease.pid) == lease.pid_start_time;
+  return is_running(lease.process) && (lease.cgroup.path.empty() || is_populated(lease.cgroup));
+}
+
+Result<Cgroup> cgroup_of(const SystemRoot& root, pid_t pid) {
+  const std::string doing = "looking for the control group of process " + std::to_string(pid);
+  const auto lines = read_file(root / ("proc/" + std::to_string(pid) + "/cgroup"));
+  if (!lines) return fail_with(lines.error(), doing);
+  for (const std::string& line : split(*lines, '\n')) {
+    constexpr std::string_view kUnified = "0::/";
+    if (!line.starts_with(kUnified)) continue;
+    const std::string below = line.substr(kUnified.size());
+    if (below.empty()) {
+      return fail(Errc::Invalid, doing + ": it is in the root group, which never ends",
+                  "lease by a process or by a time");
+    }
+    Cgroup cgroup;
+    cgroup.path = root / "sys/fs/cgroup" / below;
+    struct stat info {};
+    if (::stat(cgroup.path.c_str(), &info) != 0) {
+      return fail_errno(errno, doing + ": looking at " + printable(cgroup.path.native()));
+    }
+    cgroup.id = info.st_ino;
+    return cgroup;
+  }
+  return fail(Errc::Unsupported, doing + ": this system has no control groups of version 2",
+              "lease by a process or by a time");
 }
 
 }  // namespace spark::staging

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,11 +11,21 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "staging/dying.hpp"
 #include "staging/metadata.hpp"
+#include "staging/names.hpp"
 #include "staging/tree.hpp"
 
 namespace spark::staging {
 namespace {
+
+constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};  // a killed process dies in milliseconds
+constexpr unsigned kExchange = 2;                                  // RENAME_EXCHANGE, of linux/fs.h
+
+// Where a folder goes whose lock nobody will give back; no area's own name begins with a dot.
+std::filesystem::path left_behind(const std::filesystem::path& folder) {
+  return folder.parent_path() / companion_name(folder.filename().native(), ".stuck");
+}
 
 bool is_same_object(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -47,16 +58,50 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
   }
   if (is_new) drop_inherited_acl(fd.get());
   if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
-  return PartialArea(folder, std::move(fd));
+  PartialArea area(folder, std::move(fd));
+  if (auto taken = area.take_what_was_left(); !taken) return tl::unexpected<Error>(std::move(taken.error()));
+  return area;
 }
 
 Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const StopFlag& stop) {
+  std::chrono::milliseconds dying{0};
   for (;;) {
     auto area = acquire(folder);
     if (area || area.error().kind != Errc::Unavailable) return area;
     if (stop) return fail(Errc::Cancelled, area.error().what + "; waiting for it was interrupted");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    struct stat info {};
+    const bool is_dying = ::lstat(folder.c_str(), &info) == 0 && is_locked_by_the_dying(SystemRoot{}, info);
+    dying = is_dying ? dying + kPoll : kPoll * 0;
+    if (dying > kPatience) {
+      if (auto left = leave_behind(folder); !left) return tl::unexpected<Error>(std::move(left.error()));
+    }
+    std::this_thread::sleep_for(kPoll);
   }
+}
+
+Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
+  const std::filesystem::path other = left_behind(folder);
+  const std::string doing = "leaving folder " + printable(folder.native()) + " to a process that can't die";
+  if (::mkdir(other.c_str(), 0700) != 0) {
+    // Somebody is at it, or was cut short before the exchange; what is in it decides.
+    std::error_code error;
+    if (errno != EEXIST || !std::filesystem::is_empty(other, error)) return {};
+  }
+  const long done = ::syscall(SYS_renameat2, AT_FDCWD, folder.c_str(), AT_FDCWD, other.c_str(), kExchange);
+  if (done != 0 && errno != ENOENT) return fail_errno(errno, doing);
+  return {};
+}
+
+Result<> PartialArea::take_what_was_left() {
+  const std::filesystem::path other = left_behind(folder_);
+  if (::access(other.c_str(), F_OK) != 0) return {};
+  for (const char* name : {"manifest", "journal", "data"}) {
+    const std::filesystem::path from = other / name, to = folder_ / name;
+    if (::access(to.c_str(), F_OK) == 0 || ::access(from.c_str(), F_OK) != 0) continue;
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      return fail_errno(errno, "taking over " + printable(from.native()));
+  }
+  return remove_tree(other.parent_path(), other.filename());
 }
 
 Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {

@@ -14,11 +14,15 @@ namespace spark::staging {
 
 class PartialArea {
  public:
-  // Makes the folder, or takes over what is there; waits for another process that has it. Refused if it is
-  // not a folder of this user's alone.
+  // Makes the folder, or takes over what is there; waits for another process that has it, but not for one
+  // that was killed and can't die. Refused if it is not a folder of this user's alone.
   static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
   // The same, but Unavailable at once if another process has it.
   static Result<PartialArea> try_open(const std::filesystem::path& folder);
+
+  // Puts another folder in its place, to which the next one who opens it moves what is in it. The lock stays
+  // with the old one, and with whoever can't let go of it.
+  static Result<> leave_behind(const std::filesystem::path& folder);
 
   PartialArea(PartialArea&&) = default;
   PartialArea& operator=(PartialArea&&) = default;
@@ -36,6 +40,7 @@ class PartialArea {
   PartialArea(std::filesystem::path folder, UniqueFd lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
   static Result<PartialArea> acquire(const std::filesystem::path& folder);
+  Result<> take_what_was_left();
 
   std::filesystem::path folder_;
   UniqueFd lock_;  // flock on the folder itself; gone with the process

@@ -21,8 +21,9 @@ void PieceLimit::moved(Bytes bytes, SteadyTime now) {
       static_cast<double>(bytes_) / seconds * kWorthSeconds / static_cast<double>(kHashPiece);
   most_ = std::max(kFewest, static_cast<std::uint64_t>(pieces));
   if (seconds < kLookBackSeconds) return;
-  bytes_ /= 2;  // what is long ago counts less and less
-  since_ = now - elapsed / 2;
+  const bool has_stalled = seconds > 4 * kLookBackSeconds;
+  bytes_ = has_stalled ? 0 : bytes_ / 2;  // what is long ago counts less and less
+  since_ = has_stalled ? now : now - elapsed / 2;
 }
 
 }  // namespace spark::staging

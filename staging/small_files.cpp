@@ -76,7 +76,7 @@ class Worker {
                                              : write_back_and_drop(held.fd.get(), 0, held.bytes);
       if (failed != 0 && all) {
         all = fail_errno(failed, "writing " + context_.copy->shown(held.entry->path));
-      } else if (failed == 0) {
+      } else if (failed == 0 && context_.flush_each) {
         context_.journal->finished(*held.entry);
       }
     }
@@ -135,6 +135,7 @@ class Worker {
     entry.hash = hasher.digest();
     context_.counters->bytes_done += entry.size;
     ++context_.counters->files_done;
+    if (!context_.flush_each) context_.journal->finished(entry);
     held_.push_back({std::move(copy), entry.size, &entry});
     held_bytes_ += entry.size;
     if (held_.size() < kMostHeld && held_bytes_ < kMostHeldBytes) return true;

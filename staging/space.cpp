@@ -16,6 +16,11 @@ namespace {
 
 constexpr Bytes kBlock = 4 * kKiB;  // what the smallest file or folder takes
 
+Bytes disk_bytes(const Entry& entry) {
+  if (entry.type == EntryType::Folder) return std::max(kBlock, round_up(entry.allocated, kBlock));
+  return entry.type == EntryType::File ? round_up(entry.allocated, kBlock) : 0;
+}
+
 }  // namespace
 
 Result<Space> space_of(const std::filesystem::path& folder) {
@@ -24,9 +29,40 @@ Result<Space> space_of(const std::filesystem::path& folder) {
     return fail_errno(errno, "asking for the free space of " + printable(folder.native()));
   }
   Space space;
+  space.total = static_cast<Bytes>(info.f_blocks) * info.f_frsize;
   space.free = static_cast<Bytes>(info.f_bavail) * info.f_frsize;
-  space.inodes = info.f_files == 0 ? std::numeric_limits<std::uint64_t>::max() : info.f_favail;
+  const bool is_fixed = info.f_files != 0;  // btrfs and the like make inodes as they need them
+  space.inodes_total = is_fixed ? info.f_files : std::numeric_limits<std::uint64_t>::max();
+  space.inodes_free = is_fixed ? info.f_favail : std::numeric_limits<std::uint64_t>::max();
   return space;
+}
+
+Footprint footprint_of(const std::vector<Entry>& entries) {
+  Footprint sum;
+  for (const Entry& entry : entries) {
+    if (!entry.link_to.empty()) continue;
+    ++sum.inodes;
+    sum.bytes += disk_bytes(entry);
+  }
+  return sum;
+}
+
+Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed) {
+  Footprint sum;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].link_to.empty() || !resumed.unchanged[i]) continue;
+    ++sum.inodes;
+    sum.bytes += disk_bytes(entries[i]);
+  }
+  return sum;
+}
+
+Footprint footprint_of_partial(const std::filesystem::path& folder) {
+  const StopFlag never{false};
+  const auto tree = open_tree(folder / "data");
+  if (!tree) return {};
+  const auto walked = walk(*tree, {}, never);
+  return walked ? footprint_of(walked->entries) : Footprint{};
 }
 
 Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area) {
@@ -35,27 +71,15 @@ Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const Pa
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     if (resumed.finished[i]) {
-      kept_bytes += entry.allocated;
+      kept_bytes += disk_bytes(entry);
     } else if (entry.link_to.empty() && !resumed.unchanged[i]) {
       ++need.inodes;
-      if (entry.type == EntryType::File) need.bytes += round_up(entry.allocated, kBlock);
-      if (entry.type == EntryType::Folder) need.bytes += kBlock;
+      need.bytes += disk_bytes(entry);
     }
   }
-  const Bytes there = size_of_partial(area.folder());
+  const Bytes there = footprint_of_partial(area.folder()).bytes;
   need.stale = there - std::min(there, kept_bytes);
   return need;
-}
-
-Bytes size_of_partial(const std::filesystem::path& folder) {
-  const StopFlag never{false};
-  const auto tree = open_tree(folder / "data");
-  if (!tree) return 0;
-  const auto walked = walk(*tree, {}, never);
-  if (!walked) return 0;
-  Bytes sum = 0;
-  for (const Entry& entry : walked->entries) sum += entry.link_to.empty() ? entry.allocated : 0;
-  return sum;
 }
 
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free) {
@@ -72,10 +96,10 @@ Result<> check_space(const Need& need, const std::filesystem::path& folder, Byte
                     format_bytes(space->free) + " free" + reserve,
                 "free " + format_bytes(missing) + " there, or choose another place");
   }
-  if (need.inodes > space->inodes) {
+  if (need.inodes > space->inodes_free) {
     return fail(Errc::NoSpace,
                 "the copy needs " + std::to_string(need.inodes) + " inodes and the file system of " + where +
-                    " has " + std::to_string(space->inodes) + " left",
+                    " has " + std::to_string(space->inodes_free) + " left",
                 "delete files there, or choose a file system with more inodes");
   }
   return {};

@@ -14,10 +14,21 @@
 namespace spark::staging {
 
 struct Space {
-  Bytes free = 0;            // for new data, without what the file system reserves for root
-  std::uint64_t inodes = 0;  // free; the largest number where the file system has no fixed count
+  Bytes total = 0, free = 0;                        // free: for new data, without what is kept for root
+  std::uint64_t inodes_total = 0, inodes_free = 0;  // the largest number where they have no fixed count
 };
 Result<Space> space_of(const std::filesystem::path& folder);
+
+// What a copy takes on a disk.
+struct Footprint {
+  Bytes bytes = 0;  // in whole blocks
+  std::uint64_t inodes = 0;
+};
+Footprint footprint_of(const std::vector<Entry>& entries);
+// The part of it that an earlier copy has already, shared.
+Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed);
+// Of the partial copy in the folder, as far as it got; nothing if there is none, or it is just going away.
+Footprint footprint_of_partial(const std::filesystem::path& folder);
 
 struct Need {
   Bytes bytes = 0;  // for what still has to be copied
@@ -26,9 +37,6 @@ struct Need {
 };
 // Of the entries, sorted by path, when the area has what it has from earlier attempts.
 Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area);
-
-// What the partial copy in the folder takes; 0 if there is none, or it is just going away.
-Bytes size_of_partial(const std::filesystem::path& folder);
 
 // NoSpace with the numbers.
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free);

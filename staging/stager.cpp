@@ -1,6 +1,7 @@
 #include "staging/stager.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,10 +9,22 @@
 #include "base/text.hpp"
 #include "staging/fill.hpp"
 #include "staging/names.hpp"
+#include "staging/room.hpp"
+#include "staging/source_trouble.hpp"
 #include "staging/tree.hpp"
 #include "staging/verify.hpp"
 
 namespace spark::staging {
+namespace {
+
+// What staging all of it would have taken; 0: too little of it was copied now to tell.
+double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
+  const Bytes copied = bytes - std::min(bytes, not_copied);
+  if (copied == 0 || copied < bytes / 10) return 0;
+  return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
+}
+
+}  // namespace
 
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_tree(source.path);
@@ -27,10 +40,11 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     return tl::unexpected<Error>(std::move(recovered.error()));
   }
   CopyOptions wanted = options;
+  if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
   auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*tree, wanted.exclude, stop_); });
-  if (!walked) return tl::unexpected<Error>(std::move(walked.error()));
+  if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return tl::unexpected<Error>(ready.error());
 
@@ -40,9 +54,14 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     auto copied = copy(source, *tree, std::move(*walked), *area, wanted, newest_of(*ready));
     if (!copied) return copied;
     staged = std::move(*copied);
+    if (staged->report.unchanged_bytes > 0) {
+      // Evicting the older one gives that back no more.
+      auto noted = store_.catalog().note_shared(ready->front(), staged->report.unchanged_bytes);
+      if (!noted) staged->report.warnings.push_back(noted.error().message());
+    }
   }
   staged->report.skipped = std::move(skipped);
-  drop_superseded(*staged);
+  drop_superseded(*staged, source.in_use);
   return std::move(*staged);
 }
 
@@ -58,17 +77,39 @@ std::optional<Staged> Stager::serve(const GenerationRow& row, const Walked& walk
   if (!store_.catalog().touch(row.dataset, row.generation, store_.now())) return std::nullopt;
   CopyReport report = report_of(*manifest, monitor_);
   report.unchanged = true;
-  return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report)};
+  return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
 }
 
+// With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, std::optional<Previous> previous) {
+  RoomRequest request;
+  request.dataset = source.dataset;
+  request.whole = footprint_of(walked.entries);
   Resumed resumed = resume(area, walked.entries);
   if (previous) find_unchanged(*previous, walked.entries, resumed);
-  const Need need = need_of(walked.entries, resumed, area);
-  if (auto fits = check_fits(need, options.keep_free); !fits) return tl::unexpected<Error>(fits.error());
+  request.need = need_of(walked.entries, resumed, area);
+  request.shared = shared_of(walked.entries, resumed);
+  request.keep_free = options.keep_free;
+  request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  request.in_use = source.in_use;
+  auto evicted =
+      monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
+  if (!evicted) return tl::unexpected<Error>(std::move(evicted.error()));
   FillJob job{&tree,  std::move(walked), &area, std::move(resumed), std::move(previous), &options,
               &stop_, hooks_.before_read};
+  auto staged = fill_and_publish(source, std::move(job), area);
+  if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
+  if (staged || staged.error().kind != Errc::Unavailable) {
+    auto dropped = store_.catalog().drop_reservation(source.dataset);
+    if (staged && !dropped) staged->report.warnings.push_back(dropped.error().message());
+  }
+  if (staged) staged->evicted = std::move(*evicted);
+  return staged;
+}
+
+Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, PartialArea& area) {
+  const CopyOptions& options = *job.options;
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
   Manifest& manifest = filled->manifest;
@@ -78,14 +119,17 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     auto same = verify_partial(area, manifest, options, monitor_, stop_);
     if (!same) return tl::unexpected<Error>(std::move(same.error()));
   }
-  auto generation = monitor_.during(CopyPhase::Publishing, [&] { return publish(manifest, area); });
+  auto generation = monitor_.during(CopyPhase::Publishing, [&] {
+    return publish(manifest, area, filled->resumed_bytes + filled->unchanged_bytes);
+  });
   if (!generation) return tl::unexpected<Error>(std::move(generation.error()));
   CopyReport report = report_of(manifest, monitor_);
   report.resumed_bytes = filled->resumed_bytes;
   report.unchanged_bytes = filled->unchanged_bytes;
   report.warnings = std::move(filled->warnings);
-  return Staged{source.dataset, store_.folder().place(source.dataset, *generation).path(), ServedFrom::Copied,
-                *generation, std::move(report)};
+  return Staged{source.dataset,     store_.folder().place(source.dataset, *generation).path(),
+                ServedFrom::Copied, *generation,
+                std::move(report),  {}};
 }
 
 // The newest generation, to take over from it what did not change; none if it is damaged.
@@ -97,28 +141,7 @@ std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& read
   return Previous{std::move(*tree), place.manifest()};
 }
 
-// Capacity first, then the file system.
-Result<> Stager::check_fits(const Need& need, Bytes keep_free) {
-  if (config_.capacity > 0) {
-    if (need.bytes > config_.capacity) {
-      return fail(Errc::NoSpace,
-                  "it needs " + format_bytes(need.bytes) + " and the whole cache may hold " +
-                      format_bytes(config_.capacity),
-                  "raise cache.capacity, or exclude a part of it");
-    }
-    const auto now = usage_of(store_, config_);
-    if (!now) return tl::unexpected<Error>(now.error());
-    if (now->used - std::min(now->used, need.stale) + need.bytes > config_.capacity) {
-      return fail(Errc::NoSpace,
-                  "it needs " + format_bytes(need.bytes) + " and the cache holds " + format_bytes(now->used) +
-                      " of " + format_bytes(config_.capacity),
-                  "evict a dataset (`spark-stage ls`, `spark-stage evict NAME`) or raise cache.capacity");
-    }
-  }
-  return check_space(need, store_.folder().path(), keep_free);
-}
-
-Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
+Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area, Bytes not_copied) {
   auto generation = unused_generation(manifest.dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(manifest.dataset, *generation);
@@ -134,7 +157,9 @@ Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area) {
   if (auto go_on = after(store_.step(), "published"); !go_on) {
     return tl::unexpected<Error>(std::move(go_on.error()));
   }
-  if (auto entered = store_.enter(manifest, *generation); !entered) {
+  if (auto entered = store_.enter(manifest, *generation,
+                                  whole_seconds(manifest.bytes(), not_copied, monitor_.seconds()));
+      !entered) {
     return tl::unexpected<Error>(std::move(entered.error()));
   }
   return generation;
@@ -149,32 +174,18 @@ Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
 }
 
 // The dataset is ready by now: what goes wrong here is no failure of its staging.
-void Stager::drop_superseded(Staged& staged) {
+void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
   const auto rows = store_.ready_generations(staged.dataset);
   if (!rows) return;
   for (const GenerationRow& row : *rows) {
-    if (row.generation == staged.generation) continue;
-    const auto evicted = store_.evict(row);
+    const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
+      return one.dataset == row.dataset && one.generation == row.generation;
+    });
+    if (row.generation == staged.generation || is_used) continue;
+    const auto evicted = store_.evict({row});
     if (evicted || evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
     staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
   }
-}
-
-Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
-  const auto generations = store.catalog().generations();
-  if (!generations) return tl::unexpected<Error>(generations.error());
-  const auto space = space_of(store.folder().path());
-  if (!space) return tl::unexpected<Error>(space.error());
-  const auto minus = [](Bytes a, Bytes b) { return a > b ? a - b : 0; };
-  Usage usage;
-  for (const GenerationRow& row : *generations) usage.used += row.allocated;
-  for (const std::filesystem::path& partial : store.folder().partial_areas()) {
-    usage.used += size_of_partial(partial);
-  }
-  usage.free = minus(space->free, config.keep_free);
-  usage.capacity = config.capacity > 0 ? config.capacity : usage.used + usage.free;
-  usage.free = std::min(usage.free, minus(usage.capacity, usage.used));
-  return usage;
 }
 
 }  // namespace spark::staging

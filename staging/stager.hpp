@@ -5,8 +5,8 @@
 #include "staging/cache_store.hpp"
 #include "staging/clone.hpp"
 #include "staging/copy_with.hpp"
+#include "staging/fill.hpp"
 #include "staging/monitor.hpp"
-#include "staging/space.hpp"
 #include "staging/walk.hpp"
 
 namespace spark::staging {
@@ -30,14 +30,11 @@ class Stager {
   std::optional<Staged> serve(const GenerationRow& row, const Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, std::optional<Previous> previous);
+  Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
   std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
-  Result<> check_fits(const Need& need, Bytes keep_free);
-  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area);
+  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
-  void drop_superseded(Staged& staged);
+  void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };
-
-// What is staged and being copied, and what may still come.
-Result<Usage> usage_of(CacheStore& store, const CacheConfig& config);
 
 }  // namespace spark::staging

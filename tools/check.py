@@ -57,6 +57,8 @@ STEPS = [
     Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 1800, [["tools/debian13.sh", JOBS]]),
     Step("install", "what `cmake --install` places, and that systemd accepts it", 1200,
          [*configure_and_build("release"), [PYTHON, "tests/install/install_test.py", "build/release"]]),
+    Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 900,
+         [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/crash", "-c", "tests/crash/pytest.ini", "-q"]]),
     machines("6.1"),
     machines("newest"),
 ]

@@ -11,6 +11,7 @@ void add_all_verbs(App& app) {
   add_run(app);
   add_ls(app);
   add_verify(app);
+  add_scrub(app);
   add_evict(app);
   add_release(app);
   add_copy(app);

@@ -79,8 +79,8 @@ Result<int> copy(Context& context, const Options& options) {
   context.catch_interrupts();
   ProgressView view(context);
   const auto show = [&](const staging::CopyProgress& now) {
-    view.update(
-        {name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total, 0});
+    view.update({name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total,
+                 static_cast<double>(now.bytes_per_second), now.eta_s, now.bottleneck, ""});
   };
   const auto report = context.copy(options.source, named, *engine, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {

@@ -63,9 +63,10 @@ Result<int> run(Context& context, const std::vector<std::string>& datasets) {
   }
   const auto configured = configured_names(context);
   if (!configured) return tl::unexpected<Error>(configured.error());
-  Lease lease;
-  lease.hold = true;
-  const auto result = stage_and_tell(context, datasets, lease);
+  StageWish wish;
+  wish.datasets = datasets;
+  wish.hold = true;
+  const auto result = stage_and_tell(context, wish);
   if (!result) return tl::unexpected<Error>(result.error());
   const auto staged = staged_datasets(*result, datasets);
   if (!staged) return tl::unexpected<Error>(staged.error());

@@ -6,12 +6,13 @@
 
 namespace spark::cli {
 
-Request stage_request(const std::vector<std::string>& datasets, const Lease& lease) {
+Request stage_request(const StageWish& wish) {
   json::object body;
   json::array& names = body["datasets"].emplace_array();
-  for (const std::string& dataset : datasets) names.emplace_back(dataset);
-  if (lease.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*lease.time).count();
-  if (lease.hold) body["hold"] = true;
+  for (const std::string& dataset : wish.datasets) names.emplace_back(dataset);
+  if (wish.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*wish.time).count();
+  if (!wish.hold.is_null()) body["hold"] = wish.hold;
+  if (wish.max_rate > 0) body["max_rate"] = wish.max_rate;
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
@@ -34,12 +35,22 @@ void warn(ProgressView& view, const json::object& dataset) {
   for (const std::string& warning : texts(dataset, "warnings")) view.note("spark-stage: " + warning);
 }
 
+void tell_evicted(ProgressView& view, const json::object& dataset) {
+  const json::array* evicted = get_array(dataset, "evicted");
+  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
+    const json::object* one = (*evicted)[i].if_object();
+    if (one == nullptr) continue;
+    const auto bytes = std::max<std::int64_t>(0, get_int(*one, "bytes").value_or(0));
+    view.note("  " + printable(get_string(*one, "name").value_or("?")) + " was evicted for it, " +
+              format_bytes(static_cast<Bytes>(bytes)));
+  }
+}
+
 }  // namespace
 
-Result<json::object> stage_and_tell(Context& context, const std::vector<std::string>& datasets,
-                                    const Lease& lease) {
+Result<json::object> stage_and_tell(Context& context, const StageWish& wish) {
   ProgressView view(context);
-  auto result = run_job(context, stage_request(datasets, lease), view);
+  auto result = run_job(context, stage_request(wish), view);
   if (!result) return result;
   view.clear();
   const json::array* staged = get_array(*result, "datasets");
@@ -47,10 +58,11 @@ Result<json::object> stage_and_tell(Context& context, const std::vector<std::str
     const json::object* dataset = (*staged)[i].if_object();
     if (dataset == nullptr) continue;
     view.note(printable(get_string(*dataset, "name").value_or("")) + ": " + staged_in_words(*dataset));
+    tell_evicted(view, *dataset);
     warn(view, *dataset);
     const auto id = get_string(*dataset, "lease");
-    if (id && lease.time) {
-      view.note("  leased for " + format_duration(*lease.time) + "; 'spark-stage release " + printable(*id) +
+    if (id && wish.time) {
+      view.note("  leased for " + format_duration(*wish.time) + "; 'spark-stage release " + printable(*id) +
                 "' ends that earlier");
     }
   }

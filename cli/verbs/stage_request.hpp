@@ -6,20 +6,22 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/units.hpp"
 #include "cli/context.hpp"
 
 namespace spark::cli {
 
-struct Lease {
+struct StageWish {
+  std::vector<std::string> datasets;
   std::optional<Duration> time;  // a lease by time
-  bool hold = false;             // a lease for as long as this process lives
+  json::value hold;              // a lease by holder, as the API takes it: true is this process; null: none
+  Bytes max_rate = 0;            // bytes per second; 0: no limit
 };
 
-Request stage_request(const std::vector<std::string>& datasets, const Lease& lease);
+Request stage_request(const StageWish& wish);
 
 // Stages and waits. The RESULT of `stage`, after a line for each dataset on stderr.
-Result<json::object> stage_and_tell(Context& context, const std::vector<std::string>& datasets,
-                                    const Lease& lease);
+Result<json::object> stage_and_tell(Context& context, const StageWish& wish);
 
 struct StagedDataset {
   std::string name, path, lease;  // lease: empty if none was given

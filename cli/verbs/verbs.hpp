@@ -13,6 +13,7 @@ void add_stage(App& app);
 void add_run(App& app);
 void add_ls(App& app);
 void add_verify(App& app);
+void add_scrub(App& app);
 void add_evict(App& app);
 void add_release(App& app);
 void add_copy(App& app);

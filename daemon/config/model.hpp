@@ -78,6 +78,8 @@ struct CacheSettings {
   std::filesystem::path path = "/var/lib/spark-stage/cache";
   Amount capacity;  // both 0: all of the file system but keep_free
   Amount keep_free{0, 5};
+  std::optional<std::chrono::seconds> scrub = std::chrono::hours(30 * 24);  // none: off
+  bool yield = true;  // copies stand back while a dataset is leased
   bool operator==(const CacheSettings&) const = default;
 };
 

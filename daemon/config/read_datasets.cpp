@@ -9,6 +9,8 @@
 namespace spark::config {
 namespace {
 
+constexpr seconds kYear{366 * 86400};
+
 const Volume* volume_that_holds(const Config& config, const std::filesystem::path& path) {
   const auto at = std::find_if(config.volumes.begin(), config.volumes.end(), [&](const Volume& volume) {
     return !volume.mount.empty() && is_within(path, volume.mount);
@@ -67,6 +69,9 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
     if (*capacity == Amount{}) section.problem("capacity", "of nothing holds no dataset");
   }
   cache.keep_free = section.checked<Amount>("keep_free", parse_amount).value_or(cache.keep_free);
+  // A scrub reads all that is staged: not more often than every hour.
+  if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
+  cache.yield = section.boolean("yield").value_or(cache.yield);
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
   if (const Volume* volume = volume_that_holds(so_far, cache.path)) {

@@ -37,25 +37,13 @@ void read_portals(Target& target, Section& section) {
   }
 }
 
-// The word, which gives no duration, or a duration.
-std::optional<seconds> read_duration_or(Section& section, std::string_view key, std::string_view word,
-                                        seconds least) {
-  const auto text = section.text(key);
-  if (!text || *text == word) return std::nullopt;
-  if (!parse_optional_duration(*text, word)) {
-    section.accept(key, parse_optional_duration(*text, word));
-    return std::nullopt;
-  }
-  return section.duration(key, least, kLongest);
-}
-
 // The kernel accepts combinations that can't work: these are SPDK's rules for the same three times.
 void read_timeouts(Target& target, Section& section) {
   target.keep_alive = section.duration("keep_alive", seconds(1), kHour).value_or(target.keep_alive);
   target.reconnect_delay =
       section.duration("reconnect_delay", seconds(1), kHour).value_or(target.reconnect_delay);
-  target.controller_loss = read_duration_or(section, "controller_loss", "never", seconds(1));
-  target.fast_fail = read_duration_or(section, "fast_fail", "off", seconds(1));
+  target.controller_loss = section.duration_or("controller_loss", "never", seconds(1), kLongest);
+  target.fast_fail = section.duration_or("fast_fail", "off", seconds(1), kLongest);
   const std::string delay = std::to_string(target.reconnect_delay.count()) + "s";
   if (target.controller_loss && *target.controller_loss < target.reconnect_delay) {
     section.problem("controller_loss",

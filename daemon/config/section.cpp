@@ -120,6 +120,14 @@ std::optional<seconds> Section::duration(std::string_view key, seconds least, se
   return std::nullopt;
 }
 
+std::optional<seconds> Section::duration_or(std::string_view key, std::string_view word, seconds least,
+                                            seconds most) {
+  const auto value = text(key);
+  if (!value || *value == word) return std::nullopt;
+  if (!accept(key, parse_optional_duration(*value, word))) return std::nullopt;
+  return duration(key, least, most);
+}
+
 const Node* Section::map(std::string_view key) {
   const Node* value = ask(key);
   return value == nullptr || value->kind == Node::Kind::Null ? nullptr : value;

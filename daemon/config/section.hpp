@@ -36,6 +36,9 @@ class Section {
   std::vector<std::string> texts(std::string_view key);
   // Whole seconds within [least, most].
   std::optional<seconds> duration(std::string_view key, seconds least, seconds most);
+  // The same, or none for the word ("never", "off").
+  std::optional<seconds> duration_or(std::string_view key, std::string_view word, seconds least,
+                                     seconds most);
   // As text, and then as `check` makes of it; an Error of its is reported here.
   template <class T>
   std::optional<T> checked(std::string_view key, const std::function<Result<T>(std::string_view)>& check) {

@@ -80,7 +80,9 @@ json::object show(const CacheSettings& cache) {
   const bool all_of_it = cache.capacity == Amount{};
   return {{"path", cache.path.string()},
           {"capacity", all_of_it ? json::value("100%") : show(cache.capacity)},
-          {"keep_free", show(cache.keep_free)}};
+          {"keep_free", show(cache.keep_free)},
+          {"scrub", seconds_or(cache.scrub, "off")},
+          {"yield", cache.yield}};
 }
 
 json::object show(const Dataset& dataset) {

@@ -3,11 +3,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <random>
 
@@ -20,66 +20,79 @@ namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kCatalogDeadline{30};
+// A control group is looked at so often. A process tells its end itself; the rest is for a wall clock that is
+// set anew, and for a kernel that gives no descriptor for the process.
+constexpr std::chrono::seconds kLookAtCgroup{1}, kLook{30};
 
-std::string new_id() {
+std::chrono::milliseconds next_look(const Lease& lease, WallTime now) {
+  std::chrono::milliseconds wait = lease.cgroup.path.empty() ? kLook : kLookAtCgroup;
+  if (lease.expires)
+    wait = std::min(wait, std::chrono::ceil<std::chrono::milliseconds>(*lease.expires - now));
+  return std::max(wait, std::chrono::milliseconds(10));
+}
+
+}  // namespace
+
+std::string new_lease_id() {
   static std::mt19937_64 random{std::random_device{}()};
   char text[9];
   std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(random() & 0xFFFFFFFF));
   return text;
 }
 
-}  // namespace
-
 json::object show(const Lease& lease) {
-  return {{"id", lease.id},
-          {"holder", printable(lease.holder)},
-          {"expires", lease.expires ? json::value(rfc3339(*lease.expires)) : json::value(nullptr)}};
+  json::object shown{
+      {"id", lease.id},
+      {"holder", printable(lease.holder)},
+      {"expires", lease.expires ? json::value(rfc3339(*lease.expires)) : json::value(nullptr)}};
+  if (lease.process.pid != 0) shown["pid"] = lease.process.pid;
+  if (!lease.cgroup.path.empty()) shown["cgroup"] = printable(lease.cgroup.path.native());
+  return shown;
+}
+
+std::string holders_in_words(const std::vector<const Lease*>& leases) {
+  std::vector<std::string> words;
+  for (const Lease* lease : leases) words.push_back(printable(lease->holder) + " (lease " + lease->id + ")");
+  return join(words, " and by ");
 }
 
 Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
-               std::function<json::object()> catalog_request)
+               std::function<json::object()> catalog_request, std::function<void()> on_change)
     : executor_(std::move(executor)),
       runner_(runner),
       clock_(clock),
-      catalog_request_(std::move(catalog_request)) {}
+      catalog_request_(std::move(catalog_request)),
+      on_change_(std::move(on_change)) {}
 
 asio::awaitable<Result<>> Leases::load() {
-  workers::Call call;
-  call.verb = "lease";
-  call.subject = "the catalog";
-  call.request = catalog_request_();
-  call.request["op"] = "list";
-  call.deadline = kCatalogDeadline;
-  auto answer = co_await runner_.run(std::move(call));
+  auto answer = co_await ask_catalog("list", {});
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   const json::array* rows = get_array(*answer, "leases");
   if (rows == nullptr) co_return Result<>{};
   for (const json::value& value : *rows) {
     const Lease lease = workers::lease_from_json(value.as_object());
-    leases_[lease.id] = lease;
-    if (!staging::is_live(lease, clock_.wall())) {
-      if (auto released = release(lease.id); !released) log::survived(released.error());
-    } else {
-      watch(lease);
-    }
+    if (!leases_.emplace(lease.id, lease).second) continue;
+    asio::co_spawn(executor_, watch(lease.id), asio::detached);  // ends it at once if its holder is gone
   }
+  on_change_();
   co_return Result<>{};
 }
 
-std::string Leases::grant(const std::string& dataset, std::uint64_t generation, std::string holder, pid_t pid,
-                          std::optional<std::chrono::seconds> duration) {
-  Lease lease;
-  lease.id = new_id();
-  lease.dataset = dataset;
-  lease.generation = generation;
-  lease.holder = std::move(holder);
-  lease.pid = pid;
-  if (pid != 0) lease.pid_start_time = staging::process_start_time(pid).value_or(0);
-  if (duration) lease.expires = clock_.wall() + *duration;
-  leases_[lease.id] = lease;
-  watch(lease);
-  record("add", lease);
-  return lease.id;
+asio::awaitable<Result<>> Leases::grant(Lease lease) {
+  const std::string id = lease.id;
+  json::object request = workers::to_json(lease);
+  leases_[id] = std::move(lease);
+  asio::co_spawn(executor_, watch(id), asio::detached);
+  on_change_();
+  const auto written = co_await ask_catalog("add", std::move(request));
+  if (written) co_return Result<>{};
+  if (written.error().kind == Errc::NotFound) {
+    leases_.erase(id);
+    on_change_();
+    co_return tl::unexpected<Error>(written.error());
+  }
+  log::survived(written.error());  // it holds as long as this daemon runs
+  co_return Result<>{};
 }
 
 Result<> Leases::release(const std::string& id) {
@@ -87,8 +100,9 @@ Result<> Leases::release(const std::string& id) {
   if (found == leases_.end()) {
     return fail(Errc::NotFound, "no lease " + printable(id), "`spark-stage ls` shows the leases");
   }
-  record("remove", found->second);
+  asio::co_spawn(executor_, forget(found->second), asio::detached);
   leases_.erase(found);
+  on_change_();
   return {};
 }
 
@@ -100,53 +114,42 @@ std::vector<const Lease*> Leases::of(const std::string& dataset) const {
   return found;
 }
 
-const Lease* Leases::find(const std::string& id) const {
-  const auto found = leases_.find(id);
-  return found == leases_.end() ? nullptr : &found->second;
-}
-
-// Whichever comes first: the end of the process, or of the time.
-void Leases::watch(const Lease& lease) {
-  auto until_process_ends = [](Leases& leases, std::string id, pid_t pid) -> asio::awaitable<void> {
-    asio::posix::stream_descriptor pidfd(leases.executor_);
-    const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-    if (fd >= 0) {
-      pidfd.assign(fd);
-      co_await pidfd.async_wait(asio::posix::stream_descriptor::wait_read, kToken);
+asio::awaitable<void> Leases::watch(std::string id) {
+  const auto timer = std::make_shared<asio::steady_timer>(executor_);
+  asio::posix::stream_descriptor pidfd(executor_);
+  const auto lease = leases_.find(id);
+  const pid_t pid = lease == leases_.end() ? 0 : lease->second.process.pid;
+  const int fd = pid == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd >= 0) {
+    pidfd.assign(fd);
+    pidfd.async_wait(asio::posix::stream_descriptor::wait_read, [timer](auto) { timer->cancel(); });
+  }
+  // Looked at after the descriptor was opened: it may be another process's by now.
+  for (auto held = leases_.find(id); held != leases_.end(); held = leases_.find(id)) {
+    if (!staging::is_live(held->second, clock_.wall())) {
+      (void)release(id);
+      co_return;
     }
-    if (leases.find(id) != nullptr) (void)leases.release(id);
-  };
-  auto until_time_comes = [](Leases& leases, std::string id, WallTime end) -> asio::awaitable<void> {
-    asio::steady_timer timer(leases.executor_);
-    while (leases.find(id) != nullptr && leases.clock_.wall() < end) {
-      // In steps, so that a clock set anew ends the lease at its wall time.
-      timer.expires_after(
-          std::min<std::chrono::system_clock::duration>(end - leases.clock_.wall(), std::chrono::minutes(1)));
-      co_await timer.async_wait(kToken);
-    }
-    if (leases.find(id) != nullptr) (void)leases.release(id);
-  };
-  if (lease.pid != 0)
-    asio::co_spawn(executor_, until_process_ends(*this, lease.id, lease.pid), asio::detached);
-  if (lease.expires)
-    asio::co_spawn(executor_, until_time_comes(*this, lease.id, *lease.expires), asio::detached);
+    timer->expires_after(next_look(held->second, clock_.wall()));
+    co_await timer->async_wait(kToken);
+  }
 }
 
 // Written behind: memory decides while the daemon runs.
-void Leases::record(const std::string& op, const Lease& lease) {
-  json::object request = workers::to_json(lease);
+asio::awaitable<void> Leases::forget(Lease lease) {
+  const auto written = co_await ask_catalog("remove", workers::to_json(lease));
+  if (!written) log::survived(written.error());
+}
+
+asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::object request) {
   for (auto& member : catalog_request_()) request[member.key()] = member.value();
   request["op"] = op;
-  auto write = [](Leases& leases, json::object what) -> asio::awaitable<void> {
-    workers::Call call;
-    call.verb = "lease";
-    call.subject = "the catalog";
-    call.request = std::move(what);
-    call.deadline = kCatalogDeadline;
-    const auto written = co_await leases.runner_.run(std::move(call));
-    if (!written) log::survived(written.error());
-  };
-  asio::co_spawn(executor_, write(*this, std::move(request)), asio::detached);
+  workers::Call call;
+  call.verb = "lease";
+  call.subject = "the catalog";
+  call.request = std::move(request);
+  call.deadline = kCatalogDeadline;
+  co_return co_await runner_.run(std::move(call));
 }
 
 }  // namespace spark::datasets

@@ -1,10 +1,14 @@
-// Who needs which dataset kept, and until when: a process while it lives, or a time. No lease is for ever.
-// Kept in memory, where it decides, and in the catalog, from where a restarted daemon takes it up again.
+// Who needs which dataset kept, and until when: a process or a control group while it lives, or a time,
+// whichever ends first. No lease is for ever. Kept in memory, where it decides, and in the catalog, from
+// where a restarted daemon takes it up again.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +17,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/workers/runner.hpp"
-#include "staging/catalog.hpp"
+#include "staging/lease.hpp"
 
 namespace spark::datasets {
 
@@ -23,33 +27,40 @@ using staging::Lease;
 
 class Leases {
  public:
-  // `catalog_request`: the request that every worker call on the catalog begins with.
+  // `catalog_request`: the request that every worker call on the catalog begins with. `on_change`: a lease
+  // was granted or has ended.
   Leases(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
-         std::function<json::object()> catalog_request);
+         std::function<json::object()> catalog_request, std::function<void()> on_change);
 
-  // Takes up what the catalog has; process leases whose process is gone are dropped.
+  // Takes up what the catalog has; leases whose holder is gone are dropped.
   asio::awaitable<Result<>> load();
 
-  // Ends by itself when the process ends or the time comes. Gives the id.
-  std::string grant(const std::string& dataset, std::uint64_t generation, std::string holder, pid_t pid,
-                    std::optional<std::chrono::seconds> duration);
+  // Holds from the call on; answers once it is in the catalog too. NotFound if that generation is there no
+  // more.
+  asio::awaitable<Result<>> grant(Lease lease);
   Result<> release(const std::string& id);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
-  const Lease* find(const std::string& id) const;
+  const std::map<std::string, Lease>& all() const { return leases_; }  // by id
 
  private:
-  void watch(const Lease& lease);
-  void record(const std::string& op, const Lease& lease);
+  asio::awaitable<void> watch(std::string id);
+  asio::awaitable<void> forget(Lease lease);
+  asio::awaitable<Result<json::object>> ask_catalog(std::string op, json::object request);
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
   const Clock& clock_;
   std::function<json::object()> catalog_request_;
+  std::function<void()> on_change_;
   std::map<std::string, Lease> leases_;
 };
 
-// {"id", "holder", "expires"}, as in `ls --json`
+std::string new_lease_id();
+
+// {"id", "holder", "expires"}, as in `ls --json`, and what it ends with: {"pid"}, {"cgroup"}
 json::object show(const Lease& lease);
+// "pid 12 (python) (lease 1f), slurm job 7 (lease 2e)"
+std::string holders_in_words(const std::vector<const Lease*>& leases);
 
 }  // namespace spark::datasets

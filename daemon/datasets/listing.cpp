@@ -14,7 +14,8 @@ json::object empty_row(const std::string& name, const char* state) {
           {"generation", 0},
           {"leases", json::array{}},
           {"staged_at", nullptr},
-          {"last_used", nullptr}};
+          {"last_used", nullptr},
+          {"scrubbed_at", nullptr}};
 }
 
 }  // namespace
@@ -29,6 +30,7 @@ Result<json::object> Stager::list() const {
     json::object row = value.as_object();
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
+    row.erase("good_at_s");
     if (evicting_.contains(name)) row["state"] = "evicting";
     json::array leases;
     for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));
@@ -38,7 +40,8 @@ Result<json::object> Stager::list() const {
   // What is under way or went wrong, for datasets that have no ready copy yet.
   const auto not_ready = [&](const std::string& name, const std::string& state) {
     if (!rows.contains(name)) rows[name] = empty_row(name, "absent");
-    if (rows[name]["state"] == "absent") rows[name]["state"] = state;
+    // A damaged copy is none.
+    if (rows[name]["state"] == "absent" || rows[name]["state"] == "failed") rows[name]["state"] = state;
   };
   for (const auto& [name, why] : failed_) {
     not_ready(name, "failed");
@@ -48,6 +51,7 @@ Result<json::object> Stager::list() const {
     const std::string phase = get_string(task->progress, "phase").value_or("queued");
     const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
     not_ready(name, named ? phase : "copying");
+    if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;
   }
 

@@ -1,5 +1,5 @@
-// Datasets: staged one at a time, shared by all who ask, verified, evicted. Thinks only; the copying is a
-// worker's.
+// Datasets: staged one at a time, shared by all who ask, verified, scrubbed, evicted. Thinks only; the
+// copying is a worker's.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,6 +19,8 @@
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/job.hpp"
 #include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/task.hpp"
+#include "daemon/workers/priority.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -27,7 +29,22 @@ struct StageRequest {
   std::vector<std::string> datasets;
   std::optional<std::chrono::seconds> lease;  // by time
   pid_t holder_pid = 0;                       // by process; 0: none
+  staging::Cgroup cgroup;                     // by control group
   std::string holder;                         // for people
+  Bytes max_rate = 0;                         // 0: no limit
+
+  bool wants_lease() const { return lease || holder_pid != 0 || !cgroup.path.empty(); }
+};
+
+// How long the stager waits for what.
+struct Patience {
+  Duration retry{2000};             // after the first failure of a source that looks healthy; then doubled
+  unsigned tries = 5;               // of such a source, without a byte copied
+  Duration look{1000};              // at a volume that is away
+  Duration stalled{10'000};         // without a byte: longer than any healthy flush or reconnect delay
+  Duration stuck{60'000};           // without a byte although the volume is back: the worker is replaced
+  Duration upkeep{60'000};          // between two looks for a copy to scrub
+  Duration scrub_again{3'600'000};  // after a scrub that could not be done
 };
 
 class Stager {
@@ -41,53 +58,61 @@ class Stager {
   using CurrentConfig = std::function<const config::Config&()>;
 
   Stager(asio::any_io_executor executor, workers::Runner& runner, Jobs& jobs, const Clock& clock,
-         std::string state_dir, CurrentConfig config, FindSource find_source);
+         std::string state_dir, CurrentConfig config, FindSource find_source, Patience patience);
 
-  // Reads catalog and leases. An unreadable catalog is told to everyone who asks, and changes nothing.
+  // Reads catalog and leases, and tries again until it could; then scrubs what is due, for ever. An
+  // unreadable catalog is told to everyone who asks, and changes nothing.
   asio::awaitable<void> start();
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
   Result<std::shared_ptr<Job>> verify(const std::string& dataset);
+  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);  // none: all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset);
   Leases& leases() { return leases_; }
+  void config_changed() { set_priorities(); }
 
   Result<json::object> list() const;  // the object of `ls --json`
   json::array stages() const;         // of `status --json`
   json::value cache() const;          // of `status --json`; null while unknown
 
  private:
-  // One dataset being staged, shared by every job that wants it.
-  struct Task {
-    Task(asio::any_io_executor executor, config::Dataset what, json::object first_progress)
-        : dataset(std::move(what)),
-          progress(std::move(first_progress)),
-          changed(executor, asio::steady_timer::time_point::max()) {}
-    config::Dataset dataset;
-    json::object progress;
-    std::optional<Result<json::object>> ended;
-    asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
-    workers::Cancellation cancellation;
-    unsigned users = 0;
-    std::int64_t last_bytes = -1;
-    SteadyTime last_moved;
-  };
-  using TaskPtr = std::shared_ptr<Task>;
+  using Outcome = Result<json::object>;
 
-  TaskPtr join_or_start(const config::Dataset& dataset);
-  asio::awaitable<void> run_task(TaskPtr task);
-  asio::awaitable<Result<json::object>> copy_in_turn(TaskPtr task);
-  void note_progress(Task& task, const json::object& progress);
-  asio::awaitable<Result<json::object>> wait_for_tasks(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
-                                                       StageRequest request);
+  // stager.cpp: jobs
+  TaskPtr join_or_start(const config::Dataset& dataset, Bytes max_rate);
   asio::awaitable<void> run_stage_job(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
                                       StageRequest request);
-  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset,
-                                   workers::Cancellation cancellation);
-  asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
-  json::object result_of(const Task& task, const StageRequest& request);
+  asio::awaitable<Outcome> wait_for_tasks(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
+                                          const StageRequest& request, std::vector<std::string>& granted);
+  asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
+                                     std::vector<std::string>& granted);
   asio::awaitable<void> refresh();
   json::object catalog_request() const;
+
+  // attempts.cpp: one dataset, until it is staged or failed for good
+  asio::awaitable<void> run_task(TaskPtr task);
+  asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
+  asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
+  asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
+  workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
+  void note_progress(Task& task, const json::object& progress);
+  void give_turn_back(Task& task);
+  json::array in_use() const;
+  bool must_yield() const;
+  void set_priorities();
+
+  // upkeep.cpp: copies that are there
+  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset,
+                                   workers::Cancellation cancellation);
+  asio::awaitable<void> run_scrub(std::shared_ptr<Job> job, std::vector<std::string> datasets,
+                                  workers::Cancellation cancellation);
+  asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset,
+                                     workers::Priority priority, workers::Cancellation cancellation);
+  asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
+  asio::awaitable<void> keep_scrubbing();
+  std::optional<std::string> due_for_scrub() const;
   Result<> check_known(const std::string& dataset) const;
+  Result<std::vector<std::string>> known() const;
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
@@ -96,15 +121,19 @@ class Stager {
   std::string state_dir_;
   CurrentConfig config_;
   FindSource find_source_;
+  Patience patience_;
   Leases leases_;
   std::map<std::string, TaskPtr> tasks_;       // in flight, by dataset
   std::map<std::string, std::string> failed_;  // dataset → why its last staging failed
-  std::multiset<std::string>
-      wanted_;  // by stage jobs that have not ended: not evicted before their leases begin
+  // By stage jobs that have not ended: not evicted before their leases begin.
+  std::multiset<std::string> wanted_;
+  // Leases of stage jobs that have not ended: nobody trains yet.
+  std::set<std::string> early_leases_;
   std::set<std::string> evicting_;
-  bool copying_ = false;                         // one copy at a time has the source and the drive for itself
-  asio::steady_timer turn_over_;                 // never expires: cancelled when the copy has ended
-  std::optional<Result<json::object>> catalog_;  // {"datasets", "usage"} or why it can't be read
+  std::map<std::string, SteadyTime> scrub_tried_;  // when a scrub of it last could not be done
+  bool copying_ = false;            // one copy at a time has the source and the drive for itself
+  asio::steady_timer turn_over_;    // never expires: cancelled when the copy has ended
+  std::optional<Outcome> catalog_;  // {"datasets", "usage"} or why it can't be read
 };
 
 }  // namespace spark::datasets

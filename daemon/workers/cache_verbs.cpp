@@ -1,7 +1,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
@@ -17,14 +20,20 @@ const SystemClock kClock;
 // Nobody stops a worker but by ending it: the journal of finished files is for that.
 const staging::StopFlag kNeverStopped{false};
 
-// Sizes given as parts become bytes of the file system that carries the cache.
-Result<Bytes> resolve(const config::Amount& amount, const std::filesystem::path& path) {
-  if (amount.percent <= 0) return amount.bytes;
+struct Amounts {
+  Bytes bytes = 0;
+  std::uint64_t inodes = 0;
+};
+
+// Sizes given as parts become bytes, and inodes, of the file system that carries the cache.
+Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::path& path) {
+  if (amount.percent <= 0) return Amounts{amount.bytes, 0};
   struct statvfs space {};
   if (::statvfs(path.c_str(), &space) != 0)
     return fail_errno(errno, "asking " + printable(path.native()) + " for its size");
-  return static_cast<Bytes>(static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize) *
-                            amount.percent / 100);
+  const auto part = [&](double whole) { return static_cast<std::uint64_t>(whole * amount.percent / 100); };
+  return Amounts{part(static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize)),
+                 part(static_cast<double>(space.f_files))};
 }
 
 Result<staging::CacheConfig> cache_config(const json::object& request) {
@@ -35,15 +44,17 @@ Result<staging::CacheConfig> cache_config(const json::object& request) {
   std::filesystem::create_directories(settings.path, error);
   if (error)
     return fail(Errc::Failed, "making " + printable(settings.path.native()) + ": " + error.message());
+  const auto capacity = resolve(settings.capacity, settings.path);
+  const auto keep_free = resolve(settings.keep_free, settings.path);
+  if (!capacity) return tl::unexpected<Error>(capacity.error());
+  if (!keep_free) return tl::unexpected<Error>(keep_free.error());
   staging::CacheConfig config;
   config.path = settings.path;
   config.state_dir = get_string(*object, "state_dir").value_or("");
-  auto capacity = resolve(settings.capacity, settings.path);
-  auto keep_free = resolve(settings.keep_free, settings.path);
-  if (!capacity) return tl::unexpected<Error>(std::move(capacity.error()));
-  if (!keep_free) return tl::unexpected<Error>(std::move(keep_free.error()));
-  config.capacity = *capacity;
-  config.keep_free = *keep_free;
+  config.capacity = capacity->bytes;
+  config.capacity_inodes = capacity->inodes;
+  config.keep_free = keep_free->bytes;
+  config.keep_free_inodes = keep_free->inodes;
   return config;
 }
 
@@ -82,9 +93,12 @@ double rate(Bytes bytes, double seconds) {
 
 json::object staged_to_json(const staging::Staged& staged) {
   const staging::CopyReport& report = staged.report;
-  json::array skipped, warnings;
+  json::array skipped, warnings, evicted;
   for (const std::string& name : report.skipped) skipped.emplace_back(name);
   for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
+  for (const staging::Evicted& one : staged.evicted) {
+    evicted.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
+  }
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
   return {{"name", staged.dataset},
           {"state", "ready"},
@@ -99,9 +113,15 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
           {"skipped", std::move(skipped)},
-          {"warnings", std::move(warnings)}};
+          {"warnings", std::move(warnings)},
+          {"evicted", std::move(evicted)}};
 }
 
+std::int64_t since_1970(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+// "good_at_s" is for the daemon: since when nobody has looked at its content.
 json::object row_to_json(const staging::DatasetRow& row) {
   return {{"name", row.name},
           {"state", row.damage.empty() ? "ready" : "failed"},
@@ -112,26 +132,39 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"generation", row.generation},
           {"hash", row.hash},
           {"staged_at", rfc3339(row.staged_at)},
-          {"last_used", rfc3339(row.last_used)}};
+          {"last_used", rfc3339(row.last_used)},
+          {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
+          {"good_at_s", since_1970(std::max(row.staged_at, row.scrubbed_at.value_or(row.staged_at)))}};
 }
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "exclude"} → the contract's object of `stage --json`
+// {"cache", "dataset", "path", "mount", "exclude", "max_rate", "in_use": [{"dataset", "generation"}…]} → the
+// contract's object of `stage --json`. The first progress tells that the source is being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
+  source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
   if (const json::array* patterns = get_array(request, "exclude")) {
     for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
   }
-  if (auto mounted = check_mounted(source.path, get_string(request, "mount").value_or("")); !mounted) {
-    return tl::unexpected<Error>(std::move(mounted.error()));
+  if (const json::array* in_use = get_array(request, "in_use")) {
+    for (const json::value& one : *in_use) {
+      source.in_use.push_back(
+          {get_string(one.as_object(), "dataset").value_or(""),
+           static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
+    }
   }
   auto cache = open_cache(request);
   if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  progress(to_json(staging::CopyProgress{}));
+  if (auto mounted = check_mounted(source.path, get_string(request, "mount").value_or("")); !mounted) {
+    return tl::unexpected<Error>(std::move(mounted.error()));
+  }
   staging::CopyOptions options;
   options.exclude = source.exclude;
+  options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   return (*cache)->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
 }
 
@@ -160,20 +193,30 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
   });
 }
 
-// {"cache"} → {"datasets": [row…], "usage": status's cache object}
+// {"cache", "in_progress": [NAME…]} → {"datasets": [row…], "usage": status's cache object}. Of what is not in
+// progress no reservation stays.
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
   auto cache = open_cache(request);
   if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  std::vector<std::string> in_progress;
+  if (const json::array* names = get_array(request, "in_progress")) {
+    for (const json::value& name : *names) in_progress.emplace_back(name.as_string());
+  }
+  auto dropped = (*cache)->drop_reservations_but(in_progress);
+  if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
   auto rows = (*cache)->list();
   if (!rows) return tl::unexpected<Error>(std::move(rows.error()));
   auto usage = (*cache)->usage();
   if (!usage) return tl::unexpected<Error>(std::move(usage.error()));
   json::array datasets;
   for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
+  const bool has_inodes = usage->free_inodes != std::numeric_limits<std::uint64_t>::max();
   json::object used{{"path", get_string(*get_object(request, "cache"), "path").value_or("")},
                     {"capacity_bytes", usage->capacity},
                     {"used_bytes", usage->used},
-                    {"free_bytes", usage->free}};
+                    {"free_bytes", usage->free},
+                    {"used_inodes", usage->used_inodes},
+                    {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)}};
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 

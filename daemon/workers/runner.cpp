@@ -108,6 +108,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
       kill_and_expect_the_end(still);
     }
   };
+  if (running->call.on_start) running->call.on_start(running->pid);
   arm_deadline(running);
   auto answer = co_await converse(running);
   co_await reap(running);

@@ -3,6 +3,8 @@
 // until it ends.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
@@ -25,6 +27,7 @@ struct Call {
   json::object request;
   std::optional<Duration> deadline;  // none: until it ends or is cancelled
   std::function<void(const json::object&)> on_progress;
+  std::function<void(pid_t)> on_start;  // the worker's process; gone when run() answers
 };
 
 class Runner;

@@ -204,9 +204,10 @@ json::object to_json(const staging::CopyProgress& progress) {
           {"bytes_total", progress.bytes_total},
           {"files_done", progress.files_done},
           {"files_total", progress.files_total},
-          {"bytes_per_second",
-           progress.seconds > 0 ? static_cast<double>(progress.bytes_done) / progress.seconds : 0},
-          {"seconds", progress.seconds}};
+          {"bytes_per_second", progress.bytes_per_second},
+          {"seconds", progress.seconds},
+          {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
+          {"bottleneck", progress.bottleneck}};
 }
 
 json::object to_json(const staging::Lease& lease) {
@@ -217,8 +218,10 @@ json::object to_json(const staging::Lease& lease) {
           {"dataset", lease.dataset},
           {"generation", lease.generation},
           {"holder", lease.holder},
-          {"pid", lease.pid},
-          {"pid_start_time", lease.pid_start_time},
+          {"pid", lease.process.pid},
+          {"pid_start_time", lease.process.start_time},
+          {"cgroup", lease.cgroup.path.native()},
+          {"cgroup_id", lease.cgroup.id},
           {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
 }
 
@@ -228,8 +231,8 @@ staging::Lease lease_from_json(const json::object& object) {
   lease.dataset = text(object, "dataset");
   lease.generation = number<std::uint64_t>(object, "generation");
   lease.holder = text(object, "holder");
-  lease.pid = number<pid_t>(object, "pid");
-  lease.pid_start_time = number<std::uint64_t>(object, "pid_start_time");
+  lease.process = {number<pid_t>(object, "pid"), number<std::uint64_t>(object, "pid_start_time")};
+  lease.cgroup = {text(object, "cgroup"), number<std::uint64_t>(object, "cgroup_id")};
   if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
     lease.expires = WallTime(std::chrono::seconds(expires));
   }

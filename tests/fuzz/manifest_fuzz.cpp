@@ -1,4 +1,5 @@
 // Manifests, journals and their lines: never a crash, and what is taken is written back as it was read.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -36,6 +37,26 @@ void check_line(const JournalLine& line) {
   require(line.entry.path.find('\0') == std::string::npos || line.kind == JournalLine::Kind::Piece);
 }
 
+// Lines of any kinds and in any order, each with its hash, as a journal has them: all up to the first wrong
+// one.
+void check_journal(std::string_view text) {
+  std::string journal = "spark-stage journal 2\n";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line(text.substr(at, end - at));
+    journal += hash_of(line) + " " + line + "\n";
+    at = end + 1;
+  }
+  std::size_t lines = 0;
+  parse_journal(journal, [&](const JournalLine& line) {
+    check_line(line);
+    ++lines;
+  });
+  std::size_t torn = 0;
+  parse_journal(std::string_view(journal).substr(0, journal.size() - 1), [&](const JournalLine&) { ++torn; });
+  require(torn <= lines && lines <= torn + 1);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -45,6 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_manifest(lines + "{\"seal\":\"" + hash_of(lines) +
                  "\"}\n");  // past the seal, which no fuzzer guesses
   parse_journal(text, check_line);
+  check_journal(text);
   for (const char* kind : {"F ", "S ", "P ", ""}) {
     const std::string line = kind + text;
     parse_journal("spark-stage journal 2\n" + hash_of(line) + " " + line + "\n", check_line);

@@ -21,6 +21,9 @@ class Copy : public ::testing::Test {
         now.files_done = step;
         now.files_total = 4;
         now.seconds = step;
+        now.bytes_per_second = rate;
+        now.eta_s = eta;
+        now.bottleneck = bottleneck;
         progress(now);
         program.timer.sleep(Duration(3000));
       }
@@ -31,6 +34,9 @@ class Copy : public ::testing::Test {
   Program program;
   std::filesystem::path source, destination;
   staging::CopyOptions options;
+  Bytes rate = 0;
+  std::optional<double> eta;
+  std::string bottleneck;
   Result<staging::CopyReport> answer =
       staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, kMiB, false, {}, {}};
 };
@@ -40,6 +46,16 @@ TEST_F(Copy, TellsHowItWent) {
   EXPECT_EQ(source, "/mnt/a");
   EXPECT_EQ(destination, "/data/b");
   expect_golden("copy.txt", program.output() + "--- stderr\n" + program.errors());
+}
+
+TEST_F(Copy, SaysWhatTheEngineKnowsOfRateTimeAndBottleneck) {
+  rate = 2'500'000'000;
+  eta = 41.2;
+  bottleneck = "local drive";
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_NE(program.errors().find("(50 %), 2.50 GB/s, 42 s left, limited by: local drive\n"),
+            std::string::npos)
+      << program.errors();
 }
 
 TEST_F(Copy, AsJsonHasTheContractsMembers) {

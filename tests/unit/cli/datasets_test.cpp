@@ -1,4 +1,4 @@
-// ls, verify, evict, release
+// ls, verify, scrub, evict, release
 #include <gtest/gtest.h>
 
 #include "tests/unit/cli/fixture.hpp"
@@ -67,6 +67,26 @@ TEST_F(Datasets, ThatAreLeasedAreNot) {
   program.client.answer("POST /v1/datasets/imagenet/evict", 409,
                         R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
   EXPECT_EQ(program.run({"evict", "imagenet"}), 7);
+}
+
+TEST_F(Datasets, AreScrubbed) {
+  program.client.answer("POST /v1/scrubs", 202, R"({"id": "5"})");
+  program.client.stream_once("/v1/jobs/5/events", {{R"({"event": "done", "result": {"datasets": [
+    {"name": "imagenet", "state": "ready", "reason": null, "bytes": 142000000000, "files": 7, "seconds": 60},
+    {"name": "models", "state": "failed", "reason": "w.bin has other content"},
+    {"name": "laion", "state": null, "reason": "it was evicted"}]}})"}});
+  EXPECT_EQ(program.run({"scrub", "imagenet", "models", "laion"}), 6);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/scrubs {"datasets":["imagenet","models","laion"]})");
+  EXPECT_EQ(program.output(),
+            "imagenet: as it was staged - 142 GB, 7 files\nmodels: damaged: w.bin has other content\n"
+            "laion: not read: it was evicted\n");
+}
+
+TEST_F(Datasets, ThatAreAllWellExitWithZero) {
+  program.client.answer("POST /v1/scrubs", 202, R"({"id": "5"})");
+  program.client.stream_once("/v1/jobs/5/events", {{R"({"event": "done", "result": {"datasets": []}})"}});
+  EXPECT_EQ(program.run({"scrub"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/scrubs {"datasets":[]})");
 }
 
 TEST_F(Datasets, LeasesAreReleased) {

@@ -75,6 +75,58 @@ TEST_F(Stage, AsksForALeaseByTime) {
   EXPECT_NE(program.errors().find("spark-stage release 12"), std::string::npos) << program.errors();
 }
 
+TEST_F(Stage, AsksForALeaseByProcessOrGroup) {
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet", "--hold", "4242"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/stagings {"datasets":["imagenet"],"hold":4242})");
+  program.client.stream_once(kEvents, {{kDone}});
+  program.client.sent.clear();
+  EXPECT_EQ(program.run({"stage", "imagenet", "--hold", "cgroup"}), 0);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/stagings {"datasets":["imagenet"],"hold":"cgroup"})");
+  for (const char* nobody : {"1", "0", "-5", "me", "12x"}) {
+    EXPECT_EQ(program.run({"stage", "imagenet", std::string("--hold=") + nobody}), 2) << nobody;
+  }
+}
+
+TEST_F(Stage, AsksForARate) {
+  program.client.stream_once(kEvents, {{kDone}});
+  EXPECT_EQ(program.run({"stage", "imagenet", "--max-rate", "1.5GB/s"}), 0);
+  EXPECT_EQ(program.client.sent.front(),
+            R"(POST /v1/stagings {"datasets":["imagenet"],"max_rate":1500000000})");
+  EXPECT_EQ(program.run({"stage", "imagenet", "--max-rate", "fast"}), 2);
+}
+
+TEST_F(Stage, TellsWhatHadToMakeWay) {
+  program.client.stream_once(kEvents, {{R"({"event": "done", "result": {"datasets": [{"name": "imagenet",
+    "path": "/c/1", "served_from": "copied", "bytes": 5, "files": 1, "seconds": 1,
+    "evicted": [{"name": "old", "bytes": 1200000000000}]}]}})"}});
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_NE(program.errors().find("  old was evicted for it, 1.20 TB\n"), std::string::npos)
+      << program.errors();
+}
+
+TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
+  FakeClient::Stream stream;
+  for (const char* line :
+       {R"({"event": "progress", "dataset": "imagenet", "phase": "copying", "bytes_done": 5000000000,
+            "bytes_total": 10000000000, "bytes_per_second": 900000000, "eta_s": 7.0, "bottleneck": "source"})",
+        R"({"event": "progress", "dataset": "imagenet", "phase": "stalled", "bytes_done": 5000000000,
+            "bytes_total": 10000000000, "bytes_per_second": 0, "eta_s": null,
+            "reason": "volume datasets is stalled; it goes on by itself"})",
+        kDone}) {
+    stream.lines.emplace_back(line);
+  }
+  stream.between = Duration(1000);
+  program.client.stream_once(kEvents, stream);
+  EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
+  EXPECT_NE(program.errors().find("900 MB/s, 7 s left, limited by: source\n"), std::string::npos)
+      << program.errors();
+  EXPECT_NE(program.errors().find(
+                "imagenet: stalled 5.00 of 10.0 GB (50 %), volume datasets is stalled; it goes on"),
+            std::string::npos)
+      << program.errors();
+}
+
 TEST_F(Stage, ALeaseThatIsNoTimeIsAUsageError) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "soon"}), 2);
   EXPECT_TRUE(program.client.sent.empty());

@@ -154,6 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Row{"version: 1\ncache: {capacity: lots}\n", "or a part as in 5%"},
         Row{"version: 1\ncache: {keep_free: 101%}\n", "not a part from 0% to 100%"},
+        Row{"version: 1\ncache: {scrub: 10s}\n", "cache.scrub: has to be whole seconds from 3600s"},
+        Row{"version: 1\ncache: {scrub: never}\n", "or 'off'"},
+        Row{"version: 1\ncache: {yield: 5}\n", "cache.yield"},
         Row{"version: 1\ncache: {capacity: 0}\n", "holds no dataset"},
         Row{"version: 1\ncache: {path: cache}\n", "not an absolute path"},
         Row{"version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /mnt/n}}\ncache: {path: /mnt/n/cache}\n",

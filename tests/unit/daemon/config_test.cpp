@@ -55,6 +55,8 @@ cache:
   path: /var/lib/spark-stage/cache
   capacity: 2TiB
   keep_free: 5%
+  scrub: off
+  yield: false
 datasets:
   imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"]}
   models:   {path: /srv/models, env: HF_HOME}
@@ -90,6 +92,8 @@ TEST(Config, TheReferenceIsReadInFull) {
   EXPECT_THAT(config.volumes[2].options, testing::ElementsAre("vers=4.2", "nconnect=8"));
   EXPECT_EQ(config.cache.capacity, (Amount{2 * kTiB, 0}));
   EXPECT_EQ(config.cache.keep_free, (Amount{0, 5}));
+  EXPECT_FALSE(config.cache.scrub);
+  EXPECT_FALSE(config.cache.yield);
   EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
   EXPECT_EQ(config.datasets.at("models").env, "HF_HOME");
 }
@@ -112,6 +116,8 @@ TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
   EXPECT_EQ(config->volumes[0].nvme->nsid, 1u);
   EXPECT_EQ(config->cache.path, "/var/lib/spark-stage/cache");
   EXPECT_EQ(config->cache.keep_free, (Amount{0, 5}));
+  EXPECT_EQ(config->cache.scrub, std::chrono::hours(30 * 24));
+  EXPECT_TRUE(config->cache.yield);
 }
 
 TEST(Config, SectionsMayBeAbsentOrEmpty) {
@@ -145,7 +151,8 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
   const json::value wanted = json::parse(R"({"version": 1, "targets": {"t": {"portals": ["h:4420"],
       "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
       "fast_fail": "off", "digests": {"header": false, "data": false}}}, "volumes": {},
-      "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%"}, "datasets": {}})");
+      "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
+                "scrub": "2592000s", "yield": true}, "datasets": {}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }
 

@@ -1,86 +1,15 @@
-#include "daemon/datasets/stager.hpp"
+#include "tests/unit/daemon/stager_fixture.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
 
-#include "tests/support/run_on.hpp"
-#include "tests/support/scripted_worker.hpp"
-
 namespace spark::datasets {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kRows[] =
-    R"({"datasets": [{"name": "imagenet", "state": "ready", "path": "/c/1", "bytes": 5, "files": 1, "generation": 1,
-                      "staged_at": "2026-01-01T00:00:00Z", "last_used": "2026-01-01T00:00:00Z"}],
-        "usage": {"path": "/c", "capacity_bytes": 10, "used_bytes": 5, "free_bytes": 5}})";
-constexpr char kStaged[] =
-    R"({"result": {"path": "/c/1", "served_from": "copied", "generation": 1, "bytes": 5, "files": 1}})";
-
-std::string one_line(std::string text) {
-  std::erase(text, '\n');
-  return text;
-}
-
-class StagerTest : public testing::Test {
- protected:
-  StagerTest() {
-    config::Dataset imagenet;
-    imagenet.name = "imagenet";
-    imagenet.path = "/data/imagenet";
-    settings.datasets["imagenet"] = imagenet;
-    worker.on("catalog", "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
-    worker.on("lease", R"(cat >> leases.log; echo >> leases.log; echo '{"result": {"leases": []}}')");
-    worker.on("stage", std::string("echo '") + kStaged + "'");
-    worker.on("evict", R"(echo '{"result": {"dataset": "imagenet", "freed_bytes": 5}}')");
-  }
-  void start() {
-    stager.emplace(
-        context.get_executor(), runner, jobs, clock, "/state",
-        [this]() -> const config::Config& { return settings; },
-        [this](const config::Dataset& dataset) -> Result<Stager::SourcePlace> {
-          if (source_error) return tl::unexpected<Error>(*source_error);
-          return Stager::SourcePlace{dataset.path, ""};
-        });
-    boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
-    ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value() && worker.calls("lease") == 1; }));
-  }
-  std::shared_ptr<Job> stage(std::optional<std::chrono::seconds> lease = {}, pid_t pid = 0) {
-    StageRequest request;
-    request.datasets = {"imagenet"};
-    request.lease = lease;
-    request.holder_pid = pid;
-    request.holder = "a test";
-    auto job = stager->stage(std::move(request));
-    EXPECT_TRUE(job) << job.error().message();
-    return *job;
-  }
-  bool ends(const std::shared_ptr<Job>& job) {
-    return run_until(context, [&] { return !job->is_running(); });
-  }
-  std::string state_of(const std::string& dataset) {
-    const auto list = stager->list();
-    for (const auto& row : *get_array(*list, "datasets")) {
-      if (get_string(row.as_object(), "name") == dataset) return *get_string(row.as_object(), "state");
-    }
-    return "not listed";
-  }
-
-  ScriptedWorker worker;
-  boost::asio::io_context context;
-  SystemClock clock;
-  workers::Runner runner{context.get_executor(), worker.program()};
-  Jobs jobs{context.get_executor(), clock};
-  config::Config settings;
-  std::optional<Error> source_error;
-  std::optional<Stager> stager;
-};
 
 TEST_F(StagerTest, AStagedDatasetIsAnsweredWithItsPath) {
   start();
@@ -207,7 +136,7 @@ TEST_F(StagerTest, ACatalogThatCanNotBeOpenedIsToldAndNotTakenForEmpty) {
   stager.emplace(
       context.get_executor(), runner, jobs, clock, "/state",
       [this]() -> const config::Config& { return settings; },
-      [](const config::Dataset&) -> Result<Stager::SourcePlace> { return Stager::SourcePlace{}; });
+      [](const config::Dataset&) -> Result<Stager::SourcePlace> { return Stager::SourcePlace{}; }, patience);
   boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
   ASSERT_TRUE(run_until(context, [&] {
     const auto list = stager->list();

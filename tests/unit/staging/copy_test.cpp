@@ -17,25 +17,6 @@ namespace {
 
 using namespace test;
 
-class RandomTree : public CopyTest, public testing::WithParamInterface<int> {};
-
-TEST_P(RandomTree, IsCopiedSoThatRsyncSeesNoDifference) {
-  make_random_tree(source_, static_cast<std::uint64_t>(GetParam()));
-  options_.verify = GetParam() % 2 == 0;
-  options_.chunk = GetParam() % 3 == 0 ? 64 * kKiB : 2 * kMiB;
-  options_.io = GetParam() % 4 < 2 ? IoKind::Auto : IoKind::Threads;
-  const auto report = copy_now();
-  ASSERT_OK(report);
-  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
-  EXPECT_TRUE(report->warnings.empty());
-  EXPECT_FALSE(has_partial());
-  const auto again = copy_now();
-  ASSERT_OK(again);
-  EXPECT_TRUE(again->unchanged);
-  EXPECT_EQ(again->hash, report->hash);
-}
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomTree, testing::Range(1, 9));
-
 TEST_F(CopyTest, HashDependsOnContentAloneNotOnThreadsOrChunks) {
   write_text(source_ / "large", noise(30'000'001, 1));
   write_text(source_ / "small", "x");

@@ -125,7 +125,7 @@ TEST(PieceLimit, GrowsAgainSoonAfterAStall) {
   PieceLimit limit(now);
   limit.moved(2 * kMiB, now += std::chrono::seconds(30));
   EXPECT_EQ(limit.most(), 2U);
-  for (int i = 0; i < 10; ++i) limit.moved(2 * kMiB, now += std::chrono::milliseconds(10));
+  for (int i = 0; i < 200; ++i) limit.moved(2 * kMiB, now += std::chrono::milliseconds(10));
   EXPECT_GT(limit.most(), 8U);
 }
 

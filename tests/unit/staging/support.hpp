@@ -49,10 +49,6 @@ std::string read_text(const std::filesystem::path& path);
 // Bytes that do not repeat, the same for the same seed.
 std::string noise(std::size_t size, std::uint64_t seed);
 
-// Files at the edges of blocks, chunks and pieces, holes, symlinks, hard links, attributes, hostile names,
-// odd modes, owners and times; the same for the same seed.
-void make_random_tree(const std::filesystem::path& root, std::uint64_t seed);
-
 // What `rsync -aHAXn --checksum --delete` would have to change to make the copy equal; empty: nothing.
 std::string differences_by_rsync(const std::filesystem::path& source, const std::filesystem::path& copy);
 

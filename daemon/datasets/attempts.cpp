@@ -1,0 +1,190 @@
+// One dataset, until it is staged or has failed for good: its turn, trouble of its source, its priority.
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/text.hpp"
+#include "daemon/datasets/stager.hpp"
+#include "daemon/log.hpp"
+#include "daemon/workers/priority.hpp"
+
+namespace spark::datasets {
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr Duration kLongestRetry{60'000};
+
+void log_evictions(const Task& task, const json::object& staged) {
+  const json::array* evicted = get_array(staged, "evicted");
+  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
+    const json::object& one = (*evicted)[i].as_object();
+    log::info("dataset " + printable(get_string(one, "name").value_or("")) + " (" +
+              format_bytes(static_cast<Bytes>(get_int(one, "bytes").value_or(0))) +
+              ") was evicted to make room for " + printable(task.dataset.name));
+  }
+}
+
+}  // namespace
+
+asio::awaitable<void> Stager::run_task(TaskPtr task) {
+  auto ended = co_await stage_to_the_end(task);
+  const std::string& name = task->dataset.name;
+  task->is_over = true;
+  if (task->was_tried) co_await refresh();
+  if (const auto mine = tasks_.find(name); mine != tasks_.end() && mine->second == task) tasks_.erase(mine);
+  if (ended) {
+    log_evictions(*task, *ended);
+  } else if (ended.error().kind != Errc::Cancelled && !tasks_.contains(name)) {
+    failed_[name] = ended.error().message();
+  }
+  task->ended = std::move(ended);
+  task->changed.cancel();
+}
+
+// The source is in trouble when the worker says so after it had begun to read it. While its volume is away
+// that is waited out, however long; a source that fails although all looks well has some tries.
+asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
+  const std::string doing = "staging " + printable(task->dataset.name);
+  Duration pause = patience_.retry;
+  for (unsigned tries = 0;;) {
+    auto staged = co_await attempt_in_turn(task);
+    give_turn_back(*task);
+    if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
+    const bool trouble =
+        !staged && (task->is_given_up || (task->has_begun && staged.error().kind == Errc::Unavailable));
+    if (!trouble) co_return staged;
+    if (task->has_moved) {
+      tries = 0;
+      pause = patience_.retry;
+    }
+    const bool is_away = task->is_given_up || task->saw_outage || !find_source_(task->dataset);
+    if (!is_away && ++tries >= patience_.tries) {
+      co_return fail(
+          Errc::Failed,
+          staged.error().what + "; tried " + std::to_string(tries) + " times" +
+              (task->dataset.volume.empty() ? "" : " while volume " + task->dataset.volume + " was ready"),
+          "look at the drives behind it; what is copied stays for the next attempt");
+    }
+    std::string reason = staged.error().what + "; it goes on by itself";
+    log::warning(doing + " stalled: " + reason);
+    co_await wait_for_source(task, std::move(reason), is_away ? patience_.look : pause);
+    if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
+    if (!is_away) pause = std::min(pause * 2, kLongestRetry);
+    log::info(doing + " goes on");
+  }
+}
+
+asio::awaitable<void> Stager::wait_for_source(TaskPtr task, std::string reason, Duration at_least) {
+  task->show_stalled(reason);
+  task->pause.expires_after(at_least);
+  co_await task->pause.async_wait(kToken);
+  while (!task->is_cancelled) {
+    const auto source = find_source_(task->dataset);
+    if (source) break;
+    task->show_stalled(source.error().what + "; it goes on by itself when that is over");
+    task->pause.expires_after(patience_.look);
+    co_await task->pause.async_wait(kToken);
+  }
+  task->progress["phase"] = "queued";
+  task->progress.erase("reason");
+  task->changed.cancel();
+}
+
+asio::awaitable<Stager::Outcome> Stager::attempt_in_turn(TaskPtr task) {
+  while (copying_ && !task->is_cancelled) co_await turn_over_.async_wait(kToken);
+  if (task->is_cancelled) co_return fail(Errc::Cancelled, "it was cancelled");
+  task->begin_attempt(clock_.steady());
+  const auto source = find_source_(task->dataset);
+  if (!source) co_return fail_with(source.error(), "staging " + printable(task->dataset.name));
+  copying_ = task->has_turn = task->was_tried = true;
+  auto call = call_to_stage(task, *source);
+  const workers::Cancellation cancellation = task->attempt;
+  auto staged = co_await runner_.run(std::move(call), cancellation);
+  task->worker = 0;
+  co_return staged;
+}
+
+workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& source) {
+  json::array exclude;
+  for (const std::string& pattern : task->dataset.exclude) exclude.emplace_back(pattern);
+  workers::Call call;
+  call.verb = "stage";
+  call.subject = "dataset " + printable(task->dataset.name);
+  call.request = catalog_request();
+  call.request["dataset"] = task->dataset.name;
+  call.request["path"] = source.path;
+  call.request["mount"] = source.mount;
+  call.request["exclude"] = std::move(exclude);
+  call.request["max_rate"] = task->max_rate;
+  call.request["in_use"] = in_use();
+  call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
+  call.on_start = [this, task](pid_t pid) {
+    task->worker = pid;
+    set_priorities();
+  };
+  return call;
+}
+
+void Stager::note_progress(Task& task, const json::object& progress) {
+  const SteadyTime now = clock_.steady();
+  task.has_begun = true;
+  task.progress = progress;
+  task.progress["dataset"] = printable(task.dataset.name);
+  const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
+  const bool copies = get_string(progress, "phase") == "copying";
+  if (bytes != task.last_bytes || !copies) {
+    // What an attempt before finished is there at once, and is no movement.
+    if (copies && task.last_bytes > 0) task.has_moved = true;
+    task.last_bytes = bytes;
+    task.last_moved = now;
+    task.saw_outage = false;
+  }
+  const auto source = find_source_(task.dataset);
+  if (!source) {
+    task.saw_outage = true;
+    task.back_since = now;
+    give_turn_back(task);  // others need not wait for that volume
+    task.show_stalled(source.error().what + "; it goes on by itself when that is over");
+  } else if (task.saw_outage && now - std::max(task.back_since, task.last_moved) > patience_.stuck) {
+    task.is_given_up = true;
+    task.show_stalled("its reader hangs although the volume is back; it is replaced");
+    task.attempt.cancel();
+  } else if (now - task.last_moved > patience_.stalled) {
+    task.show_stalled("no byte moved for " + format_duration(now - task.last_moved));
+  }
+  task.changed.cancel();
+}
+
+void Stager::give_turn_back(Task& task) {
+  if (!task.has_turn) return;
+  task.has_turn = copying_ = false;
+  turn_over_.cancel();
+}
+
+// What a worker may not know yet from the catalog.
+json::array Stager::in_use() const {
+  json::array all;
+  for (const std::string& name : wanted_) {
+    all.push_back(json::object{{"dataset", name}, {"generation", 0}});
+  }
+  for (const auto& [id, lease] : leases_.all()) {
+    all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
+  }
+  return all;
+}
+
+bool Stager::must_yield() const {
+  if (!config_().cache.yield) return false;
+  return std::ranges::any_of(leases_.all(),
+                             [&](const auto& one) { return !early_leases_.contains(one.first); });
+}
+
+void Stager::set_priorities() {
+  const auto priority = must_yield() ? workers::Priority::Idle : workers::Priority::Normal;
+  for (const auto& [name, task] : tasks_) {
+    if (task->worker == 0) continue;
+    if (const auto set = workers::set_priority(task->worker, priority); !set) log::survived(set.error());
+  }
+}
+
+}  // namespace spark::datasets

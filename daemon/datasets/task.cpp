@@ -1,0 +1,44 @@
+#include "daemon/datasets/task.hpp"
+
+#include "base/text.hpp"
+
+namespace spark::datasets {
+
+Task::Task(asio::any_io_executor executor, config::Dataset what, Bytes rate)
+    : dataset(std::move(what)),
+      max_rate(rate),
+      progress({{"dataset", printable(dataset.name)},
+                {"phase", "queued"},
+                {"bytes_done", 0},
+                {"bytes_total", 0},
+                {"files_done", 0},
+                {"files_total", 0},
+                {"bytes_per_second", 0},
+                {"seconds", 0},
+                {"eta_s", nullptr},
+                {"bottleneck", ""}}),
+      changed(executor, asio::steady_timer::time_point::max()),
+      pause(executor) {}
+
+void Task::cancel() {
+  is_cancelled = true;
+  attempt.cancel();
+  pause.cancel();
+}
+
+void Task::show_stalled(const std::string& reason) {
+  progress["phase"] = "stalled";
+  progress["reason"] = reason;
+  progress["bytes_per_second"] = 0;
+  progress["eta_s"] = nullptr;
+  changed.cancel();
+}
+
+void Task::begin_attempt(SteadyTime now) {
+  attempt = {};
+  has_begun = has_moved = saw_outage = is_given_up = false;
+  last_bytes = -1;
+  last_moved = now;
+}
+
+}  // namespace spark::datasets

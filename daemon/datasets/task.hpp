@@ -1,0 +1,52 @@
+// One dataset being staged, shared by every job that wants it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::datasets {
+
+namespace asio = boost::asio;
+
+struct Task {
+  Task(asio::any_io_executor executor, config::Dataset what, Bytes rate);
+
+  config::Dataset dataset;
+  Bytes max_rate = 0;  // 0: no limit
+  json::object progress;
+  std::optional<Result<json::object>> ended;
+  unsigned users = 0;
+  bool is_cancelled = false;
+  bool is_over = false;  // only the cache is still asked how it looks now
+  bool was_tried = false;
+  bool has_turn = false;       // at the source and the drive
+  asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
+  asio::steady_timer pause;    // between two attempts
+
+  // Of the attempt that runs.
+  workers::Cancellation attempt;
+  pid_t worker = 0;          // 0: none
+  bool has_begun = false;    // its source was looked at
+  bool has_moved = false;    // it copied something
+  bool saw_outage = false;   // its volume was away since a byte moved
+  bool is_given_up = false;  // it hangs on although its volume is back
+  std::int64_t last_bytes = -1;
+  SteadyTime last_moved, back_since;
+
+  void cancel();
+  void show_stalled(const std::string& reason);
+  void begin_attempt(SteadyTime now);
+};
+using TaskPtr = std::shared_ptr<Task>;
+
+}  // namespace spark::datasets

@@ -1,0 +1,188 @@
+// Copies that are there: verified, scrubbed, evicted.
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/text.hpp"
+#include "daemon/datasets/stager.hpp"
+#include "daemon/log.hpp"
+
+namespace spark::datasets {
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+
+json::object verdict(const std::string& dataset, const Result<json::object>& read) {
+  if (read) {
+    json::object good = *read;
+    good.erase("dataset");
+    good["name"] = printable(dataset);
+    good["state"] = "ready";
+    good["reason"] = nullptr;
+    return good;
+  }
+  const bool damaged = read.error().kind == Errc::Mismatch;
+  return {{"name", printable(dataset)},
+          {"state", damaged ? json::value("failed") : json::value(nullptr)},
+          {"reason", read.error().message()}};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> Stager::known() const {
+  if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
+  if (!*catalog_) return tl::unexpected<Error>(catalog_->error());
+  std::vector<std::string> names;
+  for (const json::value& row : *get_array(**catalog_, "datasets")) {
+    names.push_back(get_string(row.as_object(), "name").value_or(""));
+  }
+  return names;
+}
+
+Result<> Stager::check_known(const std::string& dataset) const {
+  const auto names = known();
+  if (!names) return tl::unexpected<Error>(names.error());
+  if (std::ranges::find(*names, dataset) != names->end()) return {};
+  return fail(Errc::NotFound, "dataset " + printable(dataset) + " is not staged",
+              "`spark-stage ls` shows what is");
+}
+
+Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset) {
+  if (auto known = check_known(dataset); !known) return tl::unexpected<Error>(std::move(known.error()));
+  auto job = jobs_.create("verify", {dataset});
+  workers::Cancellation cancellation;
+  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  asio::co_spawn(executor_, run_verify(job, dataset, cancellation), asio::detached);
+  return job;
+}
+
+asio::awaitable<void> Stager::run_verify(std::shared_ptr<Job> job, std::string dataset,
+                                         workers::Cancellation cancellation) {
+  auto verified = co_await read_back(job, dataset, workers::Priority::Normal, cancellation);
+  job->finish(std::move(verified));
+}
+
+asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std::string dataset,
+                                                   workers::Priority priority,
+                                                   workers::Cancellation cancellation) {
+  workers::Call call;
+  call.verb = "verify";
+  call.subject = "dataset " + printable(dataset);
+  call.request = catalog_request();
+  call.request["dataset"] = dataset;
+  call.on_progress = [job, name = printable(dataset)](const json::object& progress) {
+    json::object named = progress;
+    named["dataset"] = name;
+    job->set_progress(std::move(named));
+  };
+  call.on_start = [priority](pid_t pid) {
+    if (const auto set = workers::set_priority(pid, priority); !set) log::survived(set.error());
+  };
+  auto read = co_await runner_.run(std::move(call), cancellation);
+  if (!read && read.error().kind == Errc::Mismatch) {
+    log::error(read.error().message() + "; that copy is served no more, the next request stages it again");
+  }
+  co_await refresh();  // a copy that was found damaged is not ready any more
+  co_return read;
+}
+
+Result<std::shared_ptr<Job>> Stager::scrub(std::vector<std::string> datasets) {
+  const auto all = known();
+  if (!all) return tl::unexpected<Error>(all.error());
+  if (datasets.empty()) datasets = *all;
+  for (const std::string& dataset : datasets) {
+    if (auto known = check_known(dataset); !known) return tl::unexpected<Error>(std::move(known.error()));
+  }
+  auto job = jobs_.create("scrub", datasets);
+  workers::Cancellation cancellation;
+  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  asio::co_spawn(executor_, run_scrub(job, std::move(datasets), cancellation), asio::detached);
+  return job;
+}
+
+asio::awaitable<void> Stager::run_scrub(std::shared_ptr<Job> job, std::vector<std::string> datasets,
+                                        workers::Cancellation cancellation) {
+  json::array verdicts;
+  for (const std::string& dataset : datasets) {
+    const auto read = co_await read_back(job, dataset, workers::Priority::Idle, cancellation);
+    if (!read && read.error().kind == Errc::Cancelled) {
+      job->finish(tl::unexpected<Error>(read.error()));
+      co_return;
+    }
+    if (!read && read.error().kind != Errc::Mismatch) scrub_tried_[dataset] = clock_.steady();
+    verdicts.push_back(verdict(dataset, read));
+  }
+  json::object result{{"datasets", std::move(verdicts)}};
+  job->finish(std::move(result));
+}
+
+asio::awaitable<void> Stager::keep_scrubbing() {
+  asio::steady_timer timer(executor_);
+  for (;;) {
+    timer.expires_after(patience_.upkeep);
+    const auto [error] = co_await timer.async_wait(kToken);
+    if (error) co_return;
+    const auto due = tasks_.empty() ? due_for_scrub() : std::nullopt;
+    if (!due) continue;
+    log::info("scrubbing dataset " + printable(*due) + ": its copy was not read back for long");
+    const auto job = scrub({*due});
+    while (job && (*job)->is_running()) co_await (*job)->next_change();
+  }
+}
+
+// The one that was not looked at longest, if that is too long.
+std::optional<std::string> Stager::due_for_scrub() const {
+  const auto& interval = config_().cache.scrub;
+  if (!interval || !catalog_ || !*catalog_) return std::nullopt;
+  const WallTime too_old = clock_.wall() - *interval;
+  std::int64_t oldest = std::chrono::duration_cast<std::chrono::seconds>(too_old.time_since_epoch()).count();
+  std::optional<std::string> due;
+  for (const json::value& value : *get_array(**catalog_, "datasets")) {
+    const json::object& row = value.as_object();
+    const std::string name = get_string(row, "name").value_or("");
+    const std::int64_t good_at = get_int(row, "good_at_s").value_or(oldest + 1);
+    const auto tried = scrub_tried_.find(name);
+    const bool just_tried =
+        tried != scrub_tried_.end() && clock_.steady() - tried->second < patience_.scrub_again;
+    if (good_at > oldest || just_tried || evicting_.contains(name)) continue;
+    if (get_string(row, "state") != "ready") continue;  // staged anew at the next request anyway
+    oldest = good_at;
+    due = name;
+  }
+  return due;
+}
+
+Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
+  const bool has_rest = failed_.contains(dataset);  // what a failed staging left
+  if (auto known = check_known(dataset); !known && !has_rest)
+    return tl::unexpected<Error>(std::move(known.error()));
+  if (wanted_.contains(dataset) || tasks_.contains(dataset)) {
+    return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
+                "wait for it, or cancel it");
+  }
+  if (const auto held = leases_.of(dataset); !held.empty()) {
+    return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
+                "wait for its end, or `spark-stage release " + held.front()->id + "`");
+  }
+  auto job = jobs_.create("evict", {dataset});
+  evicting_.insert(dataset);
+  asio::co_spawn(executor_, run_evict(job, dataset), asio::detached);
+  return job;
+}
+
+asio::awaitable<void> Stager::run_evict(std::shared_ptr<Job> job, std::string dataset) {
+  workers::Call call;
+  call.verb = "evict";
+  call.subject = "dataset " + printable(dataset);
+  call.request = catalog_request();
+  call.request["dataset"] = dataset;
+  auto evicted = co_await runner_.run(std::move(call));
+  if (evicted) failed_.erase(dataset);
+  co_await refresh();
+  evicting_.erase(dataset);
+  job->finish(std::move(evicted));
+}
+
+}  // namespace spark::datasets

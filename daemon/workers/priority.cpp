@@ -1,0 +1,58 @@
+#include "daemon/workers/priority.hpp"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace spark::workers {
+namespace {
+
+// linux/ioprio.h is not in every distribution's headers.
+constexpr int kWhoProcess = 1, kClassShift = 13, kClassNone = 0, kClassIdle = 3, kLevel = 7;
+constexpr int kLowestNice = 19;
+
+std::set<pid_t> threads_of(pid_t pid) {
+  std::set<pid_t> threads;
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = list ? ::readdir(list.get()) : nullptr) {
+    if (entry->d_name[0] != '.') threads.insert(static_cast<pid_t>(std::atoi(entry->d_name)));
+  }
+  return threads;
+}
+
+Result<> set_thread(pid_t thread, Priority priority) {
+  const bool idle = priority == Priority::Idle;
+  const int io = idle ? kClassIdle << kClassShift | kLevel : kClassNone << kClassShift;
+  const std::string what = "setting the priority of thread " + std::to_string(thread);
+  if (::syscall(SYS_ioprio_set, kWhoProcess, thread, io) != 0 && errno != ESRCH)
+    return fail_errno(errno, what);
+  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), idle ? kLowestNice : 0) != 0 && errno != ESRCH)
+    return fail_errno(errno, what);
+  return {};
+}
+
+}  // namespace
+
+Result<> set_priority(pid_t pid, Priority priority) {
+  // A thread inherits from the one that starts it: until no new one turns up, one may have been missed.
+  std::set<pid_t> done;
+  for (bool found = true; found;) {
+    found = false;
+    for (const pid_t thread : threads_of(pid)) {
+      if (!done.insert(thread).second) continue;
+      found = true;
+      if (auto set = set_thread(thread, priority); !set) return set;
+    }
+  }
+  return {};
+}
+
+}  // namespace spark::workers

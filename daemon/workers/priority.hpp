@@ -1,0 +1,16 @@
+// Who goes first at the drive and the CPU.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/result.hpp"
+
+namespace spark::workers {
+
+enum class Priority { Normal, Idle };
+
+// For all threads of the process, and those that they start: idle is the idle I/O class and the lowest CPU
+// priority. Reads and sets only what can't block. A process that has ended is no error.
+Result<> set_priority(pid_t pid, Priority priority);
+
+}  // namespace spark::workers

@@ -1,0 +1,104 @@
+#include "staging/inventory.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "staging/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
+  for (const GenerationRow& row : rows) {
+    Share& share = inventory[folder_name(row.dataset)];
+    share.dataset = row.dataset;
+    share.published.bytes += row.allocated;
+    share.published.inodes += row.inodes;
+    share.rows.push_back(row);
+  }
+}
+
+void add_copies(Inventory& inventory, CacheStore& store, const std::vector<Reservation>& reservations) {
+  for (const std::filesystem::path& partial : store.folder().partial_areas()) {
+    const std::string key = partial.filename();
+    Share& share = inventory[key];
+    if (share.dataset.empty()) share.dataset = key;
+    share.partial = footprint_of_partial(partial);
+  }
+  for (const Reservation& one : reservations) {
+    Share& share = inventory[folder_name(one.dataset)];
+    share.dataset = one.dataset;
+    share.reserved = {one.bytes, one.inodes};
+    share.needed_by = "being staged";
+  }
+}
+
+bool is_wanted(const Share& share, const std::vector<InUse>& in_use) {
+  return std::ranges::any_of(in_use, [&](const InUse& one) {
+    return one.dataset == share.dataset &&
+           (one.generation == 0 ||
+            std::ranges::count(share.rows, one.generation, &GenerationRow::generation) > 0);
+  });
+}
+
+void add_lease(Inventory& inventory, const Lease& lease) {
+  const auto found = inventory.find(folder_name(lease.dataset));
+  if (found == inventory.end() || found->second.in_progress()) return;
+  std::string& needed_by = found->second.needed_by;
+  needed_by += (needed_by.empty() ? "leased by " : " and ") + printable(lease.holder);
+}
+
+}  // namespace
+
+Footprint Share::taken() const {
+  const Footprint& copy = in_progress() ? reserved : partial;
+  return {published.bytes + copy.bytes, published.inodes + copy.inodes};
+}
+
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use) {
+  const auto rows = store.catalog().generations();
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  const auto reservations = store.catalog().reservations();
+  if (!reservations) return tl::unexpected<Error>(reservations.error());
+  const auto leases = store.catalog().leases();
+  if (!leases) return tl::unexpected<Error>(leases.error());
+  Inventory inventory;
+  add_rows(inventory, *rows);
+  add_copies(inventory, store, *reservations);
+  for (const Lease& lease : *leases) {
+    if (is_live(lease, store.now())) add_lease(inventory, lease);
+  }
+  for (auto& [key, share] : inventory) {
+    if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";
+  }
+  return inventory;
+}
+
+Candidate candidate_for(const Share& share, WallTime now) {
+  Candidate candidate;
+  candidate.dataset = share.dataset;
+  candidate.bytes = share.published.bytes + share.partial.bytes;
+  candidate.inodes = share.published.inodes + share.partial.inodes;
+  candidate.is_useless = !share.rows.empty() && !share.rows.front().damage.empty();
+  if (share.rows.empty()) return candidate;
+  const GenerationRow& newest = share.rows.front();
+  candidate.stage_seconds = newest.stage_seconds;
+  candidate.idle = std::chrono::duration_cast<std::chrono::seconds>(now - newest.last_used);
+  return candidate;
+}
+
+std::string holders_in_words(const Inventory& inventory) {
+  std::vector<const Share*> held;
+  for (const auto& [key, share] : inventory) {
+    if (!share.needed_by.empty() && share.taken().inodes > 0) held.push_back(&share);
+  }
+  std::ranges::sort(held, std::ranges::greater{}, [](const Share* share) { return share->taken().bytes; });
+  std::vector<std::string> words;
+  for (const Share* share : held) {
+    words.push_back(printable(share->dataset) + " " + format_bytes(share->taken().bytes) + " (" +
+                    share->needed_by + ")");
+  }
+  return join(words, ", ");
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,39 @@
+// All that takes space in a cache, and what for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "staging/cache.hpp"
+#include "staging/cache_store.hpp"
+#include "staging/eviction.hpp"
+#include "staging/space.hpp"
+
+namespace spark::staging {
+
+// One dataset's share.
+struct Share {
+  std::string dataset;  // the folder's name where only that is known
+  std::vector<GenerationRow> rows;
+  Footprint published;    // of the rows
+  Footprint partial;      // of a copy that is being made or was given up, on the disk
+  Footprint reserved;     // what a copy in progress was promised in all; nothing: none is in progress
+  std::string needed_by;  // why it is not evicted; empty: nobody needs it
+
+  bool in_progress() const { return reserved.inodes > 0; }
+  // Promised counts, written or not.
+  Footprint taken() const;
+};
+
+// By the folder's name.
+using Inventory = std::map<std::string, Share>;
+
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use);
+
+Candidate candidate_for(const Share& share, WallTime now);
+
+// "imagenet 1.2 TB (leased by pid 12), models 300 GB (being staged)": what is not evicted, largest first.
+std::string holders_in_words(const Inventory& inventory);
+
+}  // namespace spark::staging

@@ -1,0 +1,237 @@
+// Sources that fail, volumes that go away, workers that hang; and who has to stand back.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/unit/daemon/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+// What a worker says.
+constexpr char kBegun[] = R"(echo '{"progress": {"phase": "copying", "bytes_done": 5, "bytes_total": 9}}')";
+constexpr char kMoved[] = R"(echo '{"progress": {"phase": "copying", "bytes_done": 7, "bytes_total": 9}}')";
+constexpr char kTrouble[] =
+    R"(echo '{"error": {"kind": "unavailable", "what": "reading /mnt/a: Input/output error", "hint": ""}}')";
+
+std::string staged() {
+  return std::string("echo '") + kStaged + "'";
+}
+std::string lines(std::initializer_list<std::string> all) {
+  std::string script;
+  for (const std::string& line : all) script += (script.empty() ? "" : "; ") + line;
+  return script;
+}
+
+class TroubleTest : public StagerTest {
+ protected:
+  const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
+
+  TroubleTest() {
+    // Nothing is ready beforehand: the state that is shown is the staging's.
+    worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
+  }
+  bool is_stalled() {
+    return run_until(context, [&] { return state_of("imagenet") == "stalled"; });
+  }
+};
+
+TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
+  // The first attempt's end finds the volume gone.
+  worker.on("stage",
+            "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.2", kTrouble}) + "; else " + staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  ASSERT_TRUE(run_until(context, [&] {
+    return get_string(row_of("imagenet"), "reason").value_or("").find("its device is gone") !=
+           std::string::npos;
+  }));
+  context.run_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(job->is_running()) << "its client keeps waiting";
+  EXPECT_EQ(get_string(*job->progress(), "phase"), "stalled");
+  EXPECT_EQ(worker.calls("stage"), 1);
+  source_error.reset();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
+  worker.on("stage", lines({kBegun, kTrouble}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage"), 3);
+  EXPECT_EQ(kind_of(job), "failed");
+  EXPECT_EQ(state_of("imagenet"), "failed");
+  const std::string reason = get_string(row_of("imagenet"), "reason").value_or("");
+  EXPECT_THAT(reason, HasSubstr("reading /mnt/a: Input/output error; tried 3 times"));
+}
+
+TEST_F(TroubleTest, AnAttemptThatCopiedSomethingStartsTheCountAnew) {
+  worker.on("stage", "if [ $n -le 3 ]; then " + lines({kBegun, kMoved, kTrouble}) + "; else " +
+                         lines({kBegun, kTrouble}) + "; fi");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(worker.calls("stage"), 5) << "the third copied something, and counts as the first again";
+}
+
+TEST_F(TroubleTest, WhatIsNotTheSourcesFailsAtOnce) {
+  worker.on("stage",
+            lines({kBegun, R"(echo '{"error": {"kind": "failed", "what": "writing /c", "hint": ""}}')"}));
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(worker.calls("stage"), 1);
+  // The cache's drive is not there: the source was never looked at.
+  worker.on("stage", kTrouble);
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "unavailable");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, WhileItsVolumeIsAwayOthersAreStaged) {
+  worker.on("stage", "if grep -q models; then " + staged() + "; else while :; do " + kBegun +
+                         "; sleep 0.05; done; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  const auto other = stage_all({"models"});
+  context.run_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(other->is_running()) << "one at a time";
+  source_error = gone;
+  ASSERT_TRUE(ends(other));
+  EXPECT_EQ(kind_of(other), "done");
+  EXPECT_TRUE(job->is_running());
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(TroubleTest, AWorkerThatHangsOnIsReplacedWhenTheVolumeIsBack) {
+  worker.on("stage", "if [ $n = 1 ]; then while :; do " + std::string(kBegun) + "; sleep 0.05; done; else " +
+                         staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  source_error.reset();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, ACopyThatMovesNoByteIsShownStalledWithHowLong) {
+  worker.on("stage", "while :; do " + std::string(kBegun) + "; sleep 0.05; done");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(is_stalled());
+  EXPECT_THAT(get_string(row_of("imagenet"), "reason").value_or(""), HasSubstr("no byte moved for"));
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
+  worker.on("stage", lines({kBegun, "sleep 0.2", kTrouble}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  context.run_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  EXPECT_EQ(state_of("imagenet"), "absent") << "cancelled is not failed";
+}
+
+TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
+  worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 600"}) + "; else " + staged() + "; fi");
+  start();
+  const auto first = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  EXPECT_TRUE(first->cancel());
+  context.restart();
+  context.poll();  // its job lets go of the task, whose worker is being killed
+  const auto second = stage();
+  ASSERT_TRUE(ends(second));
+  EXPECT_EQ(kind_of(second), "done");
+}
+
+TEST_F(TroubleTest, WhatIsInFlightIsToldToTheCatalogUntilItIsOver) {
+  worker.on("catalog", R"(cat >> catalog.log; echo >> catalog.log
+                          echo '{"result": {"datasets": [], "usage": {}}}')");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_THAT(text_of("catalog.log"), testing::Not(HasSubstr(R"("in_progress":["imagenet"])")));
+  EXPECT_THAT(text_of("catalog.log"), HasSubstr(R"("in_progress":[])"));
+}
+
+class YieldTest : public StagerTest {
+ protected:
+  // Stages `models` with a worker that waits until it is told to end, and gives that worker's process.
+  pid_t start_copying() {
+    worker.on("stage", "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; " + staged());
+    job = stage_all({"models"});
+    EXPECT_TRUE(run_until(context, [&] { return !text_of("pid").empty(); }));
+    return static_cast<pid_t>(std::stoi(text_of("pid")));
+  }
+  void let_go() {
+    std::ofstream(worker.folder() / "go") << "x";
+    EXPECT_TRUE(ends(job));
+  }
+  static bool is_idle(pid_t pid) {
+    const long io = ::syscall(SYS_ioprio_get, 1, pid);
+    return ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == 19 && io >> 13 == 3;
+  }
+  std::shared_ptr<Job> job;
+};
+
+TEST_F(YieldTest, ACopyStandsBackWhileADatasetIsLeased) {
+  if (::geteuid() != 0) GTEST_SKIP() << "raising a priority again needs root";
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  const pid_t copier = start_copying();
+  EXPECT_TRUE(run_until(context, [&] { return is_idle(copier); }));
+  const std::string id = stager->leases().of("imagenet").front()->id;
+  EXPECT_TRUE(stager->leases().release(id));
+  EXPECT_TRUE(run_until(context, [&] { return !is_idle(copier); })) << "at once when the lease ends";
+  let_go();
+}
+
+TEST_F(YieldTest, NotIfTheConfigSaysSo) {
+  settings.cache.yield = false;
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  const pid_t copier = start_copying();
+  context.run_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(is_idle(copier));
+  settings.cache.yield = true;
+  stager->config_changed();
+  EXPECT_TRUE(is_idle(copier));
+  let_go();
+}
+
+TEST_F(YieldTest, NotToTheLeaseOfTheJobThatStillCopies) {
+  worker.on(
+      "stage",
+      "if grep -q '\"models\",\"path\"'; then echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; fi; " +
+          staged());
+  start();
+  StageRequest request;
+  request.datasets = {"imagenet", "models"};
+  request.lease = std::chrono::hours(1);
+  job = *stager->stage(std::move(request));
+  ASSERT_TRUE(run_until(
+      context, [&] { return stager->leases().of("imagenet").size() == 1 && !text_of("pid").empty(); }));
+  EXPECT_FALSE(is_idle(static_cast<pid_t>(std::stoi(text_of("pid")))));
+  let_go();
+  EXPECT_EQ(stager->leases().all().size(), 2u);
+}
+
+}  // namespace
+}  // namespace spark::datasets

@@ -1,0 +1,213 @@
+"""The cache makes room, keeps what is leased, finds what rotted, and outlasts the trouble of a dataset's source."""
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from rig.house import DATASETS_MOUNT, SHARD_MIB, SHARDS
+from rig.product import UNIT
+
+MIB = 1 << 20
+IMAGES_MIB = SHARDS * SHARD_MIB
+STAGE_WORKERS = "pgrep -f 'spark-staged worker stage'"
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(house):
+    yield
+    for row in house.product.json("ls")["datasets"]:
+        for lease in row["leases"]:
+            house.product.run(f"release {lease['id']}")
+        house.product.run(f"evict {row['name']}")
+
+
+@contextmanager
+def configured(house, **sections):
+    house.product.configure(house.config(**sections))
+    try:
+        yield
+    finally:
+        house.product.configure(house.config())
+
+
+@contextmanager
+def slow_copy(house, rate="8MB/s"):
+    """A client that stages `slow`, once its copy is under way."""
+    client = house.host.spawn(f"spark-stage stage slow --max-rate {rate} --json")
+    house.host.wait_until("spark-stage ls --json | grep -q '\"bytes_done\": [1-9]'", 60)
+    try:
+        yield client
+    finally:
+        house.host.run("pkill -INT -f 'spark-stage stage slow'")
+
+
+def staged_right(house, name, path):
+    house.host.sh(f"/usr/local/lib/rig/same-tree {DATASETS_MOUNT}/{name} {path}", 120)
+
+
+# --- room ---
+
+def test_a_dataset_makes_way_for_another_one_and_that_is_told(house):
+    with configured(house, cache={"capacity": "260MiB"}):
+        images = house.product.json("stage images", 180)["datasets"][0]
+        result = house.product.run("stage slow --json", 240)
+        assert result.rc == 0, result.err
+        slow = json.loads(result.out)["datasets"][0]
+        assert [one["name"] for one in slow["evicted"]] == ["images"]
+        assert slow["evicted"][0]["bytes"] >= IMAGES_MIB * MIB
+        assert "images was evicted" in result.err
+        assert house.host.run(f"[ -e '{images['path']}' ]").rc != 0
+        assert house.product.dataset("images")["state"] == "absent"
+        staged_right(house, "slow", slow["path"])
+
+
+def test_what_is_leased_is_not_evicted_and_its_holder_is_named(house):
+    with configured(house, cache={"capacity": "260MiB"}):
+        house.product.json("stage images --lease 1h", 180)
+        lease = house.product.dataset("images")["leases"][0]
+        result = house.product.run("stage slow", 60)
+        assert result.rc == 5, result
+        assert "images" in result.err and lease["holder"] in result.err
+        assert house.product.dataset("images")["state"] == "ready"
+        refused = house.product.run("evict images")
+        assert refused.rc == 7 and lease["holder"] in refused.err
+        house.product.sh(f"release {lease['id']}")
+        assert house.product.run(f"release {lease['id']}").rc == 3
+        assert house.product.run("stage slow", 240).rc == 0
+
+
+def test_a_dataset_larger_than_the_cache_is_refused_at_once(house):
+    with configured(house, cache={"capacity": "150MiB"}):
+        house.product.json("stage images", 180)
+        result = house.product.run("stage slow", 60)
+        assert result.rc == 5 and "whole cache" in result.err, result
+        assert house.product.dataset("images")["state"] == "ready"
+
+
+def test_too_few_inodes_are_refused_before_the_first_byte(house):
+    house.host.sh("mkdir -p /local/tiny && mount -t tmpfs -o size=64m,nr_inodes=100 tmpfs /local/tiny && "
+                  "mkdir -p /local/many && cd /local/many && touch $(seq 200)")
+    try:
+        with configured(house, cache={"path": "/local/tiny/cache"}, datasets={"many": {"path": "/local/many"}}):
+            house.host.sh(f"systemctl stop {UNIT}; mv /var/lib/spark-stage/catalog.sqlite /root/; "
+                          f"rm -f /var/lib/spark-stage/catalog.sqlite-*; systemctl start {UNIT}", 60)
+            result = house.product.run("stage many", 60)
+            assert result.rc == 5 and "inodes" in result.err, result
+    finally:
+        house.host.sh(f"systemctl stop {UNIT}; mv /root/catalog.sqlite /var/lib/spark-stage/; "
+                      f"rm -f /var/lib/spark-stage/catalog.sqlite-*; systemctl start {UNIT}; "
+                      "umount /local/tiny; rm -r /local/tiny /local/many", 60)
+        house.wait_ready()
+
+
+# --- leases ---
+
+def test_leases_survive_the_daemon_and_end_with_their_holder(house):
+    job = house.host.spawn("spark-stage run images -- sleep 300")
+    house.host.wait_until("pgrep -x sleep", 120)
+    house.product.sh("stage images --lease 1h")
+    house.product.kill()
+    leases = house.product.wait_dataset("images", "ready")["leases"]
+    assert sorted(lease["expires"] is None for lease in leases) == [False, True]
+    house.host.sh("pkill -x sleep")
+    job.wait(20)
+    house.host.wait_until("[ $(spark-stage ls --json | grep -c '\"holder\"') = 1 ]", 20)
+    assert house.product.run("evict images").rc == 7
+
+
+def test_a_lease_by_control_group_ends_with_the_service(house):
+    house.product.sh("stage images", 180)
+    house.host.sh("systemd-run -q --unit training sh -c 'spark-stage stage images --hold cgroup && exec sleep 600'")
+    try:
+        house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)
+        house.product.restart()
+        house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)
+        assert house.product.run("evict images").rc == 7
+    finally:
+        house.host.sh("systemctl stop training")
+    house.host.wait_until("! spark-stage ls --json | grep -q training.service", 20)
+    house.product.sh("evict images")
+
+
+# --- what rots ---
+
+def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
+    house.product.sh("stage slow", 240)
+    images = house.product.json("stage images", 180)["datasets"][0]
+    house.host.sh(f"""printf '\\x00\\x01' | dd of='{images['path']}/shard-2.bin' bs=1 seek=77777 conv=notrunc status=none
+        sync""")
+    result = house.product.run("scrub", 240)
+    assert result.rc == 6, result
+    assert "shard-2.bin" in result.out and "slow: as it was staged" in result.out
+    row = house.product.dataset("images")
+    assert row["state"] == "failed" and "shard-2.bin" in row["reason"] and row["scrubbed_at"]
+    again = house.product.json("stage images", 180)["datasets"][0]
+    assert again["served_from"] == "copied"
+    staged_right(house, "images", again["path"])
+    assert house.product.run("scrub images", 120).rc == 0
+
+
+# --- the source in trouble ---
+
+def test_a_copy_outlasts_an_outage_of_its_volume(house):
+    with slow_copy(house) as client:
+        house.target_machine.freeze()
+        try:
+            row = house.product.wait_dataset("slow", "stalled", 60)
+            assert "datasets" in row["reason"]
+        finally:
+            house.target_machine.thaw()
+        assert client.wait(240) == 0, client.err
+    staged_right(house, "slow", json.loads(client.out)["datasets"][0]["path"])
+    house.wait_ready()
+
+
+def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
+    with house.volume("brief", fill="mkdir set; head -c 100M /dev/urandom >set/a"):
+        house.product.wait_volume("brief", "ready")
+        client = house.host.spawn("spark-stage stage brief:set --max-rate 5MB/s --json")
+        house.host.wait_until("spark-stage ls --json | grep -q '\"bytes_done\": [1-9]'", 60)
+        device = house.target_machine.sh("cat /sys/kernel/config/nvmet/subsystems/brief/namespaces/1/device_path").strip()
+        house.target.remove("brief")
+        house.product.wait_dataset("brief:set", "stalled", 60)
+        house.target.export("brief", device)
+        house.product.wait_volume("brief", "ready", 120)
+        assert client.wait(240) == 0, client.err
+        staged = json.loads(client.out)["datasets"][0]
+        assert staged["resumed_bytes"] > 0, "what was copied before was copied again"
+        house.host.sh(f"cmp /mnt/brief/set/a {staged['path']}/a", 60)
+        house.product.sh("evict brief:set")
+
+
+def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
+    house.host.sh("mkdir -p /local/other && head -c 20M /dev/urandom >/local/other/x")
+    with slow_copy(house):
+        house.target_machine.freeze()
+        try:
+            house.product.wait_dataset("slow", "stalled", 60)
+            house.host.sh("pkill -INT -f 'spark-stage stage slow'")
+            house.host.wait_until("[ $(spark-stage status --json | grep -o '\"stuck_workers\": [0-9]*' | "
+                                  "grep -o '[0-9]*$') -ge 1 ]", 60)
+            with configured(house, datasets={"slow": {"path": "/local/other"}}):
+                staged = house.product.json("stage slow", 60)["datasets"][0]
+                house.host.sh(f"cmp /local/other/x {staged['path']}/x")
+        finally:
+            house.target_machine.thaw()
+    house.wait_ready()
+    house.host.sh("rm -r /local/other")
+
+
+# --- who goes first ---
+
+def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
+    house.product.sh("stage images", 180)
+    with slow_copy(house):
+        worker = f"$({STAGE_WORKERS} | head -1)"
+        assert "idle" not in house.host.sh(f"ionice -p {worker}")
+        job = house.host.spawn("spark-stage run images -- sleep 300")
+        house.host.wait_until(f"ionice -p {worker} | grep -q idle", 60)
+        assert house.host.sh(f"ps -o ni= -p {worker}").strip() == "19"
+        house.host.sh("pkill -x sleep")
+        job.wait(20)
+        house.host.wait_until(f"! ionice -p {worker} | grep -q idle", 20)
+        assert house.host.sh(f"ps -o ni= -p {worker}").strip() == "0"
