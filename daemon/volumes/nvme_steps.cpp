@@ -162,7 +162,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
 
   const bool exclusive = settings_.access == config::Access::Exclusive;
   const std::string mmp_wait = exclusive && superblock->has_mmp
-                                   ? " (multi-mount protection waits about " +
+                                   ? " (multi-mount protection waits up to " +
                                          std::to_string(2 * superblock->mmp_interval_s + 1) + " s)"
                                    : "";
   set_state(working_state(State::Mounting),

@@ -7,6 +7,7 @@ import time
 
 from rig import image
 from rig.disks import ext4
+from rig.house import local_drive
 from rig.machine import disk
 from rig.product import CONFIG, Product
 from rig.target import Target, stable_uuid
@@ -106,7 +107,7 @@ def main():
     screen.heading("Two machines on one wire: a target, and a training node with spark-stage installed")
     rig = Topology(install_tree=image.install_product())
     with rig:
-        node = rig.add_host("spark1", disks=[6 << 30], files={CONFIG: CONFIGURATION})
+        node = rig.add_host("spark1", disks=[local_drive(rig)], files={CONFIG: CONFIGURATION})
         datasets = ext4(rig.folder / "datasets.raw", 2 << 30, stable_uuid("datasets"), DATASET)
         target = Target(rig.add_target("rose", disks=[datasets, 1 << 30, 1 << 30]))
         screen.note(f"Debian 12 on kernel {rig.kernel.release}, {rig.accelerator}, no network but the wire between them.")
@@ -116,7 +117,6 @@ def main():
         prepare_target(target)
         screen.note(f"The target offers two NVMe/TCP subsystems and an NFS export at {TARGET_ADDRESS}.")
         node.wait_ready()
-        node.sh(f"mkfs.ext4 -q {disk(1)} && mkdir -p /local && mount {disk(1)} /local", 60)
         show(screen, node)
         finish(screen, node)
 

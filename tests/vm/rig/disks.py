@@ -14,13 +14,13 @@ def blank(path, size):
 
 
 def ext4(path, size, fs_uuid, files=None):
-    """An ext4 file system with files of random bytes, {name: MiB}; returns path."""
+    """An ext4 file system with the file's name as its label and files of random bytes, {name: MiB}; returns path."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         for name, mib in (files or {}).items():
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(os.urandom(mib * MIB))
         blank(path, size)
-        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-U", fs_uuid, "-d", folder, path], check=True,
+        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-U", fs_uuid, "-L", path.stem, "-d", folder, path], check=True,
                        stdout=subprocess.DEVNULL)
     return path

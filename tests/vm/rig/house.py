@@ -21,12 +21,17 @@ SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
 FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB}
 
 
+def local_drive(rig):
+    """A host's own drive: its label has the guest mount it on LOCAL before the daemon starts."""
+    return ext4(rig.folder / "local.raw", 6 << 30, stable_uuid("local"))
+
+
 class House:
     """Host first: its service is enabled and starts before there is a target."""
 
     def __init__(self, rig):
         self.rig = rig
-        self.host = rig.add_host("host1", disks=[6 << 30], files={CONFIG: self.config()})
+        self.host = rig.add_host("host1", disks=[local_drive(rig)], files={CONFIG: self.config()})
         datasets = ext4(rig.folder / "datasets.raw", 2 << 30, DATASETS_UUID, FILES)
         self.target_machine = rig.add_target("target1", disks=[datasets])
         assert self.target_machine.address == TARGET_ADDRESS
@@ -50,8 +55,7 @@ class House:
     def start_host(self):
         self.host.start()
         self.host.wait_ready()
-        self.host.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done; mkfs.ext4 -q {disk(1)} && mkdir -p {LOCAL} && "
-                     f"mount {disk(1)} {LOCAL}", 60)
+        self.host.wait_until(f"mountpoint -q {LOCAL}", 60)
 
     def start_target(self):
         self.target_machine.start()

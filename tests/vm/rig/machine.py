@@ -36,11 +36,12 @@ class Machine:
         self._folder.mkdir(parents=True)
         self._process = self._agent = self._qmp = None
         self._frozen = False
+        # no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
         self._arguments = [
             "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
             "-machine", "q35,usb=off,vmport=off", *_ACCELERATORS[accelerator], "-smp", str(cpus), "-m", memory,
             "-kernel", str(kernel.image), "-append",
-            f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw console=ttyS0 net.ifnames=0 mitigations=off panic=-1 "
+            f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw console=ttyS0 net.ifnames=0 mitigations=off panic=-1 no_timer_check "
             f"systemd.hostname={name} systemd.machine_id={machine_id.hex} systemd.show_status=no "
             f"rig.address={self.address}/24 {append}", "-no-reboot",
             "-chardev", f"file,id=console,append=on,path={self._folder}/console.log", "-serial", "chardev:console",
