@@ -86,7 +86,13 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     GenerationRow row;
     row.dataset = statement.text(0);
     row.generation = statement.count(1);
-    row.state = statement.text(2) == "ready" ? GenerationState::Ready : GenerationState::Evicting;
+    // Anything else is damage: taken for evicting, it would have the dataset deleted.
+    const std::string state = statement.text(2);
+    if (state != "ready" && state != "evicting") {
+      return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
+                  "move the file away: the catalog is rebuilt from the cache folder");
+    }
+    row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
     row.bytes = statement.count(3);
     row.allocated = statement.count(4);
     row.files = statement.count(5);

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -31,8 +32,10 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing);
 inline std::int64_t to_microseconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
+// A damaged file may have a time that no clock here can tell: it becomes the first or last that is told.
 inline WallTime from_microseconds(std::int64_t count) {
-  return WallTime(std::chrono::microseconds(count));
+  constexpr std::int64_t kYear2200 = 7'258'118'400'000'000;
+  return WallTime(std::chrono::microseconds(std::clamp<std::int64_t>(count, 0, kYear2200)));
 }
 inline std::optional<std::int64_t> to_microseconds(const std::optional<WallTime>& time) {
   if (!time) return std::nullopt;

@@ -5,7 +5,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -13,16 +12,6 @@ namespace spark::staging {
 namespace {
 
 constexpr char kAccessAcl[] = "system.posix_acl_access", kDefaultAcl[] = "system.posix_acl_default";
-
-std::array<timespec, 2> times_of(const Entry& entry) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  std::int64_t seconds = entry.mtime_ns / kSecond, rest = entry.mtime_ns % kSecond;
-  if (rest < 0) {
-    rest += kSecond;
-    --seconds;
-  }
-  return {timespec{0, UTIME_OMIT}, timespec{seconds, rest}};
-}
 
 // As root the owner, else the group if it is one of the user's: EPERM is then no failure.
 bool put_owner(int fd, const Entry& entry) {
@@ -77,6 +66,16 @@ Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::strin
 }
 
 }  // namespace
+
+std::array<timespec, 2> times_of(const Entry& entry) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t seconds = entry.mtime_ns / kSecond, rest = entry.mtime_ns % kSecond;
+  if (rest < 0) {
+    rest += kSecond;
+    --seconds;
+  }
+  return {timespec{0, UTIME_OMIT}, timespec{seconds, rest}};
+}
 
 std::uint32_t kept_mode(const Entry& entry) {
   if (::geteuid() == 0 || entry.type == EntryType::Folder) return entry.mode;

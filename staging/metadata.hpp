@@ -1,10 +1,16 @@
 // Owners, permissions, ACLs, user attributes and times, put on what was copied.
 #pragma once
 
+#include <array>
+#include <ctime>
+
 #include "base/result.hpp"
 #include "staging/manifest.hpp"
 
 namespace spark::staging {
+
+// For utimensat(2) and its kin: the entry's time of change, and the time of access left alone.
+std::array<timespec, 2> times_of(const Entry& entry);
 
 // What of the metadata could not be kept, and is no reason to fail.
 enum class Kept { All, WithoutAttributes };

@@ -27,11 +27,17 @@ void open_for_rename(const std::filesystem::path& path) {
   if ((info.st_mode & S_IWUSR) == 0) ::chmod(path.c_str(), (info.st_mode & 07777) | S_IWUSR);
 }
 
-Result<> close_after_rename(const Destination& destination, const Manifest& manifest) {
+// What renaming did to the root: on xfs an exchange changes its time, and it may have been opened for it.
+Result<> settle_root(const Destination& destination, const Manifest& manifest) {
   const Entry& root = manifest.entries.front();
-  if (::geteuid() == 0 || root.type != EntryType::Folder || (root.mode & S_IWUSR) != 0) return {};
+  if (root.type != EntryType::Folder) return {};
+  const std::string shown = printable(destination.path().native());
+  if (::utimensat(AT_FDCWD, destination.path().c_str(), times_of(root).data(), AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the times of " + shown);
+  }
+  if (::geteuid() == 0 || (root.mode & S_IWUSR) != 0) return {};
   if (::chmod(destination.path().c_str(), kept_mode(root)) == 0) return {};
-  return fail_errno(errno, "setting the permissions of " + printable(destination.path().native()));
+  return fail_errno(errno, "setting the permissions of " + shown);
 }
 
 Result<> exchange(const std::filesystem::path& one, const std::filesystem::path& other) {
@@ -112,7 +118,7 @@ Result<> publish(const Destination& destination, PartialArea& area, Manifest& ma
       replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
   if (!renamed) return renamed;
   if (auto go_on = after(hook, "rename"); !go_on) return go_on;
-  if (auto closed = close_after_rename(destination, manifest); !closed) return closed;
+  if (auto settled = settle_root(destination, manifest); !settled) return settled;
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "flush"); !go_on) return go_on;
@@ -123,7 +129,7 @@ Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   const auto manifest = read_manifest(area.manifest());
   const auto published = identity_of(destination.path());
   if (!manifest || !published || *published != manifest->root) return {};
-  if (auto closed = close_after_rename(destination, *manifest); !closed) return closed;
+  if (auto settled = settle_root(destination, *manifest); !settled) return settled;
   // The rename was done; whether it was flushed is not known.
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   return finish_publishing(destination, area);
