@@ -16,6 +16,7 @@ make_root() {  # ROOT PACKAGES,…
 
 # Runs in a mount namespace of its own: what is mounted here is gone with the last process in it.
 enter_root() {  # ROOT SOURCE BUILD JOBS
+  mount --bind "$1" "$1"  # a root that is a mount, as on a real machine
   mount --bind "$2" "$1/src"
   mount -o remount,bind,ro "$1/src"
   mount --bind "$3" "$1/build"

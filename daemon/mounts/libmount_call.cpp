@@ -46,6 +46,17 @@ class CapturedStderr {
   UniqueFd memory_, saved_;
 };
 
+// Since 2.39 libmount mounts through a file system context. The kernel puts its words there instead of into
+// its log, and libmount hands them on as the tail of a sentence: "fsconfig() failed: ext4: Unknown parameter
+// 'x'.".
+std::string words_in_context(const Context& context, int result) {
+  char sentence[4096] = "";
+  mnt_context_get_excode(context.get(), result, sentence, sizeof sentence);
+  constexpr std::string_view kLead = "fsconfig() failed: ";
+  const std::string_view words = sentence;
+  return words.starts_with(kLead) ? std::string(words.substr(kLead.size())) : "";
+}
+
 // `result` as libmount's calls give it: 0, or a negative errno or code of its own.
 MountOutcome outcome_of(const Context& context, int result) {
   MountOutcome outcome;
@@ -57,6 +68,7 @@ MountOutcome outcome_of(const Context& context, int result) {
     outcome.error_number = mnt_context_get_syscall_errno(context.get());
     // Newer libmount makes several calls, and keeps the number of the one that failed in the result alone.
     if (outcome.error_number == 0 && result < 0) outcome.error_number = -result;
+    if (!outcome.done()) outcome.kernel_words = words_in_context(context, result);
     return outcome;
   }
   // Its own codes begin at 5000 (MNT_ERR_NOFSTAB); they are about fstab and loop devices, which we don't use.

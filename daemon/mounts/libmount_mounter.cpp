@@ -127,8 +127,10 @@ Result<> mount_block(const MountRequest& request) {
   const std::string device = std::filesystem::path(request.source).filename();
   // MMP's node is that of the moment: it may have mounted between our read and the kernel's.
   const auto after = probe_superblock(request.source);
-  return tl::unexpected<Error>(explain_block_mount(
-      request, outcome.error_number, after ? *after : *superblock, log.about(device, request.type)));
+  const std::string words =
+      outcome.kernel_words.empty() ? log.about(device, request.type) : outcome.kernel_words;
+  return tl::unexpected<Error>(
+      explain_block_mount(request, outcome.error_number, after ? *after : *superblock, words));
 }
 
 Result<> mount_nfs(const MountRequest& request) {

@@ -33,7 +33,8 @@ class Watch:
         if not difference:
             trees.clone(self.copier.source, self.before)
         elif not self.before.exists() or trees.differences(self.before, self.copier.copy):
-            raise AssertionError(f"what has the name is neither the new copy nor the one before:\n{difference}")
+            raise AssertionError(f"what has the name is neither the new copy nor the one before:\n{difference}\n"
+                                 f"and the one before:\n{trees.differences(self.before, self.copier.copy)}")
         return not difference
 
 

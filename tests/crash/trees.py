@@ -1,9 +1,11 @@
 """Folders with what copiers get wrong, changes to them, and their comparison."""
 import os
+import shutil
 import subprocess
 
 MIB = 1 << 20
 LARGE = (MIB + 1, 3 * MIB, 8 * MIB, 8 * MIB + 1, 21 * MIB + 4097)  # around a piece of a file, which has 8 MiB
+EXACT = ("--checksum", "--modify-window=-1")  # of itself rsync takes equal sizes and equal whole seconds for no change
 NAMES = (b"new\nline", b"not-utf8-\xff\xfe", b"n" * 255, b" spaces 'and' \"quotes\" \\", b"-rf", "größe".encode())
 
 
@@ -65,13 +67,15 @@ def change(root, random):
 def differences(source, copy):
     """What rsync would have to do to make the copy equal; empty: nothing."""
     end = "/" if os.path.isdir(source) else ""
-    done = subprocess.run(["rsync", "-aHAXn", "--checksum", "--delete", "--itemize-changes", f"{source}{end}",
-                           f"{copy}{end}"], capture_output=True, text=True, errors="replace", timeout=120, check=False)
+    command = ["rsync", "-aHAXn", *EXACT, "--delete", "--itemize-changes", f"{source}{end}", f"{copy}{end}"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
     return done.stdout if done.returncode == 0 else f"rsync: {done.stderr}"
 
 
 def clone(source, copy):
-    subprocess.run(["rsync", "-aHAX", "--delete", f"{source}/", f"{copy}/"], check=True, timeout=120)
+    """Anew: rsync does not part links of equal content that the source has parted."""
+    shutil.rmtree(copy, ignore_errors=True)
+    subprocess.run(["rsync", "-aHAX", *EXACT, f"{source}/", f"{copy}/"], check=True, timeout=120)
 
 
 def bytes_on_disk(root):

@@ -40,7 +40,9 @@ void put_file(const std::uint8_t* data, std::size_t size) {
 
 // What is written has to be there afterwards, or not to be written.
 void check_writing(Catalog& catalog) {
-  const GenerationRow row{"n\xff", 3, GenerationState::Ready, 1, 4096, 1, "h", "", {}, {}};
+  GenerationRow row;
+  row.dataset = "n\xff";
+  row.generation = 3;
   if (!catalog.put(row)) return;
   const auto rows = catalog.generations();
   if (!rows) return;
@@ -60,7 +62,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto rows = catalog.generations()) {
     for (const GenerationRow& row : *rows) {
       static_cast<void>(catalog.touch(row.dataset, row.generation, row.last_used));
-      static_cast<void>(catalog.begin_eviction(row.dataset, row.generation, row.staged_at));
+      static_cast<void>(catalog.note_shared(row, row.bytes));
+      static_cast<void>(catalog.set_scrubbed(row.dataset, row.generation, row.damage, row.last_used));
+      static_cast<void>(catalog.begin_eviction({row}, row.staged_at));
     }
   }
   if (const auto leases = catalog.leases()) {
@@ -68,6 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       static_cast<void>(is_live(lease, WallTime{}));
       static_cast<void>(catalog.add_lease(lease));
     }
+  }
+  if (const auto reservations = catalog.reservations()) {
+    for (const Reservation& reservation : *reservations) static_cast<void>(catalog.reserve(reservation));
   }
   static_cast<void>(catalog.next_generation("a"));
   check_writing(catalog);

@@ -1,4 +1,5 @@
 """A drive that fails under a copy: a sentence, a status, nothing published, and a way on."""
+import re
 from contextlib import contextmanager
 
 import pytest
@@ -104,9 +105,12 @@ def test_a_source_drive_that_fails_under_way_is_named_and_the_next_copy_goes_on(
 
 
 def sectors_read(house):
-    """From the volume's NVMe/TCP device."""
+    """From the volume's NVMe/TCP device: of it, or of its paths where the kernel counts there (before 6.4)."""
     device = house.host.sh(f"basename $(findmnt -no SOURCE {DATASETS_MOUNT})").strip()
-    return int(house.host.sh(f"awk '{{print $3}}' /sys/class/block/{device}/stat"))
+    paths = re.sub(r"n(\d+)$", r"c*n\1", device)
+    counts = [int(house.host.sh(f"cat /sys/class/block/{name}/stat | awk '{{s += $3}} END {{print s + 0}}'"))
+              for name in (device, paths)]
+    return max(counts)
 
 
 def test_a_cable_that_is_out_for_30_s_costs_less_than_two_seconds_of_reading(house):
@@ -122,6 +126,6 @@ def test_a_cable_that_is_out_for_30_s_costs_less_than_two_seconds_of_reading(hou
     read = (sectors_read(house) - before) * 512
     print(f"{SLOW_MIB} MiB copied, {read / MIB:.1f} MiB read")
     house.host.sh(f"{SAME} {DATASETS_MOUNT}/slow {copy}", 120)
-    assert read < SLOW_MIB * MIB + 2 * RATE
+    assert SLOW_MIB * MIB <= read < SLOW_MIB * MIB + 2 * RATE
     house.host.sh(f"rm -rf {copy} {LOCAL}/.cable.spark-*")
     house.wait_ready()

@@ -97,11 +97,16 @@ TEST_F(CacheTest, KilledAtAnyMomentWhatIsListedVerifies) {
   for (int i = 0; i < 40; ++i)
     write_text(source_.path / std::to_string(i % 4) / std::to_string(i), noise(150'000, 7));
   std::mt19937_64 random(std::random_device{}());
+  const auto work = [&] { return stage() ? 0 : 1; };
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_and_kill(work, std::chrono::seconds(30)), 0);
+  const auto whole =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
   int killed = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 200 && killed < 10; ++round) {
     write_text(source_.path / "1/changing", noise(1'000'000, random()));
-    const auto work = [&] { return stage() ? 0 : 1; };
-    const int status = run_and_kill(work, std::chrono::microseconds(random() % 500'000));
+    const auto moment = std::chrono::microseconds(random() % static_cast<std::uint64_t>(whole.count()));
+    const int status = run_and_kill(work, moment);
     ASSERT_TRUE(status == 0 || status == 137) << status;
     killed += status == 137 ? 1 : 0;
     auto cache = open();

@@ -195,7 +195,8 @@ TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
       EXPECT_EQ(differences_by_rsync(folder_ / "before", copy_), "");
     }
     if (status != 0) continue;
-    ASSERT_TRUE(run_child({"rsync", "-a", "--delete", source_.native() + "/", folder_ / "before/"},
+    ASSERT_TRUE(run_child({"rsync", "-a", "--checksum", "--modify-window=-1", "--delete",
+                           source_.native() + "/", folder_ / "before/"},
                           std::chrono::minutes(1)));
     write_text(source_ / "3" / std::to_string(round), noise(150'000, random()));
   }

@@ -82,8 +82,9 @@ class RandomGenerations : public CacheTest, public testing::WithParamInterface<C
   }
   std::filesystem::path keep(const std::string& name) {
     const auto kept = folder_ / name;
-    const auto done = run_child({"rsync", "-aHAX", source_.path.native() + "/", kept.native() + "/"},
-                                std::chrono::minutes(1));
+    const auto done =
+        run_child({"rsync", "-aHAX", "--modify-window=-1", source_.path.native() + "/", kept.native() + "/"},
+                  std::chrono::minutes(1));
     EXPECT_TRUE(done && done->exit_status == 0);
     return kept;
   }

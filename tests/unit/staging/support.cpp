@@ -62,8 +62,8 @@ std::string noise(std::size_t size, std::uint64_t seed) {
 
 std::string differences_by_rsync(const std::filesystem::path& source, const std::filesystem::path& copy) {
   const std::string end = std::filesystem::is_directory(source) ? "/" : "";
-  const auto run = run_child({"rsync", "-aHAXn", "--checksum", "--delete", "--itemize-changes",
-                              source.native() + end, copy.native() + end},
+  const auto run = run_child({"rsync", "-aHAXn", "--checksum", "--modify-window=-1", "--delete",
+                              "--itemize-changes", source.native() + end, copy.native() + end},
                              std::chrono::minutes(2));
   if (!run) return run.error().message();
   return run->exit_status == 0 ? run->out : "rsync failed: " + run->err;

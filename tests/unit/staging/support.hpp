@@ -49,7 +49,8 @@ std::string read_text(const std::filesystem::path& path);
 // Bytes that do not repeat, the same for the same seed.
 std::string noise(std::size_t size, std::uint64_t seed);
 
-// What `rsync -aHAXn --checksum --delete` would have to change to make the copy equal; empty: nothing.
+// What `rsync -aHAXn --checksum --modify-window=-1 --delete` (times to the nanosecond) would have to change
+// to make the copy equal; empty: nothing.
 std::string differences_by_rsync(const std::filesystem::path& source, const std::filesystem::path& copy);
 
 // Bytes that a file takes on the disk.
