@@ -46,9 +46,14 @@ class CapturedStderr {
   UniqueFd memory_, saved_;
 };
 
+MountOutcome failed_with(int error_number) {
+  MountOutcome outcome;
+  outcome.error_number = error_number;
+  return outcome;
+}
+
 // Since 2.39 libmount mounts through a file system context. The kernel puts its words there instead of into
-// its log, and libmount hands them on as the tail of a sentence: "fsconfig() failed: ext4: Unknown parameter
-// 'x'.".
+// its log, and libmount hands them on as the tail of a sentence: "fsconfig() failed: ext4: Unknown …".
 std::string words_in_context(const Context& context, int result) {
   char sentence[4096] = "";
   mnt_context_get_excode(context.get(), result, sentence, sizeof sentence);
@@ -81,7 +86,7 @@ MountOutcome outcome_of(const Context& context, int result) {
 MountOutcome call_mount(const std::string& source, const std::filesystem::path& target,
                         const std::string& type, const std::string& options) {
   const Context context = make_context();
-  if (!context) return {ENOMEM, 0, {}};
+  if (!context) return failed_with(ENOMEM);
   int prepared = mnt_context_set_source(context.get(), source.c_str());
   if (prepared == 0) prepared = mnt_context_set_target(context.get(), target.c_str());
   if (prepared == 0) prepared = mnt_context_set_fstype(context.get(), type.c_str());
@@ -90,7 +95,7 @@ MountOutcome call_mount(const std::string& source, const std::filesystem::path& 
   if (prepared == 0) prepared = mnt_context_set_optsmode(context.get(), MNT_OMODE_NOTAB);
   // It would try again read-only by itself.
   if (prepared == 0) prepared = mnt_context_enable_rwonly_mount(context.get(), 1);
-  if (prepared != 0) return {-prepared, 0, {}};
+  if (prepared != 0) return failed_with(-prepared);
   CapturedStderr captured;
   MountOutcome outcome = outcome_of(context, mnt_context_mount(context.get()));
   outcome.helper_words = captured.take();
@@ -99,12 +104,12 @@ MountOutcome call_mount(const std::string& source, const std::filesystem::path& 
 
 MountOutcome call_unmount(const std::filesystem::path& target, bool detach) {
   const Context context = make_context();
-  if (!context) return {ENOMEM, 0, {}};
+  if (!context) return failed_with(ENOMEM);
   int prepared = mnt_context_set_target(context.get(), target.c_str());
   if (prepared == 0) prepared = mnt_context_disable_helpers(context.get(), 1);
   if (prepared == 0) prepared = mnt_context_disable_swapmatch(context.get(), 1);
   if (prepared == 0) prepared = mnt_context_enable_lazy(context.get(), detach ? 1 : 0);
-  if (prepared != 0) return {-prepared, 0, {}};
+  if (prepared != 0) return failed_with(-prepared);
   return outcome_of(context, mnt_context_umount(context.get()));
 }
 

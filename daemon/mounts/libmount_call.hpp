@@ -11,7 +11,8 @@ struct MountOutcome {
   int error_number = 0;      // errno of the system call, or of libmount before it
   int helper_status = 0;     // exit status of mount.nfs and the like
   std::string helper_words;  // what the helper wrote to standard error
-  std::string kernel_words;  // what the kernel told the caller of a file system context; older libmount: nothing
+  std::string
+      kernel_words;  // what the kernel told the caller of a file system context; older libmount: nothing
   bool done() const { return error_number == 0 && helper_status == 0; }
 };
 
