@@ -20,7 +20,7 @@ class NfsError : public testing::TestWithParam<NfsRow> {};
 
 TEST_P(NfsError, IsOfTheKindThatTellsWhatToDo) {
   const MountRequest request{"nas:/data", "/mnt/nas", "nfs", true, {}};
-  const Error error = explain_nfs_mount(request, {0, 32, GetParam().words});
+  const Error error = explain_nfs_mount(request, {0, 32, GetParam().words, ""});
   EXPECT_EQ(error.kind, GetParam().kind) << error.message();
   EXPECT_THAT(error.what, HasSubstr("mounting nas:/data at /mnt/nas: "));
   EXPECT_THAT(error.what, testing::Not(HasSubstr("mount.nfs")));
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
         NfsRow{"mount.nfs: an incorrect mount option was specified for /mnt/nas\n", Errc::Invalid}));
 
 TEST(NfsErrors, WithoutWordsTheStatusIsNamed) {
-  const Error error = explain_nfs_mount({"nas:/data", "/mnt/nas", "nfs", true, {}}, {0, 32, ""});
+  const Error error = explain_nfs_mount({"nas:/data", "/mnt/nas", "nfs", true, {}}, {0, 32, "", ""});
   EXPECT_THAT(error.what, HasSubstr("mount.nfs ended with status 32"));
 }
 
