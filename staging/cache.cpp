@@ -91,16 +91,16 @@ class DiskCache final : public Cache {
     ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset));
     if (auto taken = lease.take(row); !taken) return tl::unexpected<Error>(std::move(taken.error()));
     Monitor monitor(progress);
-    auto manifest = check(row, monitor, stop);
-    if (!manifest && is_medium_error(manifest.error().number)) manifest.error().kind = Errc::Mismatch;
-    const bool is_damaged = !manifest && manifest.error().kind == Errc::Mismatch;
-    if (manifest || is_damaged) {
-      const std::string damage = is_damaged ? manifest.error().what : "";
+    auto sound = check(row, monitor, stop);
+    if (!sound && is_medium_error(sound.error().number)) sound.error().kind = Errc::Mismatch;
+    const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
+    if (sound || is_damaged) {
+      const std::string damage = is_damaged ? sound.error().what : "";
       auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
       if (!noted) return tl::unexpected<Error>(std::move(noted.error()));
     }
-    if (!manifest) return fail_with(std::move(manifest.error()), "verifying " + printable(dataset));
-    return report_of(*manifest, monitor);
+    if (!sound) return fail_with(std::move(sound.error()), "verifying " + printable(dataset));
+    return report_of(*sound, monitor);
   }
 
   Result<Bytes> evict(const std::string& dataset) override {
@@ -138,19 +138,16 @@ class DiskCache final : public Cache {
   CacheConfig config_;
   std::unique_ptr<CacheStore> store_;
 
-  Result<Manifest> check(const GenerationRow& row, Monitor& monitor, const StopFlag& stop) {
+  Result<Summary> check(const GenerationRow& row, Monitor& monitor, const StopFlag& stop) {
     const Destination place = store_->folder().place(row.dataset, row.generation);
-    auto manifest = read_manifest(place.manifest());
+    auto manifest = ManifestReader::open(place.manifest());
     const auto copy = manifest ? open_tree(place.path()) : tl::unexpected<Error>(manifest.error());
     if (!copy) {
       Error error = copy.error();
       if (error.kind == Errc::NotFound) error.kind = Errc::Mismatch;  // it should be there
       return tl::unexpected<Error>(std::move(error));
     }
-    if (auto same = verify_copy(*copy, *manifest, {}, monitor, stop); !same) {
-      return tl::unexpected<Error>(std::move(same.error()));
-    }
-    return manifest;
+    return verify_copy(*copy, *manifest, {}, monitor, stop);
   }
 };
 

@@ -75,11 +75,14 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
 // unused.
 Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
   const Destination place{folder_.data() / key, std::to_string(generation)};
-  const auto manifest = read_manifest(place.manifest());
+  auto manifest = ManifestReader::open(place.manifest());
   const auto identity = identity_of(place.path());
-  if (!manifest || !identity || manifest->root != *identity || folder_name(manifest->dataset) != key)
+  if (!manifest || !identity || manifest->header().root != *identity ||
+      folder_name(manifest->header().dataset) != key)
     return {};
-  return enter(*manifest, generation, 0);
+  const auto summary = summary_of(*manifest);
+  if (!summary) return {};
+  return enter(manifest->header().dataset, generation, *summary, 0);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
@@ -91,23 +94,23 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   return rows;
 }
 
-Result<> CacheStore::enter(const Manifest& manifest, std::uint64_t generation, double stage_seconds) {
+Result<> CacheStore::enter(const std::string& dataset, std::uint64_t generation, const Summary& summary,
+                           double stage_seconds) {
   GenerationRow row;
-  row.dataset = manifest.dataset;
+  row.dataset = dataset;
   row.generation = generation;
-  row.bytes = manifest.bytes();
-  const Footprint footprint = footprint_of(manifest.entries);
-  row.allocated = footprint.bytes;
-  row.inodes = footprint.inodes;
-  row.files = manifest.files();
+  row.bytes = summary.bytes;
+  row.allocated = summary.footprint.bytes;
+  row.inodes = summary.footprint.inodes;
+  row.files = summary.files;
   row.stage_seconds = stage_seconds;
-  row.hash = manifest.hash();
+  row.hash = summary.hash;
   row.staged_at = row.last_used = now();
   if (auto put = catalog_->put(row); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
-  const auto ready = ready_generations(manifest.dataset);
+  const auto ready = ready_generations(dataset);
   if (!ready) return tl::unexpected<Error>(ready.error());
-  if (auto linked = folder_.point_link(manifest.dataset, ready->front().generation); !linked) return linked;
+  if (auto linked = folder_.point_link(dataset, ready->front().generation); !linked) return linked;
   return after(step_, "linked");
 }
 

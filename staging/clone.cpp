@@ -61,7 +61,7 @@ bool can_share_blocks(const Tree& source, const Tree& copy) {
   return from && to && ::ftruncate(from.get(), 4096) == 0 && share_blocks(to.get(), from.get());
 }
 
-void find_unchanged(const Previous& previous, std::vector<Entry>& entries, Resumed& resumed) {
+void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed) {
   auto manifest = ManifestReader::open(previous.manifest);
   if (!manifest) return;  // nothing vouches for what is there
   std::size_t at = 0;
@@ -77,7 +77,7 @@ void find_unchanged(const Previous& previous, std::vector<Entry>& entries, Resum
 }
 
 Result<> take_unchanged(const CopyContext& context, const std::optional<Previous>& previous,
-                        const std::vector<Entry>& entries, Resumed& resumed) {
+                        const Entries& entries, Resumed& resumed) {
   if (!previous) resumed.unchanged.assign(entries.size(), false);
   const bool clones = previous && can_share_blocks(previous->copy, *context.copy);
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -24,11 +24,11 @@ struct Previous {
 };
 
 // Marks the files that did not change since and are still as they were copied then; they get their hashes.
-void find_unchanged(const Previous& previous, std::vector<Entry>& entries, Resumed& resumed);
+void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed);
 
 // Takes those over, if there is a previous copy: sharing their blocks, or as a further name of the same file.
 // What can't be is no longer marked, and is to be copied.
 Result<> take_unchanged(const CopyContext& context, const std::optional<Previous>& previous,
-                        const std::vector<Entry>& entries, Resumed& resumed);
+                        const Entries& entries, Resumed& resumed);
 
 }  // namespace spark::staging

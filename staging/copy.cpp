@@ -41,19 +41,20 @@ class Copy {
     }
     auto earlier = earlier_copy(*destination);
     if (!earlier) return tl::unexpected<Error>(std::move(earlier.error()));
+    if (*earlier) {
+      auto intact =
+          monitor_.during(CopyPhase::Walking, [&] { return check_intact(*destination, **earlier); });
+      if (!intact) return tl::unexpected<Error>(std::move(intact.error()));
+    }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source, options_.exclude, stop_); });
     if (!walked) return tl::unexpected<Error>(std::move(walked.error()));
-    if (*earlier) {
-      if (auto intact = check_intact(*destination, **earlier); !intact)
-        return tl::unexpected<Error>(intact.error());
-      if (is_same_source(**earlier, walked->entries)) return unchanged(**earlier, *walked, *area);
-    }
+    if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
+      return unchanged(**earlier, *walked, *area);
     std::optional<Previous> previous;
     if (*earlier) {
       auto tree = open_tree(destination->path());
       if (tree) previous = Previous{std::move(*tree), destination->manifest()};
     }
-    earlier->reset();  // a million entries
     return copy_walked(*source, std::move(*walked), *destination, *area, std::move(previous));
   }
 
@@ -64,7 +65,7 @@ class Copy {
   Monitor monitor_;
 
   // What was changed since is somebody's work: neither replaced nor called a copy of the source.
-  Result<> check_intact(const Destination& destination, const Manifest& manifest) {
+  Result<> check_intact(const Destination& destination, ManifestReader& manifest) {
     const auto copy = open_tree(destination.path());
     if (!copy) return tl::unexpected<Error>(copy.error());
     const auto differences = compare_metadata(*copy, manifest, 1, stop_);
@@ -76,9 +77,12 @@ class Copy {
         "move it away or delete it, then copy again");
   }
 
-  Result<CopyReport> unchanged(const Manifest& manifest, const Walked& walked, PartialArea& area) {
+  Result<CopyReport> unchanged(ManifestReader& manifest, const Walked& walked, PartialArea& area) {
     if (auto cleared = area.clear(); !cleared) return tl::unexpected<Error>(cleared.error());
-    CopyReport report = report_of(manifest, monitor_);
+    if (auto again = manifest.rewind(); !again) return tl::unexpected<Error>(again.error());
+    const auto summary = summary_of(manifest);
+    if (!summary) return tl::unexpected<Error>(summary.error());
+    CopyReport report = report_of(*summary, monitor_);
     report.unchanged = true;
     report.skipped = walked.skipped;
     return report;
@@ -98,14 +102,17 @@ class Copy {
     auto filled = fill(std::move(job), monitor_);
     if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
     filled->manifest.source = source.root();
+    const auto sealed =
+        monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
+    if (!sealed) return tl::unexpected<Error>(sealed.error());
     if (options_.verify) {
-      auto same = verify_partial(area, filled->manifest, options_, monitor_, stop_);
+      auto same = verify_partial(area, options_, monitor_, stop_);
       if (!same) return tl::unexpected<Error>(std::move(same.error()));
     }
     const auto published = monitor_.during(
-        CopyPhase::Publishing, [&] { return publish(destination, area, filled->manifest, hooks_.step); });
+        CopyPhase::Publishing, [&] { return publish(destination, area, sealed->root, hooks_.step); });
     if (!published) return tl::unexpected<Error>(published.error());
-    CopyReport report = report_of(filled->manifest, monitor_);
+    CopyReport report = report_of(sealed->summary, monitor_);
     report.resumed_bytes = filled->resumed_bytes;
     report.unchanged_bytes = filled->unchanged_bytes;
     report.skipped = std::move(skipped);

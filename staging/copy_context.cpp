@@ -12,8 +12,8 @@ Result<> CopyContext::check_stop() const {
               "what was copied so far is kept for the next attempt");
 }
 
-Result<> CopyContext::may_read(const std::string& path, Bytes offset, Bytes bytes) const {
-  if (before_read) before_read(path, offset);
+Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes) const {
+  if (before_read) before_read(std::string(path), offset);
   const auto waited = throttle->wait(bytes, [this] { return is_stopped(); });
   if (waited.count() > 0) counters->spent(Activity::Throttle, waited);
   return check_stop();

@@ -33,7 +33,7 @@ struct CopyContext {
   bool is_stopped() const { return *stop || *failed; }
   Result<> check_stop() const;
   // Waits for the throttle.
-  Result<> may_read(const std::string& path, Bytes offset, Bytes bytes) const;
+  Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
 };
 
 // Brings the entry up to date: what the file is now.

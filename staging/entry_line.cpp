@@ -63,7 +63,8 @@ std::optional<Entry> entry_of(const json::object& object) {
   const auto type = get_type(object);
   auto path = get_name(object, "path"), target = get_name(object, "target"),
        link_to = get_name(object, "link_to");
-  if (!type || !path || !target || !link_to || !is_safe_path(*path) || !is_safe_path(*link_to)) {
+  if (!type || !path || !target || !link_to || !is_safe_path(*path) || !is_safe_path(*link_to) ||
+      target->find('\0') != std::string::npos) {
     return std::nullopt;
   }
   entry.type = *type;

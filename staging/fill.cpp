@@ -72,7 +72,7 @@ class Fill {
 
  private:
   FillJob job_;
-  std::vector<Entry>& entries_;
+  Entries& entries_;
   Monitor& monitor_;
   Tree copy_;
   Filled filled_;
@@ -231,11 +231,11 @@ Result<Filled> fill(FillJob job, Monitor& monitor) {
   return Fill(std::move(job), monitor).go();
 }
 
-CopyReport report_of(const Manifest& manifest, const Monitor& monitor) {
+CopyReport report_of(const Summary& summary, const Monitor& monitor) {
   CopyReport report;
-  report.bytes = manifest.bytes();
-  report.files = manifest.files();
-  report.hash = manifest.hash();
+  report.bytes = summary.bytes;
+  report.files = summary.files;
+  report.hash = summary.hash;
   report.seconds = monitor.seconds();
   report.memfree_drop_bytes = monitor.memfree_drop();
   return report;

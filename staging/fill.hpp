@@ -35,6 +35,6 @@ struct FillJob {
 Result<Filled> fill(FillJob job, Monitor& monitor);
 
 // What a run reports of a copy, published or served.
-CopyReport report_of(const Manifest& manifest, const Monitor& monitor);
+CopyReport report_of(const Summary& summary, const Monitor& monitor);
 
 }  // namespace spark::staging

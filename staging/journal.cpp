@@ -27,7 +27,7 @@ std::string line_of(char kind, const std::string& rest) {
   return to_hex(hasher.digest()) + " " + text + "\n";
 }
 
-std::string piece_text(const std::string& path, std::uint64_t piece, const Digest& digest) {
+std::string piece_text(std::string_view path, std::uint64_t piece, const Digest& digest) {
   return std::to_string(piece) + " " + to_hex(digest) + " " + encode_name(path);
 }
 

@@ -23,7 +23,7 @@ std::vector<Tuning::Setting> settings_for(const CopyOptions& options, const Shap
 }  // namespace
 
 Result<> copy_large_files(CopyContext& context, const CopyOptions& options, const std::vector<Entry*>& files,
-                          const Resumed& resumed, const std::vector<Entry>& entries) {
+                          const Resumed& resumed, const Entries& entries) {
   if (files.empty()) return {};
   Bytes bytes = 0;
   for (const Entry* entry : files) bytes += entry->size;
@@ -47,7 +47,7 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
   plan.counters = context.counters;
   plan.files = files.size();
   plan.work_for = [&](std::uint64_t index) {
-    const auto begun = resumed.begun.find(static_cast<std::size_t>(files[index] - entries.data()));
+    const auto begun = resumed.begun.find(index_of(entries, files[index]->path));
     return copy_file(context, *files[index], begun == resumed.begun.end() ? nullptr : &begun->second);
   };
   auto done = run(plan, *context.failed);

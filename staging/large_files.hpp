@@ -9,6 +9,6 @@
 namespace spark::staging {
 
 Result<> copy_large_files(CopyContext& context, const CopyOptions& options, const std::vector<Entry*>& files,
-                          const Resumed& resumed, const std::vector<Entry>& entries);
+                          const Resumed& resumed, const Entries& entries);
 
 }  // namespace spark::staging

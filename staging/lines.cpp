@@ -57,6 +57,14 @@ Result<> LineReader::error() const {
   return {};
 }
 
+Result<> LineReader::rewind() {
+  at_ = 0;
+  if (!file_) return {};
+  buffer_.clear();
+  failed_ = ::lseek(file_.get(), 0, SEEK_SET) == 0 ? 0 : errno;
+  return error();
+}
+
 Result<LineWriter> LineWriter::create(const std::filesystem::path& path) {
   std::filesystem::path temporary = path;
   temporary += ".new";

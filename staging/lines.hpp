@@ -20,6 +20,7 @@ class LineReader {
   // until the next call.
   std::optional<std::string_view> next();
   Result<> error() const;  // why reading stopped before the end
+  Result<> rewind();
 
  private:
   LineReader(UniqueFd file, std::string shown) : file_(std::move(file)), shown_(std::move(shown)) {}

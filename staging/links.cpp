@@ -34,7 +34,7 @@ Result<> make_hard_link(const Tree& copy, const Entry& first, Entry& entry, cons
 
 }  // namespace
 
-Result<> make_folders(const Tree& copy, const std::vector<Entry>& entries) {
+Result<> make_folders(const Tree& copy, const Entries& entries) {
   for (const Entry& entry : entries) {
     if (entry.type != EntryType::Folder) continue;
     const Parent parent = open_parent(copy, entry.path);
@@ -46,7 +46,7 @@ Result<> make_folders(const Tree& copy, const std::vector<Entry>& entries) {
   return {};
 }
 
-Result<> make_links(const Tree& source, const Tree& copy, std::vector<Entry>& entries, const StopFlag& stop) {
+Result<> make_links(const Tree& source, const Tree& copy, Entries& entries, const StopFlag& stop) {
   for (Entry& entry : entries) {
     if (entry.type == EntryType::Folder || is_content(entry)) continue;
     if (stop) return fail(Errc::Cancelled, "copying " + source.shown("") + ": interrupted");

@@ -10,9 +10,9 @@
 namespace spark::staging {
 
 // Open to this user alone until they are finished; those that are there already are no error.
-Result<> make_folders(const Tree& copy, const std::vector<Entry>& entries);
+Result<> make_folders(const Tree& copy, const Entries& entries);
 
 // When the files are there. A further name gets all that its first name has.
-Result<> make_links(const Tree& source, const Tree& copy, std::vector<Entry>& entries, const StopFlag& stop);
+Result<> make_links(const Tree& source, const Tree& copy, Entries& entries, const StopFlag& stop);
 
 }  // namespace spark::staging

@@ -4,6 +4,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "staging/direct_io.hpp"
 #include "staging/entry_line.hpp"
 #include "staging/lines.hpp"
 #include "staging/manifest_reader.hpp"
@@ -12,6 +13,13 @@
 
 namespace spark::staging {
 namespace {
+
+constexpr Bytes kBlock = 4 * kKiB;  // what the smallest file or folder takes
+
+Bytes disk_bytes(const Entry& entry) {
+  if (entry.type == EntryType::Folder) return std::max(kBlock, round_up(entry.allocated, kBlock));
+  return entry.type == EntryType::File ? round_up(entry.allocated, kBlock) : 0;
+}
 
 std::string header_of(const Manifest& manifest) {
   const json::object header = {{"spark_stage_manifest", kManifestFormat},
@@ -37,7 +45,7 @@ void write_text(const Manifest& manifest, Add add) {
 
 Result<Manifest> collect(Result<ManifestReader> reader) {
   if (!reader) return tl::unexpected<Error>(std::move(reader.error()));
-  Manifest manifest = reader->header();
+  Manifest manifest{reader->header(), {}};
   while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
   if (auto whole = reader->error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
   return manifest;
@@ -53,47 +61,38 @@ bool is_same_source(const Entry& then, const Entry& now) {
   return then.type == EntryType::Folder || then.size == now.size;
 }
 
-bool is_same_source(const Manifest& then, const std::vector<Entry>& now) {
-  return std::ranges::equal(then.entries, now,
-                            [](const Entry& a, const Entry& b) { return is_same_source(a, b); });
+void Footprint::add(const Entry& entry) {
+  if (!entry.link_to.empty()) return;
+  ++inodes;
+  bytes += disk_bytes(entry);
 }
 
-Bytes Manifest::bytes() const {
-  Bytes sum = 0;
-  for (const Entry& entry : entries) {
-    if (entry.type == EntryType::File && entry.link_to.empty()) sum += entry.size;
-  }
-  return sum;
-}
-
-Bytes Manifest::allocated() const {
-  Bytes sum = 0;
-  for (const Entry& entry : entries) {
-    if (entry.link_to.empty()) sum += entry.allocated;
-  }
-  return sum;
-}
-
-std::uint64_t Manifest::files() const {
-  return static_cast<std::uint64_t>(std::ranges::count(entries, EntryType::File, &Entry::type));
-}
-
-std::string Manifest::hash() const {
-  Hasher hasher;
+void Summing::add(const Entry& entry) {
+  if (entry.type == EntryType::File) ++sum_.files;
+  if (entry.type == EntryType::File && entry.link_to.empty()) sum_.bytes += entry.size;
+  sum_.footprint.add(entry);
   const auto add_text = [&](std::string_view text) {
-    hasher.add_number(text.size());
-    hasher.add(text);
+    hasher_.add_number(text.size());
+    hasher_.add(text);
   };
-  for (const Entry& entry : entries) {
-    add_text(entry.path);
-    hasher.add_number(static_cast<std::uint64_t>(entry.type));
-    hasher.add_number(entry.type == EntryType::File ? entry.size : 0);
-    hasher.add_number(entry.mode);
-    add_text(entry.target);
-    hasher.add_number(entry.hash.high);
-    hasher.add_number(entry.hash.low);
-  }
-  return to_hex(hasher.digest());
+  add_text(entry.path);
+  hasher_.add_number(static_cast<std::uint64_t>(entry.type));
+  hasher_.add_number(entry.type == EntryType::File ? entry.size : 0);
+  hasher_.add_number(entry.mode);
+  add_text(entry.target);
+  hasher_.add_number(entry.hash.high);
+  hasher_.add_number(entry.hash.low);
+}
+
+Summary Summing::done() {
+  sum_.hash = to_hex(hasher_.digest());
+  return sum_;
+}
+
+Summary summary_of(const Entries& entries) {
+  Summing summing;
+  for (const Entry& entry : entries) summing.add(entry);
+  return summing.done();
 }
 
 std::string to_text(const Manifest& manifest) {

@@ -3,33 +3,38 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "staging/hash.hpp"
+#include "staging/raw_path.hpp"
 
 namespace spark::staging {
 
-enum class EntryType { File, Folder, Symlink };
+enum class EntryType : std::uint8_t { File, Folder, Symlink };
 
+// There may be a million of them in memory: 96 bytes and the path.
 struct Entry {
-  std::string path;  // below the root, raw bytes as the file system has them; "" is the root itself
-  EntryType type = EntryType::File;
+  RawPath path;     // below the root, raw bytes as the file system has them; "" is the root itself
+  RawPath target;   // symlinks: as read, never followed
+  RawPath link_to;  // files: path of the earlier entry that this is another name (hard link) of
   Bytes size = 0;
-  Bytes allocated = 0;     // what it takes on a disk, holes left out
-  std::uint32_t mode = 0;  // permission bits
-  std::uint32_t uid = 0, gid = 0;
+  Bytes allocated = 0;                      // what it takes on a disk, holes left out
   std::int64_t mtime_ns = 0, ctime_ns = 0;  // of the source
   std::uint64_t inode = 0;                  // of the source
   Digest hash;                              // files: of the content, see kHashPiece
-  std::string target;                       // symlinks: as read, never followed
-  std::string link_to;  // files: path of the earlier entry that this is another name (hard link) of
+  std::uint32_t uid = 0, gid = 0;
+  std::uint32_t mode = 0;  // permission bits
+  EntryType type = EntryType::File;
   bool operator==(const Entry&) const = default;
 };
+
+// Grows without moving what is there, and without room for as many again.
+using Entries = std::deque<Entry>;
 
 // Whether `now`, walked from the source, is what `then` was copied from. Files: size, mtime, ctime, inode.
 // Symlinks: the target. Folders: mode and owner; their times change with temporary files that come and go.
@@ -42,21 +47,43 @@ struct RootIdentity {
   bool operator==(const RootIdentity&) const = default;
 };
 
-struct Manifest {
-  std::string dataset;         // its name; empty for a plain copy
-  std::string source;          // where it was read, raw bytes
-  RootIdentity root;           // of the copy
-  std::vector<Entry> entries;  // sorted by path; the first is the root
-
-  Bytes bytes() const;          // of file content, a hard-linked file once
-  Bytes allocated() const;      // on the disk
-  std::uint64_t files() const;  // regular files, by name
-  // XXH3-128 over the sorted entries (path, type, size, mode, target, hash): equal sets have equal hashes.
-  std::string hash() const;
+struct ManifestHeader {
+  std::string dataset;  // its name; empty for a plain copy
+  std::string source;   // where it was read, raw bytes
+  RootIdentity root;    // of the copy
 };
 
-// Whether a walk of the source found just what the manifest was copied from.
-bool is_same_source(const Manifest& then, const std::vector<Entry>& now);
+struct Manifest : ManifestHeader {
+  Entries entries;  // sorted by path; the first is the root
+};
+
+// What a copy takes on a disk.
+struct Footprint {
+  Bytes bytes = 0;  // in whole blocks
+  std::uint64_t inodes = 0;
+  void add(const Entry& entry);
+};
+
+// What a manifest adds up to.
+struct Summary {
+  Bytes bytes = 0;          // of file content, a hard-linked file once
+  std::uint64_t files = 0;  // regular files, by name
+  Footprint footprint;
+  // XXH3-128 over the sorted entries (path, type, size, mode, target, hash): equal sets have equal hashes.
+  std::string hash;
+};
+
+class Summing {
+ public:
+  void add(const Entry& entry);  // in the order of their paths
+  Summary done();
+
+ private:
+  Summary sum_;
+  Hasher hasher_;
+};
+
+Summary summary_of(const Entries& entries);
 
 // JSON lines of plain ASCII: a header, one line an entry (names percent-encoded, so kept byte for byte), and
 // the seal: the hash of all the lines before it. Without a right seal it is Mismatch.

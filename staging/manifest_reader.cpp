@@ -15,7 +15,7 @@ tl::unexpected<Error> unsealed() {
 }
 
 // The last line has to be the hash of those before it.
-Result<> check_seal(LineReader lines) {
+Result<> check_seal(LineReader& lines) {
   Hasher hasher;
   while (const auto line = lines.next()) {
     if (!line->starts_with(kSealStart)) {
@@ -31,14 +31,14 @@ Result<> check_seal(LineReader lines) {
   return unsealed();
 }
 
-Result<Manifest> parse_header(std::string_view line) {
+Result<ManifestHeader> parse_header(std::string_view line) {
   auto header = parse_json_object(line);
   if (!header) return tl::unexpected<Error>(std::move(header.error()));
   if (get_int(*header, "spark_stage_manifest") != kManifestFormat) {
     return fail(Errc::Unsupported, "the manifest was written by another version of spark-stage",
                 "stage the dataset again");
   }
-  Manifest manifest;
+  ManifestHeader manifest;
   auto dataset = decode_name(get_string(*header, "dataset").value_or(""));
   auto source = decode_name(get_string(*header, "source").value_or(""));
   const json::value* inode = header->if_contains("root_inode");
@@ -56,23 +56,23 @@ Result<Manifest> parse_header(std::string_view line) {
 }  // namespace
 
 Result<ManifestReader> ManifestReader::open(const std::filesystem::path& path) {
-  const std::string doing = "reading " + printable(path.native());
-  auto once = LineReader::open(path);
-  if (!once) return tl::unexpected<Error>(std::move(once.error()));
-  if (auto sealed = check_seal(std::move(*once)); !sealed) return fail_with(std::move(sealed.error()), doing);
   auto lines = LineReader::open(path);
   if (!lines) return tl::unexpected<Error>(std::move(lines.error()));
   ManifestReader reader(std::move(*lines));
-  if (auto started = reader.start(); !started) return fail_with(std::move(started.error()), doing);
+  if (auto checked = reader.check(); !checked)
+    return fail_with(std::move(checked.error()), "reading " + printable(path.native()));
   return reader;
 }
 
 Result<ManifestReader> ManifestReader::of(std::string_view text) {
-  if (auto sealed = check_seal(LineReader(text)); !sealed)
-    return tl::unexpected<Error>(std::move(sealed.error()));
   ManifestReader reader((LineReader(text)));
-  if (auto started = reader.start(); !started) return tl::unexpected<Error>(std::move(started.error()));
+  if (auto checked = reader.check(); !checked) return tl::unexpected<Error>(std::move(checked.error()));
   return reader;
+}
+
+Result<> ManifestReader::check() {
+  if (auto sealed = check_seal(lines_); !sealed) return sealed;
+  return rewind();
 }
 
 Result<> ManifestReader::start() {
@@ -110,6 +110,29 @@ std::optional<Entry> ManifestReader::next() {
 Result<> ManifestReader::error() const {
   if (error_) return tl::unexpected<Error>(*error_);
   return lines_.error();
+}
+
+Result<> ManifestReader::rewind() {
+  if (auto again = lines_.rewind(); !again) return again;
+  last_path_.clear();
+  has_root_ = false;
+  error_.reset();
+  return start();
+}
+
+Result<Summary> summary_of(ManifestReader& manifest) {
+  Summing summing;
+  while (const auto entry = manifest.next()) summing.add(*entry);
+  if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  return summing.done();
+}
+
+bool is_same_source(ManifestReader& manifest, const Entries& walked) {
+  for (const Entry& now : walked) {
+    const auto then = manifest.next();
+    if (!then || !is_same_source(*then, now)) return false;
+  }
+  return !manifest.next() && manifest.error();
 }
 
 }  // namespace spark::staging

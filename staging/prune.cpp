@@ -14,7 +14,7 @@ namespace {
 
 class Prune {
  public:
-  Prune(const Tree& tree, const std::vector<Entry>& entries, const Resumed& kept)
+  Prune(const Tree& tree, const Entries& entries, const Resumed& kept)
       : tree_(tree), entries_(entries), kept_(kept) {}
 
   Result<> go() {
@@ -29,7 +29,7 @@ class Prune {
 
  private:
   const Tree& tree_;
-  const std::vector<Entry>& entries_;
+  const Entries& entries_;
   const Resumed& kept_;
 
   Result<> prune_folders() {
@@ -61,7 +61,7 @@ class Prune {
 
 }  // namespace
 
-Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const Resumed& kept) {
+Result<> prune(const PartialArea& area, const Entries& entries, const Resumed& kept) {
   auto tree = tree_in(area.folder(), "data");
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
   return Prune(*tree, entries, kept).go();

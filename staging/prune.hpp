@@ -11,6 +11,6 @@
 namespace spark::staging {
 
 // Leaves of `data` the files in `kept` and the folders that `entries` has; both sorted by path.
-Result<> prune(const PartialArea& area, const std::vector<Entry>& entries, const Resumed& kept);
+Result<> prune(const PartialArea& area, const Entries& entries, const Resumed& kept);
 
 }  // namespace spark::staging

@@ -28,8 +28,7 @@ void open_for_rename(const std::filesystem::path& path) {
 }
 
 // What renaming did to the root: on xfs an exchange changes its time, and it may have been opened for it.
-Result<> settle_root(const Destination& destination, const Manifest& manifest) {
-  const Entry& root = manifest.entries.front();
+Result<> settle_root(const Destination& destination, const Entry& root) {
   if (root.type != EntryType::Folder) return {};
   const std::string shown = printable(destination.path().native());
   if (::utimensat(AT_FDCWD, destination.path().c_str(), times_of(root).data(), AT_SYMLINK_NOFOLLOW) != 0) {
@@ -86,27 +85,32 @@ Result<Destination> destination_of(const std::filesystem::path& path) {
   return destination;
 }
 
-Result<std::optional<Manifest>> earlier_copy(const Destination& destination) {
-  if (!is_there(destination.path())) return std::optional<Manifest>();
+Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination) {
+  if (!is_there(destination.path())) return std::optional<ManifestReader>();
   const std::string shown = printable(destination.path().native());
   const auto identity = identity_of(destination.path());
   if (!identity) return tl::unexpected<Error>(identity.error());
-  auto manifest = read_manifest(destination.manifest());
-  if (!manifest || manifest->root != *identity) {
+  auto manifest = ManifestReader::open(destination.manifest());
+  if (!manifest || manifest->header().root != *identity) {
     return fail(Errc::Refused,
                 "copying to " + shown + ": something is there that is not a copy made by spark-stage",
                 "choose another name, or delete it first");
   }
-  return std::optional<Manifest>(std::move(*manifest));
+  return std::optional<ManifestReader>(std::move(*manifest));
 }
 
-Result<> publish(const Destination& destination, PartialArea& area, Manifest& manifest,
-                 const StepHook& hook) {
+Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   const auto identity = identity_of(area.data());
   if (!identity) return tl::unexpected<Error>(identity.error());
   manifest.root = *identity;
-  if (auto written = write_manifest(area.manifest(), manifest); !written) return written;
-  // From here on the manifest vouches for `data`; after an exchange the journal would vouch for another.
+  if (auto written = write_manifest(area.manifest(), manifest); !written)
+    return tl::unexpected<Error>(std::move(written.error()));
+  const ManifestHeader& header = manifest;
+  return Sealed{header, manifest.entries.front(), summary_of(manifest.entries)};
+}
+
+Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook) {
+  // The manifest vouches for `data`; after an exchange the journal would vouch for another.
   if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
@@ -118,7 +122,7 @@ Result<> publish(const Destination& destination, PartialArea& area, Manifest& ma
       replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
   if (!renamed) return renamed;
   if (auto go_on = after(hook, "rename"); !go_on) return go_on;
-  if (auto settled = settle_root(destination, manifest); !settled) return settled;
+  if (auto settled = settle_root(destination, root); !settled) return settled;
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "flush"); !go_on) return go_on;
@@ -126,10 +130,12 @@ Result<> publish(const Destination& destination, PartialArea& area, Manifest& ma
 }
 
 Result<> recover_publishing(const Destination& destination, PartialArea& area) {
-  const auto manifest = read_manifest(area.manifest());
+  auto manifest = ManifestReader::open(area.manifest());
   const auto published = identity_of(destination.path());
-  if (!manifest || !published || *published != manifest->root) return {};
-  if (auto settled = settle_root(destination, *manifest); !settled) return settled;
+  if (!manifest || !published || *published != manifest->header().root) return {};
+  const auto root = manifest->next();
+  if (!root) return manifest->error();
+  if (auto settled = settle_root(destination, *root); !settled) return settled;
   // The rename was done; whether it was flushed is not known.
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   return finish_publishing(destination, area);

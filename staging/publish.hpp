@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "staging/manifest.hpp"
+#include "staging/manifest_reader.hpp"
 #include "staging/partial_area.hpp"
 
 namespace spark::staging {
@@ -32,10 +33,20 @@ Result<Destination> destination_of(const std::filesystem::path& path);
 
 // The manifest of the copy of ours that is at the destination; none if nothing is there. Refused if what is
 // there is not what we published.
-Result<std::optional<Manifest>> earlier_copy(const Destination& destination);
+Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination);
 
-// Publishes the area's data, flushed already, with its manifest; what was there before is deleted.
-Result<> publish(const Destination& destination, PartialArea& area, Manifest& manifest, const StepHook& hook);
+// What publishing has to know of a partial copy whose manifest is written.
+struct Sealed {
+  ManifestHeader header;
+  Entry root;
+  Summary summary;
+};
+
+// Writes the manifest of the area's data, which is flushed already. From here on it vouches for them.
+Result<Sealed> seal(PartialArea& area, Manifest manifest);
+
+// Publishes the area's data with its manifest; what was there before is deleted.
+Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook);
 
 // Completes a publishing that a crash cut short after the rename. One cut short before it leaves a finished
 // partial copy: finished_before takes it over.

@@ -6,11 +6,12 @@
 #include <algorithm>
 
 #include "staging/journal.hpp"
+#include "staging/manifest_reader.hpp"
 
 namespace spark::staging {
 namespace {
 
-Resumed nothing_for(const std::vector<Entry>& entries) {
+Resumed nothing_for(const Entries& entries) {
   Resumed nothing;
   nothing.finished.assign(entries.size(), false);
   nothing.unchanged.assign(entries.size(), false);
@@ -19,7 +20,7 @@ Resumed nothing_for(const std::vector<Entry>& entries) {
 
 class Resume {
  public:
-  Resume(const PartialArea& area, std::vector<Entry>& entries, Tree copy)
+  Resume(const PartialArea& area, Entries& entries, Tree copy)
       : area_(area), entries_(entries), copy_(std::move(copy)) {
     resumed_ = nothing_for(entries);
   }
@@ -27,9 +28,9 @@ class Resume {
   // All of it if the earlier attempt got as far as a manifest, else what its journal has.
   Resumed go() {
     const auto data = identity_of(area_.data());
-    auto manifest = read_manifest(area_.manifest());
-    if (data && manifest && manifest->root == *data) {
-      for (const Entry& entry : manifest->entries) take_finished(entry);
+    auto manifest = ManifestReader::open(area_.manifest());
+    if (data && manifest && manifest->header().root == *data) {
+      while (const auto entry = manifest->next()) take_finished(*entry);
     } else {
       read_journal(area_.journal(), [this](JournalLine line) { take(line); });
     }
@@ -39,7 +40,7 @@ class Resume {
 
  private:
   const PartialArea& area_;
-  std::vector<Entry>& entries_;
+  Entries& entries_;
   Tree copy_;
   Resumed resumed_;
 
@@ -62,7 +63,7 @@ class Resume {
   }
 
   // The size of the regular file in the copy; none if there is no such thing.
-  std::optional<Bytes> size_in_copy(const std::string& path) const {
+  std::optional<Bytes> size_in_copy(std::string_view path) const {
     const UniqueFd fd = open_beneath(copy_, path, O_PATH | O_NOFOLLOW);
     struct stat info {};
     if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
@@ -105,13 +106,13 @@ class Resume {
 
 }  // namespace
 
-Resumed resume(const PartialArea& area, std::vector<Entry>& entries) {
+Resumed resume(const PartialArea& area, Entries& entries) {
   auto copy = tree_in(area.folder(), "data");
   if (copy) return Resume(area, entries, std::move(*copy)).go();
   return nothing_for(entries);
 }
 
-std::size_t index_of(const std::vector<Entry>& entries, std::string_view path) {
+std::size_t index_of(const Entries& entries, std::string_view path) {
   const auto found = std::ranges::lower_bound(
       entries, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
   if (found == entries.end() || found->path != path) return entries.size();

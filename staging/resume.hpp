@@ -21,10 +21,10 @@ struct Resumed {
 
 // Files equal in size, times and inode to what is in the source now, and there in the partial area. The
 // entries of finished ones get their hashes.
-Resumed resume(const PartialArea& area, std::vector<Entry>& entries);
+Resumed resume(const PartialArea& area, Entries& entries);
 
 // The entry with that path; `entries.size()` if there is none.
-std::size_t index_of(const std::vector<Entry>& entries, std::string_view path);
+std::size_t index_of(const Entries& entries, std::string_view path);
 
 // Whether the entry has content of its own: a regular file that is not another one's further name.
 bool is_content(const Entry& entry);

@@ -12,16 +12,6 @@
 #include "staging/walk.hpp"
 
 namespace spark::staging {
-namespace {
-
-constexpr Bytes kBlock = 4 * kKiB;  // what the smallest file or folder takes
-
-Bytes disk_bytes(const Entry& entry) {
-  if (entry.type == EntryType::Folder) return std::max(kBlock, round_up(entry.allocated, kBlock));
-  return entry.type == EntryType::File ? round_up(entry.allocated, kBlock) : 0;
-}
-
-}  // namespace
 
 Result<Space> space_of(const std::filesystem::path& folder) {
   struct statvfs info {};
@@ -37,22 +27,16 @@ Result<Space> space_of(const std::filesystem::path& folder) {
   return space;
 }
 
-Footprint footprint_of(const std::vector<Entry>& entries) {
+Footprint footprint_of(const Entries& entries) {
   Footprint sum;
-  for (const Entry& entry : entries) {
-    if (!entry.link_to.empty()) continue;
-    ++sum.inodes;
-    sum.bytes += disk_bytes(entry);
-  }
+  for (const Entry& entry : entries) sum.add(entry);
   return sum;
 }
 
-Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed) {
+Footprint shared_of(const Entries& entries, const Resumed& resumed) {
   Footprint sum;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!entries[i].link_to.empty() || !resumed.unchanged[i]) continue;
-    ++sum.inodes;
-    sum.bytes += disk_bytes(entries[i]);
+    if (resumed.unchanged[i]) sum.add(entries[i]);
   }
   return sum;
 }
@@ -61,25 +45,22 @@ Footprint footprint_of_partial(const std::filesystem::path& folder) {
   const StopFlag never{false};
   const auto tree = open_tree(folder / "data");
   if (!tree) return {};
-  const auto walked = walk(*tree, {}, never);
-  return walked ? footprint_of(walked->entries) : Footprint{};
+  const auto sum = footprint_below(*tree, never);
+  return sum ? *sum : Footprint{};
 }
 
-Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area) {
-  Need need;
-  Bytes kept_bytes = 0;
+Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& area) {
+  Footprint need, kept;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     if (resumed.finished[i]) {
-      kept_bytes += disk_bytes(entry);
-    } else if (entry.link_to.empty() && !resumed.unchanged[i]) {
-      ++need.inodes;
-      need.bytes += disk_bytes(entry);
+      kept.add(entry);
+    } else if (!resumed.unchanged[i]) {
+      need.add(entry);
     }
   }
   const Bytes there = footprint_of_partial(area.folder()).bytes;
-  need.stale = there - std::min(there, kept_bytes);
-  return need;
+  return {need.bytes, need.inodes, there - std::min(there, kept.bytes)};
 }
 
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free) {

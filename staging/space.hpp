@@ -19,14 +19,9 @@ struct Space {
 };
 Result<Space> space_of(const std::filesystem::path& folder);
 
-// What a copy takes on a disk.
-struct Footprint {
-  Bytes bytes = 0;  // in whole blocks
-  std::uint64_t inodes = 0;
-};
-Footprint footprint_of(const std::vector<Entry>& entries);
+Footprint footprint_of(const Entries& entries);
 // The part of it that an earlier copy has already, shared.
-Footprint shared_of(const std::vector<Entry>& entries, const Resumed& resumed);
+Footprint shared_of(const Entries& entries, const Resumed& resumed);
 // Of the partial copy in the folder, as far as it got; nothing if there is none, or it is just going away.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 
@@ -36,7 +31,7 @@ struct Need {
   Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
 };
 // Of the entries, sorted by path, when the area has what it has from earlier attempts.
-Need need_of(const std::vector<Entry>& entries, const Resumed& resumed, const PartialArea& area);
+Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& area);
 
 // NoSpace with the numbers.
 Result<> check_space(const Need& need, const std::filesystem::path& folder, Bytes keep_free);

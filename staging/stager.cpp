@@ -43,7 +43,8 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
-  auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*tree, wanted.exclude, stop_); });
+  const auto walk_source = [&] { return walk(*tree, wanted.exclude, stop_); };
+  auto walked = monitor_.during(CopyPhase::Walking, walk_source);
   if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return tl::unexpected<Error>(ready.error());
@@ -51,6 +52,8 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   std::vector<std::string> skipped = walked->skipped;
   auto staged = ready->empty() ? std::optional<Staged>() : serve(ready->front(), *walked);
   if (!staged) {
+    if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_source);
+    if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
     auto copied = copy(source, *tree, std::move(*walked), *area, wanted, newest_of(*ready));
     if (!copied) return copied;
     staged = std::move(*copied);
@@ -65,17 +68,19 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   return std::move(*staged);
 }
 
-// The newest generation, if it is whole and equal to the source.
-std::optional<Staged> Stager::serve(const GenerationRow& row, const Walked& walked) {
+// The newest generation, if it is whole and what was walked is what it was made from.
+std::optional<Staged> Stager::serve(const GenerationRow& row, Walked& walked) {
   const Destination place = store_.folder().place(row.dataset, row.generation);
-  const auto manifest = read_manifest(place.manifest());
+  auto manifest = ManifestReader::open(place.manifest());
   if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
-  if (!copy) return std::nullopt;
+  if (!copy || !manifest->rewind()) return std::nullopt;
+  walked.entries.clear();  // a million of them twice is too much
   const auto differences = compare_metadata(*copy, *manifest, 1, stop_);
-  if (!differences || !differences->empty()) return std::nullopt;
-  if (!store_.catalog().touch(row.dataset, row.generation, store_.now())) return std::nullopt;
-  CopyReport report = report_of(*manifest, monitor_);
+  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
+  const auto summary = summary_of(*manifest);
+  if (!summary || !store_.catalog().touch(row.dataset, row.generation, store_.now())) return std::nullopt;
+  CopyReport report = report_of(*summary, monitor_);
   report.unchanged = true;
   return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
 }
@@ -112,18 +117,20 @@ Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, Parti
   const CopyOptions& options = *job.options;
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
-  Manifest& manifest = filled->manifest;
-  manifest.dataset = source.dataset;
-  manifest.source = source.path.native();
+  filled->manifest.dataset = source.dataset;
+  filled->manifest.source = source.path.native();
+  const auto sealed =
+      monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
+  if (!sealed) return tl::unexpected<Error>(sealed.error());
   if (options.verify) {
-    auto same = verify_partial(area, manifest, options, monitor_, stop_);
+    auto same = verify_partial(area, options, monitor_, stop_);
     if (!same) return tl::unexpected<Error>(std::move(same.error()));
   }
   auto generation = monitor_.during(CopyPhase::Publishing, [&] {
-    return publish(manifest, area, filled->resumed_bytes + filled->unchanged_bytes);
+    return publish(*sealed, area, filled->resumed_bytes + filled->unchanged_bytes);
   });
   if (!generation) return tl::unexpected<Error>(std::move(generation.error()));
-  CopyReport report = report_of(manifest, monitor_);
+  CopyReport report = report_of(sealed->summary, monitor_);
   report.resumed_bytes = filled->resumed_bytes;
   report.unchanged_bytes = filled->unchanged_bytes;
   report.warnings = std::move(filled->warnings);
@@ -141,25 +148,25 @@ std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& read
   return Previous{std::move(*tree), place.manifest()};
 }
 
-Result<std::uint64_t> Stager::publish(Manifest& manifest, PartialArea& area, Bytes not_copied) {
-  auto generation = unused_generation(manifest.dataset);
+Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {
+  const std::string& dataset = sealed.header.dataset;
+  auto generation = unused_generation(dataset);
   if (!generation) return generation;
-  const Destination place = store_.folder().place(manifest.dataset, *generation);
+  const Destination place = store_.folder().place(dataset, *generation);
   if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno(errno, "making folder " + printable(place.folder.native()));
   }
   if (auto flushed = flush_folder(store_.folder().data()); !flushed) {
     return tl::unexpected<Error>(std::move(flushed.error()));
   }
-  if (auto published = staging::publish(place, area, manifest, store_.step()); !published) {
+  if (auto published = staging::publish(place, area, sealed.root, store_.step()); !published) {
     return tl::unexpected<Error>(std::move(published.error()));
   }
   if (auto go_on = after(store_.step(), "published"); !go_on) {
     return tl::unexpected<Error>(std::move(go_on.error()));
   }
-  if (auto entered = store_.enter(manifest, *generation,
-                                  whole_seconds(manifest.bytes(), not_copied, monitor_.seconds()));
-      !entered) {
+  const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
+  if (auto entered = store_.enter(dataset, *generation, sealed.summary, seconds); !entered) {
     return tl::unexpected<Error>(std::move(entered.error()));
   }
   return generation;

@@ -27,12 +27,12 @@ class Stager {
   const StopFlag& stop_;
   Monitor monitor_;
 
-  std::optional<Staged> serve(const GenerationRow& row, const Walked& walked);
+  std::optional<Staged> serve(const GenerationRow& row, Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, std::optional<Previous> previous);
   Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
   std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
-  Result<std::uint64_t> publish(Manifest& manifest, PartialArea& area, Bytes not_copied);
+  Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };

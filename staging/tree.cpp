@@ -137,18 +137,31 @@ Parent open_parent(const Tree& tree, std::string_view path) {
           slash == std::string::npos ? whole : whole.substr(slash + 1)};
 }
 
-Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& shown) {
+Result<> for_each_name(UniqueFd folder, const std::string& shown,
+                       const std::function<Result<>(std::string)>& take) {
   const std::unique_ptr<DIR, CloseDir> list(::fdopendir(folder.get()));
   if (!list) return fail_errno(errno, "listing " + shown);
   folder.release();
-  std::vector<std::string> names;
   errno = 0;
   while (const dirent* found = ::readdir(list.get())) {
-    const std::string name = found->d_name;
-    if (name != "." && name != "..") names.push_back(name);
+    std::string name = found->d_name;
+    if (name != "." && name != "..") {
+      if (auto taken = take(std::move(name)); !taken) return taken;
+    }
     errno = 0;
   }
   if (errno != 0) return fail_errno(errno, "listing " + shown);
+  return {};
+}
+
+Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& shown) {
+  std::vector<std::string> names;
+  const auto add = [&](std::string name) -> Result<> {
+    names.push_back(std::move(name));
+    return {};
+  };
+  if (auto listed = for_each_name(std::move(folder), shown, add); !listed)
+    return tl::unexpected<Error>(std::move(listed.error()));
   return names;
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,9 @@ Parent open_parent(const Tree& tree, std::string_view path);
 Result<> remove_tree(const Tree& tree, std::string_view path);
 Result<> remove_tree(const std::filesystem::path& folder, const std::string& name);
 
-// What is in the folder, without "." and "..".
+// Hands over each name in the folder but "." and ".."; ends at the first error, its own or of `take`.
+Result<> for_each_name(UniqueFd folder, const std::string& shown,
+                       const std::function<Result<>(std::string)>& take);
 Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& shown);
 
 // Which object `path` is, without following it; NotFound if there is none.

@@ -72,7 +72,7 @@ struct VerifyContext {
 
 class VerifyFile final : public FileWork {
  public:
-  VerifyFile(const VerifyContext& context, const Entry& entry) : context_(context), entry_(entry) {}
+  VerifyFile(const VerifyContext& context, Entry entry) : context_(context), entry_(std::move(entry)) {}
 
   Result<> start() override {
     if (auto go_on = check(); !go_on) return go_on;
@@ -116,7 +116,7 @@ class VerifyFile final : public FileWork {
 
  private:
   const VerifyContext& context_;
-  const Entry& entry_;
+  const Entry entry_;
   OpenedFile file_;
   std::vector<Digest> digests_;
 
@@ -128,73 +128,109 @@ class VerifyFile final : public FileWork {
 
 }  // namespace
 
-Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manifest& manifest,
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
                                                   std::size_t limit, const StopFlag& stop) {
   const auto walked = walk(copy, {}, stop);
   if (!walked) return tl::unexpected<Error>(walked.error());
   std::vector<std::string> differences;
-  const auto add = [&](const std::string& path, const std::string& what) {
+  const auto add = [&](std::string_view path, const std::string& what) {
+    if (differences.size() == limit) return;
     differences.push_back((path.empty() ? "the root" : printable(path)) + " " + what);
   };
   auto found = walked->entries.begin();
-  auto entry = manifest.entries.begin();
-  while (differences.size() < limit && (found != walked->entries.end() || entry != manifest.entries.end())) {
-    const bool is_extra =
-        entry == manifest.entries.end() || (found != walked->entries.end() && found->path < entry->path);
-    if (is_extra) {
-      add((found++)->path, "was added");
-    } else if (found == walked->entries.end() || entry->path < found->path) {
-      add((entry++)->path, "is missing");
-    } else {
-      const std::string what = difference(*entry, *found, copy.file_mode_mask);
-      if (!what.empty()) add(entry->path, what);
-      ++entry;
-      ++found;
+  const auto end = walked->entries.end();
+  while (const auto entry = manifest.next()) {
+    for (; found != end && found->path < entry->path; ++found) add(found->path, "was added");
+    if (found == end || found->path != entry->path) {
+      add(entry->path, "is missing");
+      continue;
     }
+    const std::string what = difference(*entry, *found++, copy.file_mode_mask);
+    if (!what.empty()) add(entry->path, what);
   }
+  if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  for (; found != end; ++found) add(found->path, "was added");
   for (const std::string& special : walked->skipped) {
     if (differences.size() < limit) differences.push_back(special + " was added");
   }
   return differences;
 }
 
-Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
-                     const StopFlag& stop) {
+namespace {
+
+struct ToVerify {
+  Summary summary;
+  std::uint64_t files = 0;  // with content of their own
+};
+
+Result<ToVerify> count(ManifestReader& manifest) {
+  Summing summing;
+  ToVerify all;
+  while (const auto entry = manifest.next()) {
+    summing.add(*entry);
+    if (is_content(*entry)) ++all.files;
+  }
+  if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  all.summary = summing.done();
+  return all;
+}
+
+Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, std::uint64_t files,
+                        const CopyOptions& options, std::atomic<bool>& failed) {
+  std::mutex mutex;  // of the manifest: each file is taken by the thread that will read it
+  RunPlan plan;
+  plan.io = options.io;
+  plan.shape = shape_of(options);
+  plan.counters = &context.counters;
+  plan.files = files;
+  plan.work_for = [&](std::uint64_t) {
+    const std::scoped_lock lock(mutex);
+    auto entry = manifest.next();
+    while (entry && !is_content(*entry)) entry = manifest.next();
+    return std::make_unique<VerifyFile>(context, entry.value());
+  };
+  return run(plan, failed);
+}
+
+}  // namespace
+
+Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
+                            Monitor& monitor, const StopFlag& stop) {
   monitor.counters.bytes_done = monitor.counters.files_done = 0;
   monitor.counters.bytes_resumed = monitor.counters.files_resumed = 0;
-  monitor.counters.bytes_total = manifest.bytes();
-  return monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
+  const auto all = count(manifest);
+  if (!all) return tl::unexpected<Error>(all.error());
+  monitor.counters.bytes_total = all->summary.bytes;
+  monitor.counters.files_total = all->files;
+  auto same = monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
+    if (auto again = manifest.rewind(); !again) return again;
     auto known = compare_metadata(copy, manifest, kShownDifferences, stop);
     if (!known) return tl::unexpected<Error>(std::move(known.error()));
     Differences differences(std::move(*known));
-    if (auto same = differences.result(copy); !same) return same;
-    std::vector<const Entry*> files;
-    for (const Entry& entry : manifest.entries) {
-      if (entry.type == EntryType::File && entry.link_to.empty()) files.push_back(&entry);
-    }
-    monitor.counters.files_total = files.size();
+    if (auto equal = differences.result(copy); !equal) return equal;
     std::atomic<bool> failed{false};
     Throttle throttle(options.max_rate);
     const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
-    RunPlan plan;
-    plan.io = options.io;
-    plan.shape = shape_of(options);
-    plan.counters = &monitor.counters;
-    plan.files = files.size();
-    plan.work_for = [&](std::uint64_t index) { return std::make_unique<VerifyFile>(context, *files[index]); };
-    if (auto done = run(plan, failed); !done) return done;
+    if (auto again = manifest.rewind(); !again) return again;
+    if (auto done = check_contents(context, manifest, all->files, options, failed); !done) return done;
     return differences.result(copy);
   });
+  if (!same) return tl::unexpected<Error>(std::move(same.error()));
+  return all->summary;
 }
 
-Result<> verify_partial(PartialArea& area, const Manifest& manifest, const CopyOptions& options,
-                        Monitor& monitor, const StopFlag& stop) {
+Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
+                        const StopFlag& stop) {
   const auto copy = open_tree(area.data());
   if (!copy) return tl::unexpected<Error>(copy.error());
-  auto same = verify_copy(*copy, manifest, options, monitor, stop);
-  if (same || same.error().kind != Errc::Mismatch) return same;
-  if (auto cleared = area.clear(); !cleared) return cleared;
-  return same;
+  auto manifest = ManifestReader::open(area.manifest());
+  if (!manifest) return tl::unexpected<Error>(std::move(manifest.error()));
+  auto same = verify_copy(*copy, *manifest, options, monitor, stop);
+  if (same) return {};
+  if (same.error().kind == Errc::Mismatch) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return tl::unexpected<Error>(std::move(same.error()));
 }
 
 }  // namespace spark::staging

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "staging/copy.hpp"
-#include "staging/manifest.hpp"
+#include "staging/manifest_reader.hpp"
 #include "staging/monitor.hpp"
 #include "staging/partial_area.hpp"
 #include "staging/tree.hpp"
@@ -13,15 +13,16 @@ namespace spark::staging {
 
 // Names, types, sizes, permissions, owners (as root), modification times of files, targets: no content is
 // read. Gives the differences, printable, at most `limit`.
-Result<std::vector<std::string>> compare_metadata(const Tree& copy, const Manifest& manifest,
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
                                                   std::size_t limit, const StopFlag& stop);
 
 // That, and every file read back from the disk and hashed. Mismatch names the first differing entries.
-Result<> verify_copy(const Tree& copy, const Manifest& manifest, const CopyOptions& options, Monitor& monitor,
-                     const StopFlag& stop);
+// `manifest` at its begin; gives what it adds up to.
+Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
+                            Monitor& monitor, const StopFlag& stop);
 
-// verify_copy of a partial area's data. After a Mismatch nothing of it is taken over by the next attempt.
-Result<> verify_partial(PartialArea& area, const Manifest& manifest, const CopyOptions& options,
-                        Monitor& monitor, const StopFlag& stop);
+// verify_copy of a sealed partial area. After a Mismatch nothing of it is taken over by the next attempt.
+Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
+                        const StopFlag& stop);
 
 }  // namespace spark::staging

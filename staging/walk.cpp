@@ -1,165 +1,197 @@
 #include "staging/walk.hpp"
 
-#include <fnmatch.h>
-#include <sys/stat.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <thread>
 
-#include "base/text.hpp"
-#include "staging/times.hpp"
+#include "staging/look.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kLongestPath = 32 * kKiB;
-constexpr unsigned kWanted = STATX_BASIC_STATS;
+constexpr unsigned kThreads = 8;     // more than cores: a network file system answers many questions at once
+constexpr std::size_t kBatch = 256;  // names that a thread looks at in one go
+constexpr std::size_t kMostBatches = 64;  // that wait; the memory of a folder of millions
 
-const char* special_kind(unsigned mode) {
-  if (S_ISFIFO(mode)) return "FIFO";
-  if (S_ISSOCK(mode)) return "socket";
-  if (S_ISBLK(mode)) return "block device";
-  if (S_ISCHR(mode)) return "character device";
-  return nullptr;
-}
+// Open as long as names in it wait to be looked at.
+struct OpenFolder {
+  std::string path;
+  UniqueFd fd;
+};
 
-class Walk {
+struct Batch {
+  std::shared_ptr<const OpenFolder> folder;
+  std::vector<std::string> names;
+};
+
+// Threads list folders and look at batches of names, large folders' by several, until there is nothing left.
+class Scan {
  public:
-  Walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop)
-      : tree_(tree), exclude_(exclude), stop_(stop) {}
+  // `take` gets what was found in pieces, one at a time.
+  Scan(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop,
+       std::function<void(Found)> take)
+      : tree_(tree), look_(tree, exclude, stop), take_(std::move(take)) {}
 
-  Result<Walked> run() {
-    if (auto added = add_root(); !added) return tl::unexpected<Error>(std::move(added.error()));
-    while (!folders_.empty()) {
-      const std::string path = std::move(folders_.front());
-      folders_.pop_front();
-      if (auto listed = list(path); !listed) return tl::unexpected<Error>(std::move(listed.error()));
+  Result<> run() {
+    Found root;
+    if (auto found = look_.at_root(root); !found) return found;
+    take(std::move(root));
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned i = 0; i < kThreads && !folders_.empty(); ++i) threads.emplace_back([this] { work(); });
     }
-    std::ranges::sort(walked_.entries, {}, &Entry::path);
-    join_hard_links();
-    std::ranges::sort(walked_.skipped);
-    return std::move(walked_);
+    return error_ ? Result<>(tl::unexpected<Error>(std::move(*error_))) : Result<>();
   }
 
  private:
-  using InodeKey = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-
   const Tree& tree_;
-  std::span<const std::string> exclude_;
-  const StopFlag& stop_;
-  Walked walked_;
-  std::deque<std::string> folders_;                      // found, not all listed yet
-  std::map<std::string, InodeKey, std::less<>> linked_;  // files with more than one name
+  Look look_;
+  std::function<void(Found)> take_;
+  std::mutex mutex_;  // of all below, while threads run
+  std::condition_variable changed_;
+  std::deque<std::string> folders_;  // paths of those found and not listed yet
+  std::deque<Batch> batches_;
+  unsigned busy_ = 0;  // threads that may find more
+  std::optional<Error> error_;
 
-  bool is_excluded(const std::string& path) const {
-    const std::string last = path.substr(path.rfind('/') + 1);
-    return std::ranges::any_of(exclude_, [&](const std::string& pattern) {
-      return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
-             ::fnmatch(pattern.c_str(), last.c_str(), 0) == 0;
-    });
-  }
-
-  Result<> add_root() {
-    const UniqueFd root = open_beneath(tree_, "", O_PATH | O_NOFOLLOW);
-    struct statx info {};
-    if (!root || ::statx(root.get(), "", AT_EMPTY_PATH, kWanted, &info) != 0) {
-      return fail_errno(errno, "reading " + tree_.shown(""));
+  void work() {
+    std::unique_lock lock(mutex_);
+    const auto has_work = [this] { return !batches_.empty() || !folders_.empty(); };
+    while (true) {
+      changed_.wait(lock, [&] { return error_ || has_work() || busy_ == 0; });
+      if (error_ || !has_work()) return;
+      ++busy_;
+      Found found;
+      Result<> done = batches_.empty() ? list_next(lock, found) : look_at_next(lock, found);
+      --busy_;
+      take(std::move(found));
+      if (!done && !error_) error_ = std::move(done.error());
+      changed_.notify_all();
     }
-    return add("", info, root.get(), "");
   }
 
-  Result<> list(const std::string& path) {
+  Result<> list_next(std::unique_lock<std::mutex>& lock, Found& found) {
+    const std::string path = std::move(folders_.front());
+    folders_.pop_front();
+    lock.unlock();
+    Result<> listed = list(path, found);
+    lock.lock();
+    return listed;
+  }
+
+  Result<> look_at_next(std::unique_lock<std::mutex>& lock, Found& found) {
+    const Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    lock.unlock();
+    Result<> looked = look_at(batch, found);
+    lock.lock();
+    return looked;
+  }
+
+  // What is left when the folder ends is looked at here: most folders are small.
+  Result<> list(const std::string& path, Found& found) {
     UniqueFd opened = open_beneath(tree_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    const UniqueFd folder(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
-    if (!folder) return fail_errno(errno, "opening folder " + tree_.shown(path));
-    const auto names = names_in(std::move(opened), tree_.shown(path));
-    if (!names) return tl::unexpected<Error>(names.error());
-    for (const std::string& name : *names) {
-      auto added = look_at(join_path(path, name), folder.get(), name);
-      if (!added) return added;
-    }
-    return {};
+    UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    if (!kept) return fail_errno(errno, "opening folder " + tree_.shown(path));
+    Batch batch{std::make_shared<const OpenFolder>(path, std::move(kept)), {}};
+    const auto add = [&](std::string name) -> Result<> {
+      batch.names.push_back(std::move(name));
+      return batch.names.size() < kBatch ? Result<>() : hand_over(batch, found);
+    };
+    if (auto listed = for_each_name(std::move(opened), tree_.shown(path), add); !listed) return listed;
+    return look_at(batch, found);
   }
 
-  Result<> look_at(const std::string& path, int folder, const std::string& name) {
-    if (stop_) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
-    if (is_excluded(path)) return {};
-    if (path.size() > kLongestPath) {
-      return fail(Errc::Unsupported,
-                  "reading " + tree_.shown(path.substr(0, 200)) +
-                      "…: a path below it is longer than 32 KiB, which no program can use");
-    }
-    struct statx info {};
-    if (::statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kWanted, &info) != 0) {
-      if (errno == ENOENT) return {};  // deleted since it was listed: it is not in the set
-      return fail_errno(errno, "reading " + tree_.shown(path));
-    }
-    if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
-      return fail(Errc::Refused, "reading " + tree_.shown(path) + ": another file system is mounted there",
-                  "exclude it, or stage it as a dataset of its own");
-    }
-    return add(path, info, folder, name);
-  }
-
-  Result<> add(const std::string& path, const struct statx& info, int folder, const std::string& name) {
-    if (const char* kind = special_kind(info.stx_mode)) {
-      walked_.skipped.push_back(printable(path) + " (" + kind + ")");
-      return {};
-    }
-    Entry entry;
-    entry.path = path;
-    entry.mode = info.stx_mode & 07777;
-    entry.uid = info.stx_uid;
-    entry.gid = info.stx_gid;
-    entry.mtime_ns = nanoseconds(info.stx_mtime);
-    entry.ctime_ns = nanoseconds(info.stx_ctime);
-    entry.inode = info.stx_ino;
-    if (S_ISDIR(info.stx_mode)) {
-      entry.type = EntryType::Folder;
-      folders_.push_back(path);
-    } else if (S_ISLNK(info.stx_mode)) {
-      entry.type = EntryType::Symlink;
-      if (auto read = read_target(entry, folder, name); !read) return read;
-    } else {
-      entry.size = info.stx_size;
-      entry.allocated = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
-      entry.mode &= tree_.file_mode_mask;
-      if (info.stx_nlink > 1) {
-        const std::uint64_t device = std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
-        linked_.emplace(path, InodeKey(device, info.stx_ino));
+  // To whoever is free; done here if too much waits already.
+  Result<> hand_over(Batch& batch, Found& found) {
+    Batch full{batch.folder, std::exchange(batch.names, {})};
+    {
+      const std::scoped_lock lock(mutex_);
+      if (batches_.size() < kMostBatches) {
+        batches_.push_back(std::move(full));
+        changed_.notify_one();
+        return {};
       }
+      take(std::exchange(found, {}));
     }
-    walked_.entries.push_back(std::move(entry));
+    return look_at(full, found);
+  }
+
+  Result<> look_at(const Batch& batch, Found& found) const {
+    for (const std::string& name : batch.names) {
+      auto looked = look_.at(batch.folder->fd.get(), batch.folder->path, name, found);
+      if (!looked) return looked;
+    }
     return {};
   }
 
-  Result<> read_target(Entry& entry, int folder, const std::string& name) {
-    char target[PATH_MAX + 1];
-    const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
-    if (length < 0) return fail_errno(errno, "reading symlink " + tree_.shown(entry.path));
-    entry.target.assign(target, static_cast<std::size_t>(length));
-    return {};
-  }
-
-  // The first name of a file, in order of path, is the file; the others are links to it.
-  void join_hard_links() {
-    std::map<InodeKey, std::string> first;
-    for (Entry& entry : walked_.entries) {
-      const auto found = linked_.find(entry.path);
-      if (entry.type != EntryType::File || found == linked_.end()) continue;
-      const auto [name, is_first] = first.emplace(found->second, entry.path);
-      if (!is_first) entry.link_to = name->second;
-    }
+  void take(Found found) {
+    std::ranges::move(found.folders, std::back_inserter(folders_));
+    take_(std::move(found));
   }
 };
+
+struct LinkedPath {
+  RawPath path;
+  FileId file;
+};
+
+// The first name of a file, in order of path, is the file; the others are links to it.
+void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
+  std::ranges::sort(all, {}, &LinkedPath::path);
+  std::map<FileId, std::string_view> first;
+  auto linked = all.begin();
+  for (Entry& entry : entries) {
+    if (linked == all.end()) return;
+    if (entry.path != linked->path) continue;
+    const auto [name, is_first] = first.emplace(linked->file, linked->path);
+    if (!is_first) entry.link_to = name->second;
+    ++linked;
+  }
+}
 
 }  // namespace
 
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
-  return Walk(tree, exclude, stop).run();
+  Walked walked;
+  std::vector<LinkedPath> linked;
+  const auto take = [&](Found found) {
+    for (const Linked& one : found.linked) linked.push_back({found.entries[one.entry].path, one.file});
+    std::ranges::move(found.entries, std::back_inserter(walked.entries));
+    std::ranges::move(found.skipped, std::back_inserter(walked.skipped));
+  };
+  if (auto done = Scan(tree, exclude, stop, take).run(); !done)
+    return tl::unexpected<Error>(std::move(done.error()));
+  std::ranges::sort(walked.entries, {}, &Entry::path);
+  join_hard_links(walked.entries, linked);
+  std::ranges::sort(walked.skipped);
+  return walked;
+}
+
+Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
+  Footprint sum;
+  std::set<FileId> seen;
+  const auto take = [&](Found found) {
+    for (const Linked& one : found.linked) {
+      Entry& entry = found.entries[one.entry];
+      if (!seen.insert(one.file).second) entry.link_to = entry.path;  // of any of its names: counted already
+    }
+    for (const Entry& entry : found.entries) sum.add(entry);
+  };
+  if (auto done = Scan(tree, {}, stop, take).run(); !done)
+    return tl::unexpected<Error>(std::move(done.error()));
+  return sum;
 }
 
 }  // namespace spark::staging

@@ -13,7 +13,7 @@
 namespace spark::staging {
 
 struct Walked {
-  std::vector<Entry> entries;        // sorted by path, the root first; hashes are not known yet
+  Entries entries;                   // sorted by path, the root first; hashes are not known yet
   std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
 };
 
@@ -21,5 +21,8 @@ struct Walked {
 // folder is excluded with all it holds. Refused when another file system is mounted inside: a copy without it
 // would be called whole, one with it would hold what is not the dataset's.
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
+
+// What all below takes; nothing of it is kept in memory.
+Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop);
 
 }  // namespace spark::staging

@@ -113,12 +113,12 @@ TEST_F(SuperblockOfImage, APartitionTableIsSeen) {
 }
 
 TEST_F(SuperblockOfImage, TwoSignaturesAreRefused) {
-  make({"mkfs.ext4", "-q"});
+  make({"mkfs.xfs", "-q"}, kXfsSize);
   const auto other = folder_ / "other";
-  test::make_image(other, kXfsSize, {"mkfs.xfs", "-q"});
-  std::string xfs(512, '\0');
-  std::ifstream(other, std::ios::binary).read(xfs.data(), 512);
-  put(image_, 0, xfs);
+  test::make_image(other, kXfsSize, {"mkfs.ext4", "-q"});
+  std::string ext4(1024, '\0');
+  std::ifstream(other, std::ios::binary).seekg(1024).read(ext4.data(), 1024);
+  put(image_, 1024, ext4);
   const auto superblock = read_superblock(image_);
   ASSERT_FALSE(superblock);
   EXPECT_EQ(superblock.error().kind, Errc::Refused);

@@ -10,6 +10,7 @@
 #include "staging/hash.hpp"
 #include "staging/journal.hpp"
 #include "staging/manifest.hpp"
+#include "staging/manifest_reader.hpp"
 #include "staging/names.hpp"
 #include "staging/throttle.hpp"
 #include "support.hpp"
@@ -144,22 +145,51 @@ TEST(Manifest, ComesBackByteForByte) {
   EXPECT_EQ(read->source, manifest.source);
   EXPECT_EQ(read->root, manifest.root);
   EXPECT_EQ(read->entries, manifest.entries);
-  EXPECT_EQ(read->hash(), manifest.hash());
+  EXPECT_EQ(summary_of(read->entries).hash, summary_of(manifest.entries).hash);
   for (const char c : read_text(folder / "m")) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }
 
 TEST(Manifest, CountsAHardLinkedFileOnce) {
-  EXPECT_EQ(sample().bytes(), 5U);
-  EXPECT_EQ(sample().allocated(), 5U);
-  EXPECT_EQ(sample().files(), 2U);
+  const Summary summary = summary_of(sample().entries);
+  EXPECT_EQ(summary.bytes, 5U);
+  EXPECT_EQ(summary.files, 2U);
+  EXPECT_EQ(summary.footprint.bytes, 2U * 4096);  // the root and the file, in whole blocks
+  EXPECT_EQ(summary.footprint.inodes, 3U);
+}
+
+TEST(Manifest, ReadAgainFromItsBeginItIsTheSame) {
+  const TempFolder folder;
+  ASSERT_OK(write_manifest(folder / "m", sample()));
+  auto reader = ManifestReader::open(folder / "m");
+  ASSERT_OK(reader);
+  ASSERT_TRUE(reader->next() && reader->next());
+  ASSERT_OK(reader->rewind());
+  EXPECT_TRUE(is_same_source(*reader, sample().entries));
+  ASSERT_OK(reader->rewind());
+  const auto summary = summary_of(*reader);
+  ASSERT_OK(summary);
+  EXPECT_EQ(summary->hash, summary_of(sample().entries).hash);
+}
+
+TEST(Manifest, ASourceWithMoreOrLessIsAnotherOne) {
+  auto reader = ManifestReader::of(to_text(sample()));
+  ASSERT_OK(reader);
+  Entries more = sample().entries, less = sample().entries;
+  more.push_back(file("d", ""));
+  less.pop_back();
+  EXPECT_FALSE(is_same_source(*reader, more));
+  ASSERT_OK(reader->rewind());
+  EXPECT_FALSE(is_same_source(*reader, less));
+  ASSERT_OK(reader->rewind());
+  EXPECT_TRUE(is_same_source(*reader, sample().entries));
 }
 
 TEST(Manifest, HashTellsSetsApartButNotTimesOrOwners) {
-  const std::string hash = sample().hash();
+  const std::string hash = summary_of(sample().entries).hash;
   const auto changed = [](const std::function<void(Manifest&)>& change) {
     Manifest manifest = sample();
     change(manifest);
-    return manifest.hash();
+    return summary_of(manifest.entries).hash;
   };
   EXPECT_NE(changed([](Manifest& m) { m.entries[1].path = "a"; }), hash);
   EXPECT_NE(changed([](Manifest& m) { m.entries[1].hash.low ^= 1; }), hash);
@@ -185,7 +215,12 @@ TEST(Manifest, PathsThatLeadOutAreRefused) {
   for (const char* path : {"/etc/passwd", "..", "a/../b", "a//b", "./a", "a/"}) {
     EXPECT_FALSE(parse_entry(to_line(file(path, "x")))) << path;
   }
-  EXPECT_FALSE(parse_entry(to_line(file(std::string("a\0b", 3), "x"))));
+  std::string with_nul = to_line(file("a-b", "x"));
+  with_nul.replace(with_nul.find("a-b"), 3, "a%00b");
+  EXPECT_FALSE(parse_entry(with_nul));
+  with_nul = to_line(sample().entries[2]);
+  with_nul.replace(with_nul.find("../"), 3, "%00");
+  EXPECT_FALSE(parse_entry(with_nul));
   Manifest twice = sample();
   twice.entries.push_back(twice.entries.back());
   EXPECT_FALSE(parse_manifest(to_text(twice)));

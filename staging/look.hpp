@@ -1,0 +1,53 @@
+// One name of a folder, looked at: what the walk finds under it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/copy.hpp"
+#include "staging/manifest.hpp"
+#include "staging/tree.hpp"
+
+struct statx;
+
+namespace spark::staging {
+
+// Which file it is; an inode number alone is not enough where subvolumes have numbers of their own.
+using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+
+struct Linked {           // a file with more than one name
+  std::size_t entry = 0;  // among those found with it
+  FileId file;
+};
+
+struct Found {
+  std::vector<Entry> entries;
+  std::vector<std::string> folders;  // paths of those among the entries: to be listed
+  std::vector<Linked> linked;
+  std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
+};
+
+class Look {
+ public:
+  Look(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop)
+      : tree_(tree), exclude_(exclude), stop_(stop) {}
+
+  Result<> at_root(Found& found) const;
+  // `folder` is the open folder that holds the name, `path` its own path in the tree.
+  Result<> at(int folder, const std::string& path, const std::string& name, Found& found) const;
+
+ private:
+  const Tree& tree_;
+  std::span<const std::string> exclude_;
+  const StopFlag& stop_;
+
+  bool is_excluded(const std::string& path, const std::string& name) const;
+  Result<> add(const std::string& path, const struct statx& info, int folder, const std::string& name,
+               Found& found) const;
+};
+
+}  // namespace spark::staging
