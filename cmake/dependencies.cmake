@@ -11,6 +11,7 @@ pkg_check_modules(libblkid REQUIRED IMPORTED_TARGET blkid)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(libcrypto REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 
 # Debian's libnvme.pc asks for private -dev packages that libnvme-dev does not pull in: found without it.

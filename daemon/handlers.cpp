@@ -208,7 +208,10 @@ asio::awaitable<Answer> Service::answer_dataset(Request request) {
     co_return list ? ok(std::move(*list)) : api::error_answer(list.error());
   }
   if (request.method == "POST" && request.path.size() == 4) {
-    if (request.path[3] == "verify") co_return job_answer(stager_.verify(request.path[2]));
+    if (request.path[3] == "verify") {
+      const bool sha256 = get_bool(request.body, "sha256").value_or(false);
+      co_return job_answer(stager_.verify(request.path[2], sha256));
+    }
     if (request.path[3] == "evict") co_return job_answer(stager_.evict(request.path[2]));
   }
   co_return not_found(request);

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "staging/cache_store.hpp"
 #include "staging/cache_with.hpp"
+#include "staging/digest_check.hpp"
 #include "staging/fill.hpp"
 #include "staging/names.hpp"
 #include "staging/room.hpp"
@@ -82,8 +83,8 @@ class DiskCache final : public Cache {
     return rows;
   }
 
-  Result<CopyReport> verify(const std::string& dataset, const ProgressSink& progress,
-                            const StopFlag& stop) override {
+  Result<CopyReport> verify(const std::string& dataset, const CopyOptions& options,
+                            const ProgressSink& progress, const StopFlag& stop) override {
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return tl::unexpected<Error>(rows.error());
     if (rows->empty()) return not_staged("verifying", dataset);
@@ -91,7 +92,7 @@ class DiskCache final : public Cache {
     ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset));
     if (auto taken = lease.take(row); !taken) return tl::unexpected<Error>(std::move(taken.error()));
     Monitor monitor(progress);
-    auto sound = check(row, monitor, stop);
+    auto sound = check(row, options, monitor, stop);
     if (!sound && is_medium_error(sound.error().number)) sound.error().kind = Errc::Mismatch;
     const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
     if (sound || is_damaged) {
@@ -99,8 +100,18 @@ class DiskCache final : public Cache {
       auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
       if (!noted) return tl::unexpected<Error>(std::move(noted.error()));
     }
+    if (is_damaged) {
+      sound.error().hint =
+          "it is served no more: stage it again; if it happens again, test the drive and the memory";
+    }
     if (!sound) return fail_with(std::move(sound.error()), "verifying " + printable(dataset));
-    return report_of(*sound, monitor);
+    const Destination place = store_->folder().place(row.dataset, row.generation);
+    Result<std::uint64_t> checked = 0;
+    if (options.sha256) checked = check_digests(place.path(), place.manifest(), options, monitor, stop);
+    if (!checked) return fail_with(std::move(checked.error()), "verifying " + printable(dataset));
+    CopyReport report = report_of(*sound, monitor);
+    report.sha256_files = *checked;
+    return report;
   }
 
   Result<Bytes> evict(const std::string& dataset) override {
@@ -138,7 +149,8 @@ class DiskCache final : public Cache {
   CacheConfig config_;
   std::unique_ptr<CacheStore> store_;
 
-  Result<Summary> check(const GenerationRow& row, Monitor& monitor, const StopFlag& stop) {
+  Result<Summary> check(const GenerationRow& row, const CopyOptions& options, Monitor& monitor,
+                        const StopFlag& stop) {
     const Destination place = store_->folder().place(row.dataset, row.generation);
     auto manifest = ManifestReader::open(place.manifest());
     const auto copy = manifest ? open_tree(place.path()) : tl::unexpected<Error>(manifest.error());
@@ -147,7 +159,7 @@ class DiskCache final : public Cache {
       if (error.kind == Errc::NotFound) error.kind = Errc::Mismatch;  // it should be there
       return tl::unexpected<Error>(std::move(error));
     }
-    return verify_copy(*copy, *manifest, {}, monitor, stop);
+    return verify_copy(*copy, *manifest, options, monitor, stop);
   }
 };
 

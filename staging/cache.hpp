@@ -101,8 +101,10 @@ class Cache {
   virtual Result<std::vector<DatasetRow>> list() = 0;
   // Reads the newest copy from the disk and compares it with its manifest. Mismatch names the first differing
   // entries, and the copy is not served any more, as it is when it can't be read. NotFound if there is none.
-  virtual Result<CopyReport> verify(const std::string& dataset, const ProgressSink& progress,
-                                    const StopFlag& stop) = 0;
+  // With `sha256` it is then compared with what its publishers say (see check_digests); a copy that differs
+  // in that is as its source is, and stays.
+  virtual Result<CopyReport> verify(const std::string& dataset, const CopyOptions& options,
+                                    const ProgressSink& progress, const StopFlag& stop) = 0;
   // Removes every generation and what is partial: renamed away first, then deleted. Refused, naming the
   // holder, while a live lease is on it, and while it is being staged. Gives the bytes freed.
   virtual Result<Bytes> evict(const std::string& dataset) = 0;

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "staging/copy_with.hpp"
+#include "staging/digest_check.hpp"
 #include "staging/fill.hpp"
 #include "staging/monitor.hpp"
 #include "staging/space.hpp"
@@ -49,7 +50,7 @@ class Copy {
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source, options_.exclude, stop_); });
     if (!walked) return tl::unexpected<Error>(std::move(walked.error()));
     if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
-      return unchanged(**earlier, *walked, *area);
+      return unchanged(*destination, **earlier, *walked, *area);
     std::optional<Previous> previous;
     if (*earlier) {
       auto tree = open_tree(destination->path());
@@ -77,13 +78,20 @@ class Copy {
         "move it away or delete it, then copy again");
   }
 
-  Result<CopyReport> unchanged(ManifestReader& manifest, const Walked& walked, PartialArea& area) {
+  Result<CopyReport> unchanged(const Destination& destination, ManifestReader& manifest, const Walked& walked,
+                               PartialArea& area) {
     if (auto cleared = area.clear(); !cleared) return tl::unexpected<Error>(cleared.error());
     if (auto again = manifest.rewind(); !again) return tl::unexpected<Error>(again.error());
     const auto summary = summary_of(manifest);
     if (!summary) return tl::unexpected<Error>(summary.error());
     CopyReport report = report_of(*summary, monitor_);
     report.unchanged = true;
+    if (options_.sha256) {
+      const auto checked =
+          check_digests(destination.path(), destination.manifest(), options_, monitor_, stop_);
+      if (!checked) return tl::unexpected<Error>(checked.error());
+      report.sha256_files = *checked;
+    }
     report.skipped = walked.skipped;
     return report;
   }
@@ -109,10 +117,14 @@ class Copy {
       auto same = verify_partial(area, options_, monitor_, stop_);
       if (!same) return tl::unexpected<Error>(std::move(same.error()));
     }
+    Result<std::uint64_t> checked = 0;
+    if (options_.sha256) checked = check_digests(area.data(), area.manifest(), options_, monitor_, stop_);
+    if (!checked) return tl::unexpected<Error>(std::move(checked.error()));
     const auto published = monitor_.during(
         CopyPhase::Publishing, [&] { return publish(destination, area, sealed->root, hooks_.step); });
     if (!published) return tl::unexpected<Error>(published.error());
     CopyReport report = report_of(sealed->summary, monitor_);
+    report.sha256_files = *checked;
     report.resumed_bytes = filled->resumed_bytes;
     report.unchanged_bytes = filled->unchanged_bytes;
     report.skipped = std::move(skipped);

@@ -26,7 +26,8 @@ struct CopyOptions {
   Bytes max_rate = 0;                 // bytes per second; 0: no limit
   std::vector<std::string> exclude;   // shell patterns against the path inside the dataset and its last name
   bool verify = false;                // read the copy back from the disk and compare before publishing
-  Bytes keep_free = 0;                // bytes of the destination's file system that have to stay free
+  bool sha256 = false;  // before publishing check the digests that the set itself has of its files
+  Bytes keep_free = 0;  // bytes of the destination's file system that have to stay free
 };
 
 enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
@@ -51,6 +52,7 @@ struct CopyReport {
   Bytes resumed_bytes = 0;            // taken over from an earlier attempt instead of copied
   Bytes unchanged_bytes = 0;          // taken over from an earlier copy of the same source
   Bytes memfree_drop_bytes = 0;       // how far MemFree fell at most while copying
+  std::uint64_t sha256_files = 0;     // whose published SHA-256 was checked
   bool unchanged = false;             // the source equals an earlier copy: nothing was copied
   std::vector<std::string> skipped;   // FIFOs, sockets and device nodes, printable: "a/pipe (FIFO)"
   std::vector<std::string> warnings;  // sentences about metadata that could not be kept
@@ -64,7 +66,8 @@ using StopFlag = std::atomic<bool>;
 // grows the copy is beside it, in .NAME.spark-partial, which stays for the next attempt when this one fails;
 // its manifest is .NAME.spark-manifest, and by that an earlier copy of ours is known. A source that equals an
 // earlier copy (is_same_source) copies nothing. NoSpace before the first byte, with the numbers; Cancelled
-// when `stop` was set; Mismatch when `verify` found the copy different.
+// when `stop` was set; Mismatch when `verify` found the copy different, or `sha256` a file that is not what
+// its publisher says (see check_digests).
 Result<CopyReport> copy(const std::filesystem::path& source, const std::filesystem::path& destination,
                         const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

@@ -1,5 +1,6 @@
 #include "base/text.hpp"
 #include "cli/format/screens.hpp"
+#include "cli/format/text.hpp"
 #include "cli/progress_view.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -10,7 +11,7 @@ struct Options {
   std::string source, destination, max_rate, chunk, io = "auto";
   unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
-  bool verify = false, as_json = false;
+  bool verify = false, sha256 = false, as_json = false;
 };
 
 const char* to_string(staging::CopyPhase phase) {
@@ -43,13 +44,15 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
-          {"unchanged_bytes", report.unchanged_bytes}};
+          {"unchanged_bytes", report.unchanged_bytes},
+          {"sha256_files", report.sha256_files}};
 }
 
 Result<staging::CopyOptions> engine_options(const Options& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
   engine.verify = options.verify;
+  engine.sha256 = options.sha256;
   engine.threads = options.threads;
   engine.depth = options.depth;
   engine.io = options.io == "threads"    ? staging::IoKind::Threads
@@ -96,6 +99,7 @@ Result<int> copy(Context& context, const Options& options) {
   } else {
     const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
     context.out << printable(named.string()) << ": " << words << "\n";
+    if (options.sha256) context.out << counted(report->sha256_files, "file") << " as published (SHA-256)\n";
   }
   return 0;
 }
@@ -114,6 +118,7 @@ void add_copy(App& app) {
   verb.argument("SOURCE", options->source, "a file or folder");
   verb.argument("DEST", options->destination, "the name of the copy");
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
+  verb.flag("--sha256", options->sha256, "check the SHA-256 digests that SOURCE itself has of its files");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");

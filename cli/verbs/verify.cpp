@@ -7,10 +7,17 @@
 namespace spark::cli {
 namespace {
 
-Result<int> verify(Context& context, const std::string& dataset) {
+struct Options {
+  std::string dataset;
+  bool sha256 = false;
+};
+
+Result<int> verify(Context& context, const Options& options) {
+  const std::string& dataset = options.dataset;
   ProgressView view(context);
+  const std::string body = options.sha256 ? R"({"sha256": true})" : "";
   const auto result =
-      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", {}}, view);
+      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
   if (!result) return tl::unexpected<Error>(result.error());
   view.clear();
   const auto count = [&](const char* key) {
@@ -20,18 +27,24 @@ Result<int> verify(Context& context, const std::string& dataset) {
   context.out << printable(dataset) << ": equal to its manifest - " << format_bytes(count("bytes")) << ", "
               << counted(count("files"), "file") << ", read in "
               << format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds)) << "\n";
+  if (options.sha256) {
+    context.out << printable(dataset) << ": " << counted(count("sha256_files"), "file")
+                << " as published (SHA-256)\n";
+  }
   return 0;
 }
 
 }  // namespace
 
 void add_verify(App& app) {
-  const auto dataset = std::make_shared<std::string>();
+  const auto options = std::make_shared<Options>();
   Verb verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
                        "  spark-stage verify imagenet\n"
-                       "  spark-stage verify imagenet || spark-stage evict imagenet",
-                       [dataset](Context& context) { return verify(context, *dataset); });
-  verb.argument("DATASET", *dataset, "its name, as 'spark-stage ls' has it");
+                       "  spark-stage verify imagenet || spark-stage evict imagenet\n"
+                       "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests",
+                       [options](Context& context) { return verify(context, *options); });
+  verb.argument("DATASET", options->dataset, "its name, as 'spark-stage ls' has it");
+  verb.flag("--sha256", options->sha256, "also check the SHA-256 digests that its own files have of it");
 }
 
 }  // namespace spark::cli

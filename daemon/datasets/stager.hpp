@@ -65,8 +65,8 @@ class Stager {
   asio::awaitable<void> start();
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
-  Result<std::shared_ptr<Job>> verify(const std::string& dataset);
-  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);  // none: all
+  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256);  // see Cache::verify
+  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);         // none: all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset);
   Leases& leases() { return leases_; }
   void config_changed() { set_priorities(); }
@@ -102,11 +102,11 @@ class Stager {
   void set_priorities();
 
   // upkeep.cpp: copies that are there
-  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset,
+  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                    workers::Cancellation cancellation);
   asio::awaitable<void> run_scrub(std::shared_ptr<Job> job, std::vector<std::string> datasets,
                                   workers::Cancellation cancellation);
-  asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset,
+  asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                      workers::Priority priority, workers::Cancellation cancellation);
   asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
   asio::awaitable<void> keep_scrubbing();

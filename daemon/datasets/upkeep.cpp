@@ -49,22 +49,22 @@ Result<> Stager::check_known(const std::string& dataset) const {
               "`spark-stage ls` shows what is");
 }
 
-Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset) {
+Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset, bool sha256) {
   if (auto known = check_known(dataset); !known) return tl::unexpected<Error>(std::move(known.error()));
   auto job = jobs_.create("verify", {dataset});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
-  asio::co_spawn(executor_, run_verify(job, dataset, cancellation), asio::detached);
+  asio::co_spawn(executor_, run_verify(job, dataset, sha256, cancellation), asio::detached);
   return job;
 }
 
-asio::awaitable<void> Stager::run_verify(std::shared_ptr<Job> job, std::string dataset,
+asio::awaitable<void> Stager::run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                          workers::Cancellation cancellation) {
-  auto verified = co_await read_back(job, dataset, workers::Priority::Normal, cancellation);
+  auto verified = co_await read_back(job, dataset, sha256, workers::Priority::Normal, cancellation);
   job->finish(std::move(verified));
 }
 
-asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std::string dataset,
+asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                                    workers::Priority priority,
                                                    workers::Cancellation cancellation) {
   workers::Call call;
@@ -72,6 +72,7 @@ asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std
   call.subject = "dataset " + printable(dataset);
   call.request = catalog_request();
   call.request["dataset"] = dataset;
+  call.request["sha256"] = sha256;
   call.on_progress = [job, name = printable(dataset)](const json::object& progress) {
     json::object named = progress;
     named["dataset"] = name;
@@ -82,7 +83,7 @@ asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std
   };
   auto read = co_await runner_.run(std::move(call), cancellation);
   if (!read && read.error().kind == Errc::Mismatch) {
-    log::error(read.error().message() + "; that copy is served no more, the next request stages it again");
+    log::error(read.error().message());
   }
   co_await refresh();  // a copy that was found damaged is not ready any more
   co_return read;
@@ -106,7 +107,7 @@ asio::awaitable<void> Stager::run_scrub(std::shared_ptr<Job> job, std::vector<st
                                         workers::Cancellation cancellation) {
   json::array verdicts;
   for (const std::string& dataset : datasets) {
-    const auto read = co_await read_back(job, dataset, workers::Priority::Idle, cancellation);
+    const auto read = co_await read_back(job, dataset, false, workers::Priority::Idle, cancellation);
     if (!read && read.error().kind == Errc::Cancelled) {
       job->finish(tl::unexpected<Error>(read.error()));
       co_return;

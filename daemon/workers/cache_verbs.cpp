@@ -171,18 +171,21 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   return (*cache)->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
 }
 
-// {"cache", "dataset"} → {"dataset", "bytes", "files", "seconds"}
+// {"cache", "dataset", "sha256"} → {"dataset", "bytes", "files", "seconds", "sha256_files"}
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress) {
   auto cache = open_cache(request);
   if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
   const std::string dataset = get_string(request, "dataset").value_or("");
+  staging::CopyOptions options;
+  options.sha256 = get_bool(request, "sha256").value_or(false);
   return (*cache)
-      ->verify(dataset, sink_for(progress), kNeverStopped)
+      ->verify(dataset, options, sink_for(progress), kNeverStopped)
       .map([&](const staging::CopyReport& report) {
         return json::object{{"dataset", dataset},
                             {"bytes", report.bytes},
                             {"files", report.files},
-                            {"seconds", report.seconds}};
+                            {"seconds", report.seconds},
+                            {"sha256_files", report.sha256_files}};
       });
 }
 

@@ -10,6 +10,7 @@
 #include "staging/journal.hpp"
 #include "staging/manifest.hpp"
 #include "staging/names.hpp"
+#include "staging/published_digests.hpp"
 
 using namespace spark::staging;
 
@@ -34,7 +35,7 @@ void check_manifest(std::string_view text) {
 }
 
 void check_line(const JournalLine& line) {
-  require(line.entry.path.find('\0') == std::string::npos || line.kind == JournalLine::Kind::Piece);
+  require(!line.entry.path.view().starts_with('/') || line.kind == JournalLine::Kind::Piece);
 }
 
 // Lines of any kinds and in any order, each with its hash, as a journal has them: all up to the first wrong
@@ -74,7 +75,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto entry = parse_entry(text)) {
     const auto again = parse_entry(to_line(*entry));
     require(again && *again == *entry);
-    require(entry->path.empty() || entry->path.front() != '/');
+    require(!entry->path.view().starts_with('/'));
+  }
+  is_sums_file(text);
+  if (const auto sum = parse_sum_line(text)) {
+    const auto again = parse_sum_line(sum->sha256 + "  " + sum->name);
+    const bool is_plain = !sum->name.empty() && sum->name.find_first_of("\r") == std::string::npos;
+    require(!is_plain || (again && again->sha256 == sum->sha256 && again->name == sum->name));
   }
   if (const auto name = decode_name(text)) require(encode_name(*name) == text);
   require(folder_name(text).size() <= 200 && folder_name(text).find('/') == std::string::npos);

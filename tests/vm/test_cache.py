@@ -157,7 +157,7 @@ def test_a_copy_outlasts_an_outage_of_its_volume(house):
             assert "datasets" in row["reason"]
         finally:
             house.target_machine.thaw()
-        assert client.wait(240) == 0, client.err
+        assert client.wait(240).rc == 0, client.err
     staged_right(house, "slow", json.loads(client.out)["datasets"][0]["path"])
     house.wait_ready()
 
@@ -172,7 +172,7 @@ def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
         house.product.wait_dataset("brief:set", "stalled", 60)
         house.target.export("brief", device)
         house.product.wait_volume("brief", "ready", 120)
-        assert client.wait(240) == 0, client.err
+        assert client.wait(240).rc == 0, client.err
         staged = json.loads(client.out)["datasets"][0]
         assert staged["resumed_bytes"] > 0, "what was copied before was copied again"
         house.host.sh(f"cmp /mnt/brief/set/a {staged['path']}/a", 60)

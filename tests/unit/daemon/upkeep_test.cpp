@@ -45,7 +45,7 @@ TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
 TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
   start();
   for (const auto& refused :
-       {stager->scrub({"imagenot"}), stager->verify("imagenot"), stager->evict("imagenot")}) {
+       {stager->scrub({"imagenot"}), stager->verify("imagenot", false), stager->evict("imagenot")}) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, Errc::NotFound);
   }
@@ -56,7 +56,7 @@ TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
   EXPECT_EQ(state_of("imagenet"), "ready");
   worker.on("verify", kDamaged);
   rows(R"({"name": "imagenet", "state": "failed", "reason": "f has other content", "path": "/c/1"})");
-  const auto job = stager->verify("imagenet");
+  const auto job = stager->verify("imagenet", false);
   ASSERT_TRUE(job);
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(kind_of(*job), "mismatch");

@@ -22,7 +22,7 @@ class CacheCrash : public CacheTest, public testing::WithParamInterface<const ch
     const auto rows = cache->list();
     ASSERT_OK(rows);
     for (const DatasetRow& row : *rows) {
-      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
+      ASSERT_OK(cache->verify(row.name, {}, kQuiet, stop_));
       EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(row.path));
     }
     EXPECT_EQ(rows->empty(), !std::filesystem::exists(std::filesystem::symlink_status(link())));
@@ -113,7 +113,7 @@ TEST_F(CacheTest, KilledAtAnyMomentWhatIsListedVerifies) {
     const auto rows = cache->list();
     ASSERT_OK(rows);
     for (const DatasetRow& row : *rows) {
-      ASSERT_OK(cache->verify(row.name, kQuiet, stop_));
+      ASSERT_OK(cache->verify(row.name, {}, kQuiet, stop_));
     }
   }
   EXPECT_GT(killed, 0);

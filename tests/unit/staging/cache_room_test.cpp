@@ -161,11 +161,11 @@ TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
   const auto staged = stage("a", 3 * kMB);
   ASSERT_OK(staged);
   corrupt(staged->path / "f");
-  EXPECT_KIND(open()->verify("a", kQuiet, stop_), Errc::Mismatch);
+  EXPECT_KIND(open()->verify("a", {}, kQuiet, stop_), Errc::Mismatch);
   const auto again = stage(Source{"a", folder_ / "source-a", {}, {{"a", 0}}, 0});
   ASSERT_OK(again);
   EXPECT_EQ(again->served_from, ServedFrom::Copied);
-  ASSERT_OK(open()->verify("a", kQuiet, stop_));
+  ASSERT_OK(open()->verify("a", {}, kQuiet, stop_));
 }
 
 TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {

@@ -37,7 +37,7 @@ TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   EXPECT_EQ((*rows)[0].name, "set");
   EXPECT_EQ((*rows)[0].bytes, first->report.bytes);
   EXPECT_EQ((*rows)[0].path, first->path);
-  ASSERT_OK(cache->verify("set", kQuiet, stop_));
+  ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
 TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneGoes) {
@@ -89,7 +89,7 @@ TEST_F(CacheTest, EvictFreesEverythingAndNumbersGoOn) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / "data/set"));
   EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
   EXPECT_KIND(cache->evict("set"), Errc::NotFound);
-  EXPECT_KIND(cache->verify("set", kQuiet, stop_), Errc::NotFound);
+  EXPECT_KIND(cache->verify("set", {}, kQuiet, stop_), Errc::NotFound);
   const auto again = stage(*cache);
   ASSERT_OK(again);
   EXPECT_GT(again->generation, first->generation);
@@ -102,7 +102,7 @@ TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
   const auto first = stage(*cache);
   ASSERT_OK(first);
   corrupt(first->path / "sub/weights");
-  const auto verified = cache->verify("set", kQuiet, stop_);
+  const auto verified = cache->verify("set", {}, kQuiet, stop_);
   EXPECT_KIND(verified, Errc::Mismatch);
   EXPECT_NE(verified.error().what.find("sub/weights has other content"), std::string::npos)
       << verified.error().what;
@@ -111,7 +111,7 @@ TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
   ASSERT_OK(again);
   EXPECT_EQ(again->served_from, ServedFrom::Copied);
   EXPECT_EQ(cache->list()->front().damage, "");
-  ASSERT_OK(cache->verify("set", kQuiet, stop_));
+  ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
 TEST_F(CacheTest, VerifyNamesWhatIsMissingAddedOrDifferent) {
@@ -125,7 +125,7 @@ TEST_F(CacheTest, VerifyNamesWhatIsMissingAddedOrDifferent) {
   std::filesystem::permissions(staged->path / "c", std::filesystem::perms::owner_read);
   std::filesystem::remove(staged->path / "link");
   std::filesystem::create_symlink("b", staged->path / "link");
-  const auto verified = cache->verify("set", kQuiet, stop_);
+  const auto verified = cache->verify("set", {}, kQuiet, stop_);
   EXPECT_KIND(verified, Errc::Mismatch);
   for (const char* part :
        {"a is missing", "b2 was added", "c has other permissions", "link points elsewhere"}) {
