@@ -1,4 +1,5 @@
 // spark-stage: builds the real parts, runs one verb.
+#include <malloc.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -91,5 +92,6 @@ int run(int argc, char** argv) {
 }  // namespace spark::cli
 
 int main(int argc, char** argv) {
+  ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
   return spark::cli::run(argc, argv);
 }

@@ -1,4 +1,5 @@
 // spark-staged: the daemon, and with `worker VERB` one of its workers.
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -60,6 +61,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
   ::signal(SIGPIPE, SIG_IGN);
   try {
     return run(argc, argv);

@@ -6,42 +6,98 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
 
 #include "staging/manifest_reader.hpp"
 #include "staging/metadata.hpp"
+#include "staging/parents.hpp"
 #include "staging/times.hpp"
 
 namespace spark::staging {
 namespace {
 
-bool is_as_copied(const Tree& copy, const Entry& entry) {
-  const Parent parent = open_parent(copy, entry.path);
+constexpr std::size_t kBatch = 256;  // entries that a thread takes at once: neighbours in a folder
+constexpr unsigned kThreads = 4;     // a file system makes names in several folders at a time
+
+bool is_as_copied(Parents& copies, const Entry& entry) {
+  const int folder = copies.open(entry.path);
   struct stat info {};
-  if (!parent.folder || ::fstatat(parent.folder.get(), parent.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
-    return false;
+  if (folder < 0 || ::fstatat(folder, copies.name().c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
   return S_ISREG(info.st_mode) && static_cast<Bytes>(info.st_size) == entry.size &&
          nanoseconds(info.st_mtim) == entry.mtime_ns && (info.st_mode & 07777) == kept_mode(entry);
 }
 
-bool clone(const Tree& previous, const Tree& copy, const Entry& entry) {
-  const UniqueFd from = open_beneath(previous, entry.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  const Parent to = open_parent(copy, entry.path);
-  if (!from || !to.folder) return false;
-  const UniqueFd made(
-      ::openat(to.folder.get(), to.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (made && share_blocks(made.get(), from.get()) &&
-      put_metadata(made.get(), from.get(), entry, copy.shown(entry.path)))
-    return true;
-  if (made) ::unlinkat(to.folder.get(), to.name.c_str(), 0);
-  return false;
-}
+// Gives the files of a previous copy further names, or copies that share their blocks.
+class TakeUnchanged {
+ public:
+  TakeUnchanged(const CopyContext& context, const Previous& previous, const Entries& entries,
+                Resumed& resumed)
+      : context_(context),
+        previous_(previous.copy),
+        entries_(entries),
+        resumed_(resumed),
+        clones_(can_share_blocks(previous.copy, *context.copy)) {}
 
-bool link(const Tree& previous, const Tree& copy, const Entry& entry) {
-  const Parent from = open_parent(previous, entry.path), to = open_parent(copy, entry.path);
-  return from.folder && to.folder &&
-         ::linkat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str(), 0) == 0;
-}
+  Result<> go() {
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < std::min<std::size_t>(kThreads, entries_.size() / kBatch + 1); ++i)
+        threads.emplace_back([this] { work(); });
+    }
+    if (auto go_on = context_.check_stop(); !go_on) return go_on;
+    for (const std::size_t index : refused_) resumed_.unchanged[index] = false;
+    return {};
+  }
+
+ private:
+  const CopyContext& context_;
+  const Tree& previous_;
+  const Entries& entries_;
+  Resumed& resumed_;
+  bool clones_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex mutex_;
+  std::vector<std::size_t> refused_;
+
+  void work() {
+    Parents from(previous_), to(*context_.copy);
+    while (!context_.is_stopped()) {
+      const std::size_t first = next_.fetch_add(kBatch);
+      if (first >= entries_.size()) return;
+      for (std::size_t i = first; i < std::min(first + kBatch, entries_.size()); ++i) {
+        if (!resumed_.unchanged[i]) continue;
+        if ((clones_ && clone(from, to, entries_[i])) || link(from, to, entries_[i])) {
+          context_.journal->finished(entries_[i]);
+          continue;
+        }
+        const std::scoped_lock lock(mutex_);
+        refused_.push_back(i);
+      }
+    }
+  }
+
+  bool clone(Parents& from, Parents& to, const Entry& entry) const {
+    const int source = from.open(entry.path), copy = to.open(entry.path);
+    if (source < 0 || copy < 0) return false;
+    constexpr int kSafely = O_NOFOLLOW | O_CLOEXEC;
+    const UniqueFd original(::openat(source, from.name().c_str(), O_RDONLY | O_NONBLOCK | kSafely));
+    if (!original) return false;
+    const UniqueFd made(::openat(copy, to.name().c_str(), O_WRONLY | O_CREAT | O_EXCL | kSafely, 0600));
+    if (made && share_blocks(made.get(), original.get()) &&
+        put_metadata(made.get(), original.get(), entry, context_.copy->shown(entry.path)))
+      return true;
+    if (made) ::unlinkat(copy, to.name().c_str(), 0);
+    return false;
+  }
+
+  static bool link(Parents& from, Parents& to, const Entry& entry) {
+    const int source = from.open(entry.path), copy = to.open(entry.path);
+    return source >= 0 && copy >= 0 && ::linkat(source, from.name().c_str(), copy, to.name().c_str(), 0) == 0;
+  }
+};
 
 }  // namespace
 
@@ -64,13 +120,14 @@ bool can_share_blocks(const Tree& source, const Tree& copy) {
 void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed) {
   auto manifest = ManifestReader::open(previous.manifest);
   if (!manifest) return;  // nothing vouches for what is there
+  Parents copies(previous.copy);
   std::size_t at = 0;
   while (const auto then = manifest->next()) {
     while (at < entries.size() && entries[at].path < then->path) ++at;
     if (at == entries.size()) return;
     Entry& now = entries[at];
     if (!is_content(now) || resumed.has(at) || !is_same_source(*then, now)) continue;
-    if (!is_as_copied(previous.copy, *then)) continue;
+    if (!is_as_copied(copies, *then)) continue;
     now.hash = then->hash;
     resumed.unchanged[at] = true;
   }
@@ -78,19 +135,8 @@ void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed
 
 Result<> take_unchanged(const CopyContext& context, const std::optional<Previous>& previous,
                         const Entries& entries, Resumed& resumed) {
-  if (!previous) resumed.unchanged.assign(entries.size(), false);
-  const bool clones = previous && can_share_blocks(previous->copy, *context.copy);
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!resumed.unchanged[i]) continue;
-    if (auto go_on = context.check_stop(); !go_on) return go_on;
-    const bool is_taken = (clones && clone(previous->copy, *context.copy, entries[i])) ||
-                          link(previous->copy, *context.copy, entries[i]);
-    if (is_taken) {
-      context.journal->finished(entries[i]);
-    } else {
-      resumed.unchanged[i] = false;
-    }
-  }
+  if (previous) return TakeUnchanged(context, *previous, entries, resumed).go();
+  resumed.unchanged.assign(entries.size(), false);
   return {};
 }
 

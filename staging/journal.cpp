@@ -113,20 +113,20 @@ Journal::~Journal() {
 }
 
 void Journal::finished(const Entry& entry) {
-  add(line_of(kFinished, to_line(entry)));
+  add({&entry, nullptr});
 }
 
 void Journal::started(const Entry& entry) {
-  add(line_of(kStarted, to_line(entry)));
+  add({nullptr, std::make_unique<std::string>(line_of(kStarted, to_line(entry)))});
 }
 
 void Journal::piece(const Entry& entry, std::uint64_t piece, const Digest& digest) {
-  add(line_of(kPiece, piece_text(entry.path, piece, digest)));
+  add({nullptr, std::make_unique<std::string>(line_of(kPiece, piece_text(entry.path, piece, digest)))});
 }
 
-void Journal::add(const std::string& text) {
+void Journal::add(Waiting line) {
   const std::scoped_lock lock(mutex_);
-  waiting_ += text;
+  waiting_.push_back(std::move(line));
 }
 
 Result<> Journal::close() {
@@ -151,7 +151,7 @@ void Journal::work() {
 }
 
 void Journal::flush_waiting() {
-  std::string lines;
+  std::vector<Waiting> lines;
   {
     const std::scoped_lock lock(mutex_);
     if (error_) return;
@@ -165,10 +165,16 @@ void Journal::flush_waiting() {
   }
 }
 
-Result<> Journal::write_down(std::string_view lines) {
+Result<> Journal::write_down(const std::vector<Waiting>& lines) {
   if (::syncfs(file_system_) != 0) return fail_errno(errno, "flushing the file system of " + shown_);
-  if (const int failed = write_all(file_.get(), lines); failed != 0) {
-    return fail_errno(failed, "writing " + shown_);
+  std::string text;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += lines[i].other ? *lines[i].other : line_of(kFinished, to_line(*lines[i].finished));
+    if (text.size() < kMiB && i + 1 < lines.size()) continue;
+    if (const int failed = write_all(file_.get(), text); failed != 0) {
+      return fail_errno(failed, "writing " + shown_);
+    }
+    text.clear();
   }
   if (::fdatasync(file_.get()) != 0) return fail_errno(errno, "flushing " + shown_);
   return {};

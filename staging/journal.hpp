@@ -50,7 +50,7 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Any thread. What they tell has been written, not flushed.
+  // Any thread. What they tell has been written, not flushed. A finished entry stays where and as it is.
   void finished(const Entry& entry);
   void started(const Entry& entry);
   void piece(const Entry& entry, std::uint64_t piece, const Digest& digest);
@@ -59,6 +59,12 @@ class Journal {
   Result<> close();
 
  private:
+  // A line that is not written yet: while the file system is flushed there may be a hundred thousand.
+  struct Waiting {
+    const Entry* finished = nullptr;
+    std::unique_ptr<std::string> other;  // a line of another kind
+  };
+
   Journal(UniqueFd file, std::string shown, int file_system, std::atomic<bool>& failed);
 
   UniqueFd file_;
@@ -68,14 +74,14 @@ class Journal {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool closing_ = false;
-  std::string waiting_;         // lines not written yet
+  std::vector<Waiting> waiting_;
   std::optional<Error> error_;  // the first
   std::thread thread_;          // last: it uses all of the above
 
-  void add(const std::string& text);
+  void add(Waiting line);
   void work();
   void flush_waiting();
-  Result<> write_down(std::string_view lines);
+  Result<> write_down(const std::vector<Waiting>& lines);
 };
 
 }  // namespace spark::staging

@@ -13,6 +13,7 @@
 
 #include "staging/direct_io.hpp"
 #include "staging/metadata.hpp"
+#include "staging/parents.hpp"
 
 namespace spark::staging {
 namespace {
@@ -22,41 +23,14 @@ constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their 
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
 constexpr Bytes kHoleWorthKeeping = 4 * kKiB;
 
-// The folder of the file before: the next one is mostly in the same.
-class Folder {
- public:
-  explicit Folder(const Tree& tree) : tree_(tree) {}
-
-  // Negative: errno says why.
-  int open(std::string_view path, std::string& name) {
-    const std::size_t slash = path.rfind('/');
-    const bool is_root = path.empty();
-    const std::string_view above = slash == std::string_view::npos ? "" : path.substr(0, slash);
-    if (!fd_ || above != path_ || is_root) {
-      Parent parent = open_parent(tree_, path);
-      name = std::move(parent.name);
-      fd_ = std::move(parent.folder);
-      path_ = is_root ? "\n" : above;  // of a tree that is one file: never the folder of another
-    } else {
-      name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
-    }
-    return fd_.get();
-  }
-
- private:
-  const Tree& tree_;
-  UniqueFd fd_;
-  std::string path_;
-};
-
 class Worker {
  public:
   Worker(const CopyContext& context, bool reads_direct)
       : context_(context),
         reads_direct_(reads_direct),
         buffer_(kSmallFile + kLargestAlignment),
-        source_folder_(*context.source),
-        copy_folder_(*context.copy) {}
+        sources_(*context.source),
+        copies_(*context.copy) {}
 
   // Whether it was copied; false: it needs the long way.
   Result<bool> copy(Entry& entry) {
@@ -95,16 +69,15 @@ class Worker {
   const CopyContext& context_;
   bool reads_direct_;
   IoBuffer buffer_;
-  Folder source_folder_, copy_folder_;
+  Parents sources_, copies_;
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;
 
   UniqueFd open_source(const Entry& entry) {
-    std::string name;
-    const int folder = source_folder_.open(entry.path, name);
+    const int folder = sources_.open(entry.path);
     const int direct = reads_direct_ ? O_DIRECT : 0;
-    return UniqueFd(
-        ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | direct));
+    return UniqueFd(::openat(folder, sources_.name().c_str(),
+                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | direct));
   }
 
   // False if it can't be read so, or is not what was walked.
@@ -121,9 +94,9 @@ class Worker {
 
   Result<bool> write(Entry& entry) {
     const std::string shown = context_.copy->shown(entry.path);
-    std::string name;
-    const int folder = copy_folder_.open(entry.path, name);
-    UniqueFd copy(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const int folder = copies_.open(entry.path);
+    UniqueFd copy(
+        ::openat(folder, copies_.name().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!copy) return fail_errno(errno, "creating " + shown);
     const int failed = write_at(copy.get(), entry.size);
     if (failed != 0) return fail_errno(failed, "writing " + shown);
