@@ -42,7 +42,7 @@ Result<Pipe> make_pipe() {
                      (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0);
   // What we inherited ourselves, or a library opened carelessly, ends here.
   ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-  if (ready) ::execvp(argv[0], argv);
+  if (ready) ::execvp(options.program.empty() ? argv[0] : options.program.c_str(), argv);
   const int number = errno;
   [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof number);
   ::_exit(127);
@@ -62,13 +62,14 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   auto report = make_pipe();
   if (!report) return tl::unexpected<Error>(std::move(report.error()));
 
+  const std::string& program = options.program.empty() ? argv[0] : options.program;
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
 
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno(errno, "starting " + argv[0]);
+  if (pid < 0) return fail_errno(errno, "starting " + program);
   if (pid == 0) {
     become(arguments.data(), options, parent, pipes[0].read_end.get(), pipes[1].write_end.get(),
            pipes[2].write_end.get(), report->write_end.get());
@@ -78,7 +79,7 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   int number = 0;
   if (::read(report->read_end.get(), &number, sizeof number) == sizeof number) {
     ::waitpid(pid, nullptr, 0);
-    return fail_errno(number, "starting " + argv[0]);
+    return fail_errno(number, "starting " + program);
   }
   Child child;
   child.pid = pid;
@@ -87,7 +88,7 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
     const int pidfd_error = errno;
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
-    return fail_errno(pidfd_error, "watching " + argv[0]);
+    return fail_errno(pidfd_error, "watching " + program);
   }
   child.in = std::move(pipes[0].write_end);
   child.out = std::move(pipes[1].read_end);

@@ -19,6 +19,7 @@ struct ChildOptions {
   bool pipe_stderr = false;       // false: the parent's
   bool own_process_group = true;  // a ^C at the terminal then reaches the parent alone
   std::string working_directory;  // empty: the parent's
+  std::string program;            // what is executed; empty: argv[0]
 };
 
 // A running child. Pipes are the parent's ends, blocking, close-on-exec. The owner reaps it (wait_for or

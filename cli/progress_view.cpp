@@ -52,11 +52,12 @@ std::string rate_and_left(const Progress& progress, const Eta& eta, SteadyTime n
     return progress.reason.empty() ? "nothing moves" : printable(progress.reason);
   }
   const double rate = progress.bytes_per_second > 0 ? progress.bytes_per_second : eta.bytes_per_second();
-  std::string text = rate > 0 ? format_rate(rate) : "";
-  if (const auto left = time_left(progress, eta, now)) text += ", " + format_left(*left) + " left";
+  std::vector<std::string> parts;
+  if (rate > 0) parts.push_back(format_rate(rate));
+  if (const auto left = time_left(progress, eta, now)) parts.push_back(format_left(*left) + " left");
   // At the end, so that a narrow terminal loses it first.
-  if (!progress.bottleneck.empty()) text += ", limited by: " + printable(progress.bottleneck);
-  return text;
+  if (!progress.bottleneck.empty()) parts.push_back("limited by: " + printable(progress.bottleneck));
+  return join(parts, ", ");
 }
 
 std::string walked(const Progress& progress) {

@@ -104,7 +104,7 @@ class Scan {
     UniqueFd opened = open_beneath(tree_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
     if (!kept) return fail_errno(errno, "opening folder " + tree_.shown(path));
-    Batch batch{std::make_shared<const OpenFolder>(path, std::move(kept)), {}};
+    Batch batch{std::make_shared<const OpenFolder>(OpenFolder{path, std::move(kept)}), {}};
     const auto add = [&](std::string name) -> Result<> {
       batch.names.push_back(std::move(name));
       return batch.names.size() < kBatch ? Result<>() : hand_over(batch, found);

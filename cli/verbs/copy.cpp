@@ -118,7 +118,7 @@ void add_copy(App& app) {
   verb.argument("SOURCE", options->source, "a file or folder");
   verb.argument("DEST", options->destination, "the name of the copy");
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
-  verb.flag("--sha256", options->sha256, "check the SHA-256 digests that SOURCE itself has of its files");
+  verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");

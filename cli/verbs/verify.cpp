@@ -44,7 +44,7 @@ void add_verify(App& app) {
                        "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests",
                        [options](Context& context) { return verify(context, *options); });
   verb.argument("DATASET", options->dataset, "its name, as 'spark-stage ls' has it");
-  verb.flag("--sha256", options->sha256, "also check the SHA-256 digests that its own files have of it");
+  verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
 }
 
 }  // namespace spark::cli

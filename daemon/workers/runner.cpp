@@ -98,7 +98,8 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
 
   ChildOptions options;
   options.pipe_stdin = true;
-  auto child = spawn({program_, "worker", call.verb}, options);
+  options.program = program_;
+  auto child = spawn({"spark-staged", "worker", call.verb}, options);
   if (!child) co_return fail_with(std::move(child.error()), "starting a worker to " + what);
 
   auto running = std::make_shared<Running>(executor_, std::move(*child), std::move(call));
@@ -159,7 +160,8 @@ asio::awaitable<Result<json::object>> Runner::converse(std::shared_ptr<Running> 
 }
 
 asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
-  co_await running->pidfd.async_wait(Stream::wait_read, kToken);
+  // Given up while it was still listened to: nothing would end a wait that begins now.
+  if (!running->given_up) co_await running->pidfd.async_wait(Stream::wait_read, kToken);
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(running->pid), &info, WEXITED | WNOHANG) == 0 &&
       info.si_pid == running->pid) {

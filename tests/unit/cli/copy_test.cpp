@@ -58,6 +58,12 @@ TEST_F(Copy, SaysWhatTheEngineKnowsOfRateTimeAndBottleneck) {
       << program.errors();
 }
 
+TEST_F(Copy, NamesTheBottleneckBeforeItKnowsARate) {
+  bottleneck = "source";
+  EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b"}), 0);
+  EXPECT_NE(program.errors().find("(0 %), limited by: source\n"), std::string::npos) << program.errors();
+}
+
 TEST_F(Copy, AsJsonHasTheContractsMembers) {
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--json"}), 0);
   expect_golden("copy.json", program.output());

@@ -18,7 +18,8 @@ CACHE = f"{LOCAL}/cache"
 
 # A dataset of plain files and one that lasts a while, in MiB; one with all that a copier gets wrong is added later.
 SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
-FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB}
+FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB,
+         **{f"small/{i}.jpg": 1 for i in range(40)}}
 
 
 def local_drive(rig):
@@ -47,7 +48,7 @@ class House:
             "nas": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": NAS_MOUNT, "access": "exclusive",
                     "options": ["vers=4.2", "nconnect=2"]},
         }
-        sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow")}
+        sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow", "small")}
         return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},
                            cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%", **(cache or {})},
                            datasets={**sets, **(datasets or {})})

@@ -159,6 +159,7 @@ class Machine:
         parts = [f"===== {self.name}: console (end) =====", self._console_end()]
         if self.is_running() and not self._frozen:
             for title, command in (("kernel log", "dmesg | tail -n 60"), ("journal", "journalctl -b --no-pager -n 120"),
+                                   ("processes", "ps -eLo pid,tid,stat,ni,wchan:20,args | grep -v ]$"),
                                    ("mounts", "grep -E ' - (ext4|xfs|nfs4?) ' /proc/self/mountinfo"),
                                    ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
                 try:
