@@ -37,6 +37,7 @@ struct Source {
   std::vector<std::string> exclude;
   std::vector<InUse> in_use{};  // never evicted for it
   pid_t answers_for = 0;        // the process that its reserved space is tied to; 0: this one
+  bool only_cached = false;     // NotFound where something would have to be copied
 };
 
 // A dataset that had to make way.

@@ -51,6 +51,8 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
 
   std::vector<std::string> skipped = walked->skipped;
   auto staged = ready->empty() ? std::optional<Staged>() : serve(ready->front(), *walked);
+  if (!staged && source.only_cached)
+    return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
   if (!staged) {
     if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_source);
     if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));

@@ -90,14 +90,28 @@ asio::awaitable<void> Stager::wait_for_source(TaskPtr task, std::string reason, 
   task->changed.cancel();
 }
 
+// Copies go one after the other. What is in the cache needs no turn: another's copy may last for hours.
 asio::awaitable<Stager::Outcome> Stager::attempt_in_turn(TaskPtr task) {
+  const auto names = known();
+  if (copying_ && names && std::ranges::find(*names, task->dataset.name) != names->end()) {
+    auto served = co_await attempt(task, true);
+    if (served) co_return served;
+    task->progress["phase"] = "queued";
+  }
   while (copying_ && !task->is_cancelled) co_await turn_over_.async_wait(kToken);
+  auto staged = co_await attempt(task, false);
+  co_return staged;
+}
+
+asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached) {
   if (task->is_cancelled) co_return fail(Errc::Cancelled, "it was cancelled");
   task->begin_attempt(clock_.steady());
   const auto source = find_source_(task->dataset);
   if (!source) co_return fail_with(source.error(), "staging " + printable(task->dataset.name));
-  copying_ = task->has_turn = task->was_tried = true;
+  task->was_tried = true;
+  if (!only_cached) copying_ = task->has_turn = true;
   auto call = call_to_stage(task, *source);
+  call.request["only_cached"] = only_cached;
   const workers::Cancellation cancellation = task->attempt;
   auto staged = co_await runner_.run(std::move(call), cancellation);
   task->worker = 0;

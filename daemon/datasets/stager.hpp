@@ -93,6 +93,7 @@ class Stager {
   asio::awaitable<void> run_task(TaskPtr task);
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
+  asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
   asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
   void note_progress(Task& task, const json::object& progress);

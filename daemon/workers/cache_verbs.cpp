@@ -142,12 +142,14 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "exclude", "max_rate", "in_use": [{"dataset", "generation"}…]} → the
-// contract's object of `stage --json`. The first progress tells that the source is being looked at.
+// {"cache", "dataset", "path", "mount", "exclude", "max_rate", "only_cached", "in_use": [{"dataset",
+// "generation"}…]} → the contract's object of `stage --json`. The first progress tells that the source is
+// being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
+  source.only_cached = get_bool(request, "only_cached").value_or(false);
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
   if (const json::array* patterns = get_array(request, "exclude")) {
     for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());

@@ -191,6 +191,29 @@ class YieldTest : public StagerTest {
   std::shared_ptr<Job> job;
 };
 
+TEST_F(YieldTest, WhatIsInTheCacheIsServedWhileAnotherCopyLasts) {
+  start();
+  start_copying();
+  worker.on("stage", "grep -q '\"only_cached\":true' && " + staged());
+  EXPECT_TRUE(ends(stage_all({"imagenet"})));
+  EXPECT_TRUE(job->is_running());
+  let_go();
+}
+
+TEST_F(YieldTest, WhatIsNotInTheCacheAsItIsNowWaitsForItsTurn) {
+  start();
+  start_copying();
+  worker.on("stage",
+            "if grep -q '\"only_cached\":true'; then touch asked; echo '{\"error\": {\"kind\": "
+            "\"not_found\", \"what\": \"not in the cache\", \"hint\": \"\"}}'; else " +
+                staged() + "; fi");
+  const auto second = stage_all({"imagenet"});
+  EXPECT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "asked"); }));
+  EXPECT_TRUE(second->is_running());
+  let_go();
+  EXPECT_TRUE(ends(second));
+}
+
 TEST_F(YieldTest, ACopyStandsBackWhileADatasetIsLeased) {
   if (::geteuid() != 0) GTEST_SKIP() << "raising a priority again needs root";
   start();

@@ -40,6 +40,19 @@ TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
+TEST_F(CacheTest, AskedForWhatIsCachedAloneItCopiesNothing) {
+  write_text(source_.path / "f", "one");
+  source_.only_cached = true;
+  EXPECT_KIND(stage(), Errc::NotFound);
+  source_.only_cached = false;
+  ASSERT_OK(stage());
+  source_.only_cached = true;
+  ASSERT_OK(stage());
+  write_text(source_.path / "f", "changed");
+  EXPECT_KIND(stage(), Errc::NotFound);
+  EXPECT_EQ(read_text(link() / "f"), "one");
+}
+
 TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneGoes) {
   write_text(source_.path / "f", "one");
   auto cache = open();
