@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -136,10 +137,16 @@ class SmallFiles {
   Result<std::vector<Entry*>> go(unsigned threads) {
     const bool reads_direct = can_read_directly();
     const std::size_t batches = (files_.size() + kBatch - 1) / kBatch;
+    const std::size_t shares = std::min<std::size_t>(threads, batches);
+    for (std::size_t i = 0; i < shares; ++i) {
+      Share& share = shares_.emplace_back();
+      share.next = files_.size() * i / shares;
+      share.end = files_.size() * (i + 1) / shares;
+    }
     {
       std::vector<std::jthread> running;
-      for (std::size_t i = 0; i < std::min<std::size_t>(threads, batches); ++i) {
-        running.emplace_back([this, reads_direct] { work(reads_direct); });
+      for (std::size_t i = 0; i < shares; ++i) {
+        running.emplace_back([this, i, reads_direct] { work(i, reads_direct); });
       }
     }
     if (error_) return tl::unexpected<Error>(std::move(*error_));
@@ -149,7 +156,13 @@ class SmallFiles {
  private:
   const CopyContext& context_;
   const std::vector<Entry*>& files_;
-  std::atomic<std::size_t> next_{0};
+  // Neighbours, a thread's own until it is through: two threads that make files in one folder wait for each
+  // other.
+  struct Share {
+    std::atomic<std::size_t> next{0};
+    std::size_t end = 0;
+  };
+  std::deque<Share> shares_;
   std::mutex mutex_;
   std::vector<Entry*> left_;
   std::optional<Error> error_;
@@ -162,23 +175,32 @@ class SmallFiles {
     return first && make_direct(first.get()).direct;
   }
 
-  void work(bool reads_direct) {
+  // Its own share, then what is left of the others'.
+  void work(std::size_t own, bool reads_direct) {
     Worker worker(context_, reads_direct);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      if (auto done = work_on(shares_[(own + i) % shares_.size()], worker); !done)
+        return fail_run(std::move(done.error()));
+    }
+    if (auto released = worker.release(); !released) return fail_run(std::move(released.error()));
+    if (auto go_on = context_.check_stop(); !go_on) fail_run(std::move(go_on.error()));
+  }
+
+  Result<> work_on(Share& share, Worker& worker) {
     while (!context_.is_stopped()) {
       const auto began = std::chrono::steady_clock::now();
-      const std::size_t first = next_.fetch_add(kBatch);
-      if (first >= files_.size()) break;
-      for (std::size_t i = first; i < std::min(first + kBatch, files_.size()); ++i) {
+      const std::size_t first = share.next.fetch_add(kBatch);
+      if (first >= share.end) break;
+      for (std::size_t i = first; i < std::min(first + kBatch, share.end); ++i) {
         auto copied = worker.copy(*files_[i]);
-        if (!copied) return fail_run(std::move(copied.error()));
+        if (!copied) return tl::unexpected<Error>(std::move(copied.error()));
         if (*copied) continue;
         const std::scoped_lock lock(mutex_);
         left_.push_back(files_[i]);
       }
       context_.counters->spent(Activity::SmallFiles, std::chrono::steady_clock::now() - began);
     }
-    if (auto released = worker.release(); !released) return fail_run(std::move(released.error()));
-    if (auto go_on = context_.check_stop(); !go_on) fail_run(std::move(go_on.error()));
+    return {};
   }
 
   void fail_run(Error error) {
