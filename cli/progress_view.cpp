@@ -47,17 +47,17 @@ std::optional<std::chrono::seconds> time_left(const Progress& progress, const Et
   return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))));
 }
 
-std::string rate_and_left(const Progress& progress, const Eta& eta, SteadyTime now) {
+// The least important last: a narrow terminal loses it first.
+std::vector<std::string> details(const Progress& progress, const Eta& eta, SteadyTime now) {
   if (phase_of(progress, eta, now) == "stalled") {
-    return progress.reason.empty() ? "nothing moves" : printable(progress.reason);
+    return {progress.reason.empty() ? "nothing moves" : printable(progress.reason)};
   }
   const double rate = progress.bytes_per_second > 0 ? progress.bytes_per_second : eta.bytes_per_second();
   std::vector<std::string> parts;
   if (rate > 0) parts.push_back(format_rate(rate));
   if (const auto left = time_left(progress, eta, now)) parts.push_back(format_left(*left) + " left");
-  // At the end, so that a narrow terminal loses it first.
   if (!progress.bottleneck.empty()) parts.push_back("limited by: " + printable(progress.bottleneck));
-  return join(parts, ", ");
+  return parts;
 }
 
 std::string walked(const Progress& progress) {
@@ -79,8 +79,14 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
     line += bar(progress, std::min(kLongestBar, terminal_.columns - 1 - used)) + "  ";
   }
   line += percent(progress) + "  " + part_of(progress.bytes_done, progress.bytes_total);
-  const std::string tail = rate_and_left(progress, row.eta, now);
-  return tail.empty() ? line : line + "  " + tail;
+  std::string_view before = "  ";
+  for (const std::string& detail : details(progress, row.eta, now)) {
+    const bool is_reason = progress.phase == "stalled";  // cut short it still tells something
+    if (!is_reason && display_width(line) + before.size() + display_width(detail) >= terminal_.columns) break;
+    (line += before) += detail;
+    before = ", ";
+  }
+  return line;
 }
 
 std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
@@ -91,7 +97,7 @@ std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
   if (progress.phase == "stalled" && progress.bytes_total == 0 && !progress.reason.empty())
     return line + ": " + printable(progress.reason);
   if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
-  const std::string tail = rate_and_left(progress, row.eta, now);
+  const std::string tail = join(details(progress, row.eta, now), ", ");
   return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +
          std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
 }
