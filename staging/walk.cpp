@@ -47,9 +47,10 @@ class Scan {
     Found root;
     if (auto found = look_.at_root(root); !found) return found;
     take(std::move(root));
+    const unsigned wanted = folders_.empty() ? 0 : kThreads;
     {
       std::vector<std::jthread> threads;
-      for (unsigned i = 0; i < kThreads && !folders_.empty(); ++i) threads.emplace_back([this] { work(); });
+      for (unsigned i = 0; i < wanted; ++i) threads.emplace_back([this] { work(); });
     }
     return error_ ? Result<>(tl::unexpected<Error>(std::move(*error_))) : Result<>();
   }
