@@ -20,6 +20,16 @@ std::string value_of(const Probe& probe, const char* name) {
   return printable(value);
 }
 
+// libblkid 2.41 says of two signatures what it says of a read that failed: -1 instead of -2.
+bool has_several_signatures(const Probe& probe) {
+  blkid_reset_probe(probe.get());
+  int signatures = 0;
+  while (signatures < 2 && blkid_do_probe(probe.get()) == 0) {
+    if (!value_of(probe, "TYPE").empty()) ++signatures;
+  }
+  return signatures > 1;
+}
+
 }  // namespace
 
 Result<Identity> identify(const std::filesystem::path& device) {
@@ -37,11 +47,12 @@ Result<Identity> identify(const std::filesystem::path& device) {
   blkid_probe_enable_partitions(probe.get(), 1);
   errno = 0;
   const int found = blkid_do_safeprobe(probe.get());
-  if (found == -2) {
+  const int failed = errno;
+  if (found == -2 || (found < 0 && has_several_signatures(probe))) {
     return fail(Errc::Refused, name + " carries signatures of more than one file system",
                 "`wipefs " + name + "` lists them; a person has to decide which one is true");
   }
-  if (found < 0) return fail_errno(errno != 0 ? errno : EIO, "identifying " + name);
+  if (found < 0) return fail_errno(failed != 0 ? failed : EIO, "identifying " + name);
   return Identity{value_of(probe, "TYPE"), value_of(probe, "UUID"), value_of(probe, "LABEL"),
                   value_of(probe, "PTTYPE")};
 }

@@ -181,9 +181,14 @@ TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
   write_text(source_ / "large", noise(20'000'000, 8));
   std::mt19937_64 random(std::random_device{}());
   int killed = 0;
-  for (int round = 0; round < 20; ++round) {
-    const std::chrono::microseconds delay(random() % 400'000);
+  std::chrono::microseconds whole(
+      std::chrono::milliseconds(400));  // what the last one that was not killed took
+  for (int round = 0; round < 200 && killed < 10; ++round) {
+    const std::chrono::microseconds delay(random() % static_cast<std::uint64_t>(whole.count()));
+    const auto began = std::chrono::steady_clock::now();
     const int status = run_and_kill([&] { return copy_now() ? 0 : 1; }, delay);
+    if (status == 0)
+      whole = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
     ASSERT_TRUE(status == 0 || status == 137) << status;
     killed += status == 137 ? 1 : 0;
     // The new copy or the one before, and never anything in between.
