@@ -9,14 +9,16 @@ namespace {
 
 constexpr double kWorthSeconds = 0.5;
 constexpr double kLookBackSeconds = 0.5;
+constexpr double kLeastSeconds = 0.25;
 
 }  // namespace
 
 void PieceLimit::moved(Bytes bytes, SteadyTime now) {
   const std::scoped_lock lock(mutex_);
   bytes_ += bytes;
-  const SteadyTime::duration elapsed = std::max(now - since_, SteadyTime::duration(1));
-  const double seconds = std::chrono::duration<double>(elapsed).count();
+  const SteadyTime::duration elapsed = now - since_;
+  // The first bytes come at once, whatever the rate will be.
+  const double seconds = std::max(std::chrono::duration<double>(elapsed).count(), kLeastSeconds);
   const double pieces =
       static_cast<double>(bytes_) / seconds * kWorthSeconds / static_cast<double>(kHashPiece);
   most_ = std::max(kFewest, static_cast<std::uint64_t>(pieces));

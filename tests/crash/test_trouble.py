@@ -97,7 +97,7 @@ def test_too_few_inodes_are_told_before_the_first_byte(tmp_path):
 def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp_path):
     with drive(tmp_path / "small", 64 * MIB, "ext4", ["-N", "1024"]) as small:
         copier = Copier(make_source(tmp_path / "source", 1, 800), small / "copy")
-        process = copier.start(f"--max-rate={5 * MIB}B/s")
+        process = copier.start(f"--max-rate={2 * MIB}B/s")
         time.sleep(1.5)
         while free(small)[1]:
             (small / f"taken-{free(small)[1]}").touch()
