@@ -37,8 +37,8 @@ class Look {
       : tree_(tree), exclude_(exclude), stop_(stop) {}
 
   Result<> at_root(Found& found) const;
-  // `folder` is the open folder that holds the name, `path` its own path in the tree.
-  Result<> at(int folder, const std::string& path, const std::string& name, Found& found) const;
+  // `folder` is the open folder that holds the name, `parent` that folder's path in the tree.
+  Result<> at(int folder, const std::string& parent, const std::string& name, Found& found) const;
 
  private:
   const Tree& tree_;

@@ -43,14 +43,6 @@ void write_text(const Manifest& manifest, Add add) {
   add(seal_of(hasher.digest()));
 }
 
-Result<Manifest> collect(Result<ManifestReader> reader) {
-  if (!reader) return tl::unexpected<Error>(std::move(reader.error()));
-  Manifest manifest{reader->header(), {}};
-  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
-  if (auto whole = reader->error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
-  return manifest;
-}
-
 }  // namespace
 
 bool is_same_source(const Entry& then, const Entry& now) {
@@ -102,7 +94,12 @@ std::string to_text(const Manifest& manifest) {
 }
 
 Result<Manifest> parse_manifest(std::string_view text) {
-  return collect(ManifestReader::of(text));
+  auto reader = ManifestReader::of(text);
+  if (!reader) return tl::unexpected<Error>(std::move(reader.error()));
+  Manifest manifest{reader->header(), {}};
+  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
+  if (auto whole = reader->error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  return manifest;
 }
 
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest) {
@@ -110,10 +107,6 @@ Result<> write_manifest(const std::filesystem::path& path, const Manifest& manif
   if (!writer) return tl::unexpected<Error>(std::move(writer.error()));
   write_text(manifest, [&](const std::string& line) { writer->add(line); });
   return writer->commit();
-}
-
-Result<Manifest> read_manifest(const std::filesystem::path& path) {
-  return collect(ManifestReader::open(path));
 }
 
 }  // namespace spark::staging

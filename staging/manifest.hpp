@@ -92,6 +92,5 @@ Result<Manifest> parse_manifest(std::string_view text);
 
 // Durable when it returns, and whole or absent at any time.
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest);
-Result<Manifest> read_manifest(const std::filesystem::path& path);
 
 }  // namespace spark::staging

@@ -49,7 +49,7 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest);
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook);
 
 // Completes a publishing that a crash cut short after the rename. One cut short before it leaves a finished
-// partial copy: finished_before takes it over.
+// partial copy: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);
 
 // rename(2) that replaces nothing.

@@ -126,38 +126,6 @@ class VerifyFile final : public FileWork {
   }
 };
 
-}  // namespace
-
-Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
-                                                  std::size_t limit, const StopFlag& stop) {
-  const auto walked = walk(copy, {}, stop);
-  if (!walked) return tl::unexpected<Error>(walked.error());
-  std::vector<std::string> differences;
-  const auto add = [&](std::string_view path, const std::string& what) {
-    if (differences.size() == limit) return;
-    differences.push_back((path.empty() ? "the root" : printable(path)) + " " + what);
-  };
-  auto found = walked->entries.begin();
-  const auto end = walked->entries.end();
-  while (const auto entry = manifest.next()) {
-    for (; found != end && found->path < entry->path; ++found) add(found->path, "was added");
-    if (found == end || found->path != entry->path) {
-      add(entry->path, "is missing");
-      continue;
-    }
-    const std::string what = difference(*entry, *found++, copy.file_mode_mask);
-    if (!what.empty()) add(entry->path, what);
-  }
-  if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
-  for (; found != end; ++found) add(found->path, "was added");
-  for (const std::string& special : walked->skipped) {
-    if (differences.size() < limit) differences.push_back(special + " was added");
-  }
-  return differences;
-}
-
-namespace {
-
 struct ToVerify {
   Summary summary;
   std::uint64_t files = 0;  // with content of their own
@@ -193,6 +161,34 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
+                                                  std::size_t limit, const StopFlag& stop) {
+  const auto walked = walk(copy, {}, stop);
+  if (!walked) return tl::unexpected<Error>(walked.error());
+  std::vector<std::string> differences;
+  const auto add = [&](std::string_view path, const std::string& what) {
+    if (differences.size() == limit) return;
+    differences.push_back((path.empty() ? "the root" : printable(path)) + " " + what);
+  };
+  auto found = walked->entries.begin();
+  const auto end = walked->entries.end();
+  while (const auto entry = manifest.next()) {
+    for (; found != end && found->path < entry->path; ++found) add(found->path, "was added");
+    if (found == end || found->path != entry->path) {
+      add(entry->path, "is missing");
+      continue;
+    }
+    const std::string what = difference(*entry, *found++, copy.file_mode_mask);
+    if (!what.empty()) add(entry->path, what);
+  }
+  if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  for (; found != end; ++found) add(found->path, "was added");
+  for (const std::string& special : walked->skipped) {
+    if (differences.size() < limit) differences.push_back(special + " was added");
+  }
+  return differences;
+}
 
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
                             Monitor& monitor, const StopFlag& stop) {

@@ -139,7 +139,7 @@ TEST(Manifest, ComesBackByteForByte) {
   const TempFolder folder;
   const Manifest manifest = sample();
   ASSERT_OK(write_manifest(folder / "m", manifest));
-  const auto read = read_manifest(folder / "m");
+  const auto read = parse_manifest(read_text(folder / "m"));
   ASSERT_OK(read);
   EXPECT_EQ(read->dataset, manifest.dataset);
   EXPECT_EQ(read->source, manifest.source);

@@ -120,6 +120,13 @@ TEST(PieceLimit, IsHalfASecondsWorthOfPieces) {
   EXPECT_NEAR(static_cast<double>(limit.most()), 20, 1);
 }
 
+TEST(PieceLimit, FirstBytesThatComeAtOnceAreNoRate) {
+  SteadyTime now{};
+  PieceLimit limit(now);
+  for (int i = 0; i < 4; ++i) limit.moved(kMiB, now += std::chrono::microseconds(100));
+  EXPECT_EQ(limit.most(), 2U);
+}
+
 TEST(PieceLimit, GrowsAgainSoonAfterAStall) {
   SteadyTime now{};
   PieceLimit limit(now);
