@@ -147,6 +147,20 @@ def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
     assert house.product.run("scrub images", 120).rc == 0
 
 
+def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(house):
+    house.host.sh("mkdir /local/summed && cd /local/summed && echo weights >model && sha256sum model >SHA256SUMS")
+    with configured(house, datasets={"summed": {"path": "/local/summed"}}):
+        house.product.sh("stage summed", 60)
+        assert "1 file as published" in house.product.sh("verify summed --sha256", 60)
+        house.host.sh("echo tampered >/local/summed/model")
+        house.product.sh("stage summed", 60)
+        result = house.product.run("verify summed --sha256", 60)
+        assert result.rc == 6 and "model is not what SHA256SUMS says" in result.err, result
+        assert house.product.dataset("summed")["state"] == "ready"
+        house.product.sh("evict summed")
+    house.host.sh("rm -r /local/summed")
+
+
 # --- the source in trouble ---
 
 def test_a_copy_outlasts_an_outage_of_its_volume(house):
@@ -199,6 +213,14 @@ def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
 
 
 # --- who goes first ---
+
+def test_what_is_in_the_cache_waits_for_no_other_copy(house):
+    house.product.sh("stage images", 180)
+    with slow_copy(house, rate="2MB/s"):
+        images = house.product.json("stage images", 60)["datasets"][0]
+        assert images["served_from"] == "cache"
+        assert house.product.dataset("slow")["state"] == "copying"
+
 
 def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
     house.product.sh("stage images", 180)
