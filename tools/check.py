@@ -40,7 +40,7 @@ def machines(kernel, without=(), why=""):
     purpose = f"scenarios in virtual machines, kernel {kernel}" + (f" (without {' '.join(without)}: {why})" if without else "")
     return Step(f"vm-{kernel}", purpose, 2100,
                 [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests"),
-                 [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider",
+                 [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider", "--durations=20",
                   *(f"--ignore=tests/vm/{name}" for name in without)]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"})
 
