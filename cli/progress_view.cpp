@@ -144,7 +144,7 @@ void ProgressView::erase_bars() {
 void ProgressView::draw_bars(SteadyTime now) {
   const std::size_t first = order_.size() - std::min(order_.size(), kMaxBars);
   for (std::size_t i = first; i < order_.size(); ++i) {
-    err_ << shorten(bar_line(rows_.at(order_[i]), now), terminal_.columns - 1) << "\n";
+    err_ << cut_short(bar_line(rows_.at(order_[i]), now), terminal_.columns - 1) << "\n";
     ++drawn_;
   }
 }

@@ -5,6 +5,7 @@
 #include "staging/digest_check.hpp"
 #include "staging/fill.hpp"
 #include "staging/monitor.hpp"
+#include "staging/published_digests.hpp"
 #include "staging/space.hpp"
 #include "staging/tree.hpp"
 #include "staging/verify.hpp"
@@ -98,6 +99,10 @@ class Copy {
 
   Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
                                  PartialArea& area, std::optional<Previous> previous) {
+    if (options_.sha256) {
+      if (auto any = require_published_digests(source, walked.entries); !any)
+        return tl::unexpected<Error>(std::move(any.error()));
+    }
     Resumed resumed = resume(area, walked.entries);
     if (previous) find_unchanged(*previous, walked.entries, resumed);
     const Need need = need_of(walked.entries, resumed, area);

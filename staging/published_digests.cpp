@@ -141,6 +141,12 @@ class Collect {
   }
 };
 
+tl::unexpected<Error> none_in(const Tree& tree) {
+  return fail(
+      Errc::NotFound, "no file in " + tree.shown("") + " has a published SHA-256 to check",
+      "looked for: SHA256SUMS and *.sha256 files, Hugging Face's blobs and metadata, Git LFS objects");
+}
+
 }  // namespace
 
 bool is_sums_file(std::string_view path) {
@@ -174,7 +180,18 @@ Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, Manifes
       return tl::unexpected<Error>(std::move(looked.error()));
   }
   if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
+  if (collect.all.empty()) return none_in(copy);
   return std::move(collect.all);
+}
+
+Result<> require_published_digests(const Tree& tree, const Entries& entries) {
+  Collect collect(tree);
+  for (const Entry& entry : entries) {
+    if (entry.type != EntryType::File) continue;
+    if (auto looked = collect.look_at(entry); !looked) return looked;
+    if (!collect.all.empty()) return {};
+  }
+  return none_in(tree);
 }
 
 }  // namespace spark::staging

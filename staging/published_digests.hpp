@@ -24,7 +24,11 @@ struct PublishedDigest {
 // - Hugging Face's download folders: .cache/huggingface/download/PATH.metadata has it in its second line
 //   (huggingface_hub, _local_folder.py and file_download.py, of 2025);
 // - Git LFS: names in .git/lfs/objects.
+// NotFound if there are none.
 Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, ManifestReader& manifest);
+
+// The same NotFound, asked of a source before it is copied for nothing.
+Result<> require_published_digests(const Tree& tree, const Entries& entries);
 
 // A line of a sums file: nothing if it is none, such as a comment or a signature's.
 struct SumLine {

@@ -35,6 +35,11 @@ std::string shorten(const std::string& text, std::size_t width) {
   return text.substr(0, byte_of_column(text, front)) + "…" + text.substr(byte_of_column(text, all - back));
 }
 
+std::string cut_short(const std::string& text, std::size_t width) {
+  if (display_width(text) <= width) return text;
+  return text.substr(0, byte_of_column(text, width > 0 ? width - 1 : 0)) + (width > 0 ? "…" : "");
+}
+
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   const std::string margin(indent, ' ');
   std::string out, line;

@@ -89,10 +89,21 @@ TEST_F(DigestCheck, WhatDiffersOrIsMissingIsNamedAndNothingIsPublished) {
   EXPECT_FALSE(std::filesystem::exists(copy_));
 }
 
-TEST_F(DigestCheck, ASetWithoutDigestsIsNotCalledChecked) {
+TEST_F(DigestCheck, ASetWithoutDigestsIsRefusedBeforeItIsCopied) {
   write_text(source_ / "a", "abc");
-  EXPECT_KIND(copy_now(), Errc::NotFound);
+  bool began = false;
+  const auto look = [&](const CopyProgress& now) { began |= now.phase == CopyPhase::Copying; };
+  EXPECT_KIND(copy(source_, copy_, options_, look, stop_), Errc::NotFound);
+  EXPECT_FALSE(began);
   EXPECT_FALSE(std::filesystem::exists(copy_));
+}
+
+TEST_F(DigestCheck, AnUnchangedCopyWithoutDigestsIsNotCalledChecked) {
+  write_text(source_ / "a", "abc");
+  options_.sha256 = false;
+  ASSERT_OK(copy_now());
+  options_.sha256 = true;
+  EXPECT_KIND(copy_now(), Errc::NotFound);
 }
 
 TEST_F(DigestCheck, AfterAMismatchTheRepairedFileAloneIsCopiedAgain) {
