@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "daemon/systemd.hpp"
+
 namespace spark::log {
 namespace {
 
@@ -59,6 +61,16 @@ void warning(std::string_view sentence) {
 }
 void error(std::string_view sentence) {
   logger()->error("{}", sentence);
+}
+
+void event(bool is_trouble, const std::string& sentence, const std::vector<Field>& fields) {
+  std::vector<std::string> lines = {"MESSAGE=" + sentence,
+                                    std::string("PRIORITY=") + (is_trouble ? "4" : "6")};
+  for (const Field& field : fields) {
+    if (!field.value.empty()) lines.push_back(field.name + "=" + field.value);
+  }
+  if (send_to_journal(lines)) return;
+  is_trouble ? warning(sentence) : info(sentence);
 }
 
 void survived(const Error& error) {

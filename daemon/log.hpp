@@ -2,7 +2,9 @@
 // sees spdlog.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -15,6 +17,13 @@ void debug(std::string_view sentence);
 void info(std::string_view sentence);
 void warning(std::string_view sentence);
 void error(std::string_view sentence);
+
+struct Field {
+  std::string name, value;  // "SPARK_VOLUME", "datasets"
+};
+
+// What happened to something: under journald its fields find it, as in `journalctl SPARK_VOLUME=datasets`.
+void event(bool is_trouble, const std::string& sentence, const std::vector<Field>& fields);
 
 // Logs an error that was survived: "sentence; continuing".
 void survived(const Error& error);

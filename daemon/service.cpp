@@ -103,7 +103,12 @@ void Service::volume_changed(const volumes::Volume& volume, volumes::State befor
       (status.reason.empty() ? "" : ": " + printable(status.reason));
   const bool trouble = status.state == volumes::State::Stalled || status.state == volumes::State::Lost ||
                        status.state == volumes::State::Refused;
-  trouble ? log::warning(what) : log::info(what);
+  std::vector<log::Field> fields = {{"SPARK_VOLUME", volume.settings().name},
+                                    {"SPARK_STATE_OLD", to_string(before)},
+                                    {"SPARK_STATE_NEW", to_string(status.state)}};
+  if (volume.settings().nvme) fields.push_back({"NVME_NQN", volume.settings().nvme->subsystem});
+  for (const volumes::PathStatus& path : status.paths) fields.push_back({"NVME_CTRL", path.controller});
+  log::event(trouble, what, fields);
   tell_status();
 }
 

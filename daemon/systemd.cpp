@@ -1,6 +1,10 @@
 #include "daemon/systemd.hpp"
 
+#include <sys/uio.h>
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-journal.h>
+
+#include <cstdlib>
 
 #include "base/text.hpp"
 
@@ -20,6 +24,13 @@ void SystemdNotifier::status(const std::string& line) {
 }
 void SystemdNotifier::watchdog() {
   sd_notify(0, "WATCHDOG=1");
+}
+
+bool send_to_journal(const std::vector<std::string>& lines) {
+  if (std::getenv("JOURNAL_STREAM") == nullptr) return false;
+  std::vector<iovec> parts;
+  for (const std::string& line : lines) parts.push_back({const_cast<char*>(line.data()), line.size()});
+  return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
 }
 
 std::optional<std::chrono::microseconds> watchdog_interval() {

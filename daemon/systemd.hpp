@@ -1,9 +1,10 @@
-// What the service manager is told (sd_notify). The only code that sees libsystemd.
+// What the service manager and its journal are told. The only code that sees libsystemd.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace spark {
 
@@ -26,6 +27,10 @@ class SystemdNotifier final : public Notifier {
   void status(const std::string& line) override;
   void watchdog() override;
 };
+
+// An entry of its own, of "FIELD=value" lines (systemd.journal-fields(7)). False: not started with the
+// journal as its log.
+bool send_to_journal(const std::vector<std::string>& lines);
 
 // How often systemd wants to hear watchdog(): half of WatchdogSec. None: no watchdog is set.
 std::optional<std::chrono::microseconds> watchdog_interval();

@@ -77,6 +77,8 @@ struct Namespace {
   Bytes bytes = 0;
   std::string uuid, nguid, eui;  // empty if the target gives none
   dev_t device_number = 0;
+  // The best of what the target gives; empty if nothing.
+  const std::string& id() const { return !uuid.empty() ? uuid : !nguid.empty() ? nguid : eui; }
 };
 
 }  // namespace spark::nvmetcp

@@ -68,9 +68,9 @@ std::optional<Entry> entry_of(const json::object& object) {
     return std::nullopt;
   }
   entry.type = *type;
-  entry.path = std::move(*path);
-  entry.target = std::move(*target);
-  entry.link_to = std::move(*link_to);
+  entry.path = *path;
+  entry.target = *target;
+  entry.link_to = *link_to;
   if (const auto hex = get_string(object, "hash"); entry.type == EntryType::File) {
     const auto digest = digest_from_hex(hex.value_or(""));
     if (!digest) return std::nullopt;

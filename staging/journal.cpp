@@ -47,7 +47,7 @@ std::optional<JournalLine> parse_piece(std::string_view text) {
   auto path = decode_name(rest.substr(kHashDigits + 2));
   if (!digest || !path) return std::nullopt;
   line.digest = *digest;
-  line.entry.path = std::move(*path);
+  line.entry.path = *path;
   return line;
 }
 

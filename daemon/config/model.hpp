@@ -56,6 +56,10 @@ struct NfsSource {
   bool operator==(const NfsSource&) const = default;
 };
 
+// What becomes of a mount whose device is gone while programs have its files open: replaced, so that they get
+// errors and new ones work; or held until they have closed them.
+enum class OnLoss { Remount, Hold };
+
 struct Volume {
   std::string name;
   std::optional<NvmeSource> nvme;  // exactly one of the two
@@ -63,6 +67,7 @@ struct Volume {
   std::filesystem::path mount;
   Access access = Access::ReadOnly;
   Fence fence = Fence::Auto;
+  OnLoss on_loss = OnLoss::Remount;
   std::vector<std::string> options;
   bool operator==(const Volume&) const = default;
 };

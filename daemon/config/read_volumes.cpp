@@ -45,7 +45,7 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
 
 void read_nfs(Volume& volume, Section& section) {
   volume.nfs = section.checked<NfsSource>("nfs", parse_nfs).value_or(NfsSource{});
-  for (const char* key : {"target", "subsystem", "namespace", "filesystem", "fence"}) {
+  for (const char* key : {"target", "subsystem", "namespace", "filesystem", "fence", "on_loss"}) {
     if (section.has(key)) section.problem(key, "belongs to an NVMe/TCP volume; this one is an NFS export");
   }
 }
@@ -64,6 +64,12 @@ void read_access(Volume& volume, Section& section) {
   if (section.has("fence") && volume.access == Access::ReadOnly) {
     section.problem("fence", "keeps other writers out, so it goes with 'access: exclusive' only");
   }
+}
+
+void read_on_loss(Volume& volume, Section& section) {
+  if (volume.nfs) return;
+  volume.on_loss = section.choice<OnLoss>("on_loss", {{"remount", OnLoss::Remount}, {"hold", OnLoss::Hold}})
+                       .value_or(OnLoss::Remount);
 }
 
 void read_mount(Volume& volume, Section& section) {
@@ -111,6 +117,7 @@ Volume read_volume(const Member& member, const Config& so_far, const std::vector
     read_nvme(volume, section, so_far, problems);
   }
   read_access(volume, section);
+  read_on_loss(volume, section);
   read_mount(volume, section);
   read_options(volume, section);
   check_overlap(volume, before, section);

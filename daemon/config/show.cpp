@@ -67,6 +67,7 @@ json::object show(const Volume& volume) {
   shown["mount"] = volume.mount.string();
   shown["access"] = volume.access == Access::ReadOnly ? "read-only" : "exclusive";
   if (volume.nvme && volume.access == Access::Exclusive) shown["fence"] = word_for(volume.fence);
+  if (volume.nvme) shown["on_loss"] = volume.on_loss == OnLoss::Remount ? "remount" : "hold";
   shown["options"] = list(volume.options);
   return shown;
 }

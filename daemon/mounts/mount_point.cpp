@@ -1,15 +1,23 @@
 #include "daemon/mounts/mount_point.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <memory>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::mounts {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct CloseDir {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
 
 // mkdir -p, mode 0755 whatever the umask is.
 Result<> make_folders(const fs::path& target) {
@@ -55,6 +63,19 @@ Result<> prepare_mount_point(const fs::path& target) {
                 "a mount would hide what is there: move it away, or name another folder");
   }
   return {};
+}
+
+Result<bool> gives_names(const fs::path& target) {
+  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
+  if (!root && errno == EIO) return false;
+  if (!root) return fail_errno(errno, "opening " + printable(target.native()));
+  const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
+  if (!folder) return fail_errno(errno, "listing " + printable(target.native()));
+  root.release();
+  errno = 0;
+  if (::readdir(folder.get()) != nullptr || errno == 0) return true;
+  if (errno == EIO) return false;
+  return fail_errno(errno, "listing " + printable(target.native()));
 }
 
 }  // namespace spark::mounts

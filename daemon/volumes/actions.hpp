@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/superblock.hpp"
@@ -20,7 +21,25 @@ namespace asio = boost::asio;
 
 // The file system that a volume has to be: given in the config, or pinned at its first mount.
 struct FilesystemIdentity {
-  std::string type, uuid;  // empty: not known yet
+  std::string type, uuid;    // empty: not known yet
+  Bytes bytes = 0;           // of the file system; 0: not known
+  std::string namespace_id;  // its UUID, NGUID or EUI-64; empty: the target gives none
+};
+
+struct ProbeRequest {
+  std::filesystem::path target;
+  std::string device;  // empty for NFS
+};
+
+struct ProbeAnswer {
+  double us = 0;           // a direct read of the superblock, or a question to the NFS server
+  std::string uuid;        // of the file system on the device
+  bool shut_down = false;  // the file system gives nothing but errors, although its device answers
+};
+
+struct Unmounted {
+  Change change = Change::Done;
+  std::string users;  // who still has files of a detached mount open; empty: nobody
 };
 
 class VolumeActions {
@@ -37,9 +56,11 @@ class VolumeActions {
   // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
   virtual asio::awaitable<Result<Change>> mount(mounts::MountRequest request,
                                                 FilesystemIdentity identity) = 0;
-  virtual asio::awaitable<Result<Change>> unmount(std::filesystem::path target, bool detach) = 0;
-  // The mounted file system answers.
-  virtual asio::awaitable<Result<>> probe(std::filesystem::path target) = 0;
+  virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
+  // The mounted file system and its device answer. Not while the link is down: it would hang.
+  virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
+  // What saved_history() gives after a restart.
+  virtual asio::awaitable<void> save_history(json::object history) = 0;
 
   // These never block.
   virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
@@ -48,6 +69,9 @@ class VolumeActions {
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
   virtual Result<std::vector<mounts::Mount>> mount_table() = 0;
   virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
+  virtual json::object saved_history() = 0;
+  // A worker of this volume was given up on and still waits in the kernel.
+  virtual bool has_stuck_worker() = 0;
   // Another volume of ours that is up uses the same subsystem: its controllers stay.
   virtual bool subsystem_shared() = 0;
 };

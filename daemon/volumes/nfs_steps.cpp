@@ -5,7 +5,11 @@ namespace spark::volumes {
 
 asio::awaitable<Result<>> Volume::bring_up_nfs() {
   const std::string source = settings_.nfs->host + ":" + settings_.nfs->path;
-  if (look_at_mount() != Place::Ours) {
+  const Place place = look_at_mount();
+  if (place == Place::Broken) {
+    if (auto cleared = co_await clear_mount(place); !cleared) co_return cleared;
+  }
+  if (place != Place::Ours) {
     set_state(working_state(State::Mounting), "mounting " + source + " on " + settings_.mount.native());
     mounts::MountRequest request;
     request.source = source;
@@ -16,18 +20,11 @@ asio::awaitable<Result<>> Volume::bring_up_nfs() {
     FilesystemIdentity nothing_to_pin;
     const auto done = co_await actions_->mount(std::move(request), std::move(nothing_to_pin));
     if (!done) co_return tl::unexpected<Error>(done.error());
+    healed_by_us_ = true;
   }
   status_.device = source;
   status_.filesystem_type = "nfs";
   co_return Result<>{};
-}
-
-asio::awaitable<bool> Volume::nfs_answers() {
-  // Asked at its own pace, except while it does not answer: then its return is noticed at once.
-  if (status_.state == State::Ready && clock_.steady() - last_nfs_probe_ < pace_.nfs_probe) co_return true;
-  const auto answered = co_await actions_->probe(settings_.mount);
-  last_nfs_probe_ = clock_.steady();
-  co_return answered.has_value();
 }
 
 }  // namespace spark::volumes

@@ -54,6 +54,17 @@ Result<> Volume::check_identity(const mounts::Superblock& superblock) const {
                           : "if this is right, set `filesystem: {uuid: " + superblock.uuid +
                                 "}` for volume " + settings_.name);
   }
+  if (pinned.uuid == superblock.uuid && superblock.filesystem_bytes < pinned.bytes) {
+    return fail(Errc::Refused,
+                where + " holds file system " + superblock.uuid + " with " +
+                    std::to_string(superblock.filesystem_bytes) + " bytes, and it had " +
+                    std::to_string(pinned.bytes) + " at the last mount: it may be an older copy",
+                "if this is right, remove the volume's file below volumes/ in the state folder");
+  }
+  if (superblock.bytes > 0 && superblock.bytes < superblock.filesystem_bytes) {
+    return fail(Errc::Refused, where + " is smaller than its file system: the target shows only a part of it",
+                "repair the export on the target; nothing is mounted until then");
+  }
   if (!settings_.nvme->filesystem_type.empty() && settings_.nvme->filesystem_type != superblock.type) {
     return fail(Errc::Refused,
                 where + " holds " + superblock.type + ", not " + settings_.nvme->filesystem_type +

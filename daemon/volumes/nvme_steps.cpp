@@ -21,10 +21,8 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
   const Place place = look_at_mount();
   if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
   if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
-  if (place == Place::Dead) {
-    set_state(working_state(State::Waiting), "taking the dead mount off " + settings_.mount.native());
-    const auto unmounted = co_await actions_->unmount(settings_.mount, true);
-    if (!unmounted) co_return fail_with(unmounted.error(), "clearing the dead mount");
+  if (place == Place::Dead || place == Place::Broken) {
+    if (auto cleared = co_await clear_mount(place); !cleared) co_return cleared;
   }
 
   if (auto reached = co_await reach_subsystem(); !reached) co_return reached;
@@ -96,6 +94,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
       const auto options = connect_options();
       const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal, options);
       if (connected) {
+        healed_by_us_ = true;
         status_.warnings = connected->differences;
         co_return Result<>{};
       }
@@ -173,10 +172,22 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.type = superblock->type;
   request.read_only = !exclusive;
   request.options = settings_.options;
-  FilesystemIdentity identity{superblock->type, superblock->uuid};
+  FilesystemIdentity identity{superblock->type, superblock->uuid, superblock->filesystem_bytes, block.id()};
+  const auto before = actions_->pinned_identity();
   const auto mounted = co_await actions_->mount(std::move(request), std::move(identity));
   if (!mounted) co_return tl::unexpected<Error>(mounted.error());
+  healed_by_us_ = true;
+  if (before) warn_of_change(*before, block);
   co_return Result<>{};
+}
+
+// The same file system under another name: to the kernel it is another disk after every restart of the
+// target.
+void Volume::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block) {
+  if (before.namespace_id.empty() || before.namespace_id == block.id()) return;
+  status_.warnings.push_back(namespace_name() + " was " + before.namespace_id + " and is now " + block.id() +
+                             ", with the same file system: give it a fixed identity on the target (nvmet: "
+                             "device_uuid, SPDK: -u), or each restart there costs a remount here");
 }
 
 // Every controller of the subsystem that this host made, unless another volume of ours needs them.

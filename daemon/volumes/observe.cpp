@@ -30,7 +30,8 @@ Volume::Place Volume::look_at_mount() {
 Volume::Place Volume::place_of(const mounts::Mount& mount) {
   if (settings_.nfs) {
     const std::string source = settings_.nfs->host + ":" + settings_.nfs->path;
-    return mount.type.starts_with("nfs") && mount.source == source ? Place::Ours : Place::Foreign;
+    if (!mount.type.starts_with("nfs") || mount.source != source) return Place::Foreign;
+    return is_broken_ ? Place::Broken : Place::Ours;
   }
   const auto owner = actions_->subsystem_of_device(mount.device_number);
   if (!owner) {
@@ -40,7 +41,13 @@ Volume::Place Volume::place_of(const mounts::Mount& mount) {
   }
   if (*owner != settings_.nvme->subsystem) return Place::Foreign;
   const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
-  return block && block->device_number != mount.device_number ? Place::Foreign : Place::Ours;
+  if (block && block->device_number != mount.device_number) return Place::Foreign;
+  // What the kernel does after an error, as far as it shows it: not every version does, so there is the
+  // probe.
+  const bool shows_error = mounts::has_option(mount.super_options, "shutdown") ||
+                           mounts::has_option(mount.super_options, "emergency_ro") ||
+                           (settings_.access == config::Access::Exclusive && mounts::is_read_only(mount));
+  return is_broken_ || shows_error ? Place::Broken : Place::Ours;
 }
 
 }  // namespace spark::volumes

@@ -5,8 +5,27 @@
 namespace spark::volumes {
 namespace {
 
+using Seconds = std::chrono::duration<double>;
+
 json::value text_or_null(const std::string& text) {
   return text.empty() ? json::value(nullptr) : json::value(printable(text));
+}
+
+json::value number_or_null(std::optional<double> number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+json::array outages_of(const History& history) {
+  json::array outages;
+  for (const Outage& outage : history.outages()) {
+    outages.push_back(json::object{
+        {"began", rfc3339(outage.began)},
+        {"ended", outage.ended ? json::value(rfc3339(*outage.ended)) : json::value(nullptr)},
+        {"seconds", outage.ended ? number_or_null(Seconds(*outage.ended - outage.began).count()) : nullptr},
+        {"reason", text_or_null(outage.reason)},
+        {"healed_by", outage.healer ? json::value(to_string(*outage.healer)) : json::value(nullptr)}});
+  }
+  return outages;
 }
 
 }  // namespace
@@ -64,10 +83,13 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
           {"paths", std::move(paths)},
           {"warnings", std::move(warnings)},
-          {"reconnects", status.reconnects},
-          {"recoveries", status.recoveries},
-          {"last_outage_s", status.last_outage_s ? json::value(*status.last_outage_s) : json::value(nullptr)},
-          {"probe", json::object{{"last_us", nullptr}, {"p50_us", nullptr}, {"p99_us", nullptr}}}};
+          {"reconnects", status.history.reconnects()},
+          {"recoveries", status.history.recoveries()},
+          {"last_outage_s", number_or_null(status.history.last_outage_s())},
+          {"outages", outages_of(status.history)},
+          {"probe", json::object{{"last_us", number_or_null(status.probes.last())},
+                                 {"p50_us", number_or_null(status.probes.percentile(0.5))},
+                                 {"p99_us", number_or_null(status.probes.percentile(0.99))}}}};
 }
 
 }  // namespace spark::volumes

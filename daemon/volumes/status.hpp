@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/volumes/health.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::volumes {
@@ -28,9 +29,8 @@ struct Status {
   std::string filesystem_type, filesystem_uuid;
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
-  std::uint64_t reconnects = 0;       // the kernel's link came back under the same mount
-  std::uint64_t recoveries = 0;       // we connected or mounted again
-  std::optional<double> last_outage_s;
+  History history;
+  Latencies probes;
 };
 
 // "10.0.0.5:4420", "[fd00::5]:4420"

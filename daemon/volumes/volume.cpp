@@ -26,6 +26,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       down_answered_(executor, asio::steady_timer::time_point::max()) {
   status_.since = clock_.wall();
   status_.reason = "starting";
+  status_.history = History::from_json(actions_->saved_history());
 }
 
 void Volume::start() {
@@ -73,15 +74,20 @@ asio::awaitable<void> Volume::run() {
                 "`findmnt " + settings_.mount.native() + "` shows what is there");
     }
     if (up) {
-      backoff_.reset();
       co_await watch();
+      if (!stopped_ && wanted_up_) co_await sleep(backoff_.next());  // what is lost at once may be lost again
       continue;
     }
     const bool refused = up.error().kind == Errc::Refused;
     const Duration wait = refused ? pace_.refused_retry : backoff_.next();
     tried_ = true;
     status_.next_attempt = clock_.wall() + wait;
-    set_state(refused ? State::Refused : working_state(State::Waiting), up.error().message());
+    const Place place = look_at_mount();
+    const bool is_lost = place == Place::Dead || place == Place::Broken;
+    set_state(refused   ? State::Refused
+              : is_lost ? State::Lost
+                        : working_state(State::Waiting),
+              up.error().message());
     co_await sleep(wait);
     status_.next_attempt.reset();
   }
@@ -93,49 +99,20 @@ asio::awaitable<Result<>> Volume::bring_up() {
   co_return co_await bring_up_nvme();
 }
 
-// From mounted until the mount is gone, or a person wants it down.
-asio::awaitable<void> Volume::watch() {
-  for (; !stopped_ && wanted_up_; co_await sleep(pace_.watch)) {
-    const Place place = look_at_mount();
-    if (place == Place::Unknown) continue;  // unknown is not empty: nothing changes
-    Link link = Link::Live;
-    if (settings_.nfs) {
-      link = co_await nfs_answers() ? Link::Live : Link::Down;
-    } else {
-      link = look_at_paths();
-    }
-    if (place != Place::Ours || link == Link::Gone) {
-      outage_starts();
-      set_state(place == Place::Ours || place == Place::Dead ? State::Lost : State::Recovering,
-                place == Place::Empty ? "somebody unmounted " + settings_.mount.native()
-                : place == Place::Foreign
-                    ? "somebody mounted something else on " + settings_.mount.native()
-                    : "the device of " + settings_.mount.native() + " is gone: the mount on it is dead");
-      co_return;
-    }
-    if (link == Link::Down) {
-      outage_starts();
-      set_state(State::Stalled, settings_.nfs ? "the NFS server does not answer: I/O waits for it"
-                                              : "no path to the target is live: I/O waits for the link");
-    } else if (status_.state != State::Ready) {
-      outage_ends();
-      was_ready_ = true;
-      tried_ = false;
-      set_state(State::Ready);
-    }
+// A dead device's mount is detached, whoever uses it, unless the configuration says to hold it. A live device
+// keeps its broken file system in the kernel until the last user has let go.
+asio::awaitable<Result<>> Volume::clear_mount(Place place) {
+  const bool detach = place == Place::Dead && settings_.on_loss == config::OnLoss::Remount;
+  set_state(State::Lost, "taking the dead mount off " + settings_.mount.native());
+  const auto unmounted = co_await actions_->unmount(settings_.mount, detach);
+  if (!unmounted) {
+    Error error = unmounted.error();
+    if (error.kind == Errc::Refused) error.kind = Errc::Unavailable;  // ends by itself when its users end
+    co_return fail_with(std::move(error), "the dead mount stays");
   }
-}
-
-void Volume::outage_starts() {
-  if (was_ready_ && !outage_began_) outage_began_ = clock_.steady();
-}
-
-// Counts what ended it: the kernel's link came back under the same mount, or we mounted anew.
-void Volume::outage_ends() {
-  if (!outage_began_) return;
-  status_.last_outage_s = std::chrono::duration<double>(clock_.steady() - *outage_began_).count();
-  outage_began_.reset();
-  ++(status_.state == State::Stalled ? status_.reconnects : status_.recoveries);
+  is_broken_ = false;
+  left_behind_ = unmounted->users;
+  co_return Result<>{};
 }
 
 // Unmount, then disconnect. What can't be done leaves the volume as it was, with the reason given to who
@@ -151,7 +128,7 @@ asio::awaitable<void> Volume::take_down() {
     if (place == Place::Unknown) {
       done = fail(Errc::Failed, "what is mounted on " + settings_.mount.native() + " can't be read",
                   "try again");
-    } else if (place == Place::Ours || place == Place::Dead) {
+    } else if (place == Place::Ours || place == Place::Dead || place == Place::Broken) {
       const auto unmounted = co_await actions_->unmount(settings_.mount, place == Place::Dead);
       if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
     }
@@ -161,8 +138,9 @@ asio::awaitable<void> Volume::take_down() {
       answer(std::move(done));
       co_return;
     }
-    was_ready_ = false;
-    outage_began_.reset();
+    was_ready_ = is_broken_ = false;
+    status_.history.outage_ends(clock_.wall(), std::nullopt);
+    remember();
     status_.device.clear();
     status_.paths.clear();
     set_state(State::Down);

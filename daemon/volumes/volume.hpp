@@ -25,12 +25,14 @@ namespace spark::volumes {
 
 // Every wait of the state machine, in one place; unit tests shrink them.
 struct Pace {
-  Duration watch{1000};  // between two looks at a mounted volume
+  Duration watch{1000};         // between two looks at a mounted volume
+  Duration watch_closely{300};  // the same while it is not ready: its return is noticed at once
+  Duration probe{10'000};       // between two reads of a ready volume's superblock
   Duration first_retry{1000}, longest_retry{30'000};
+  Duration settled{30'000};         // ready for so long: the next loss is a new one, and retried at once
   Duration refused_retry{30'000};   // until a refused volume is looked at again
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect
   Duration namespace_poll{200};
-  Duration nfs_probe{10'000};  // between two questions to an NFS server
 };
 
 class Volume : public std::enable_shared_from_this<Volume> {
@@ -57,13 +59,30 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool wants_subsystem(const std::string& subsystem) const;
 
  private:
-  enum class Link { Live, Down, Gone };                      // of all paths to the subsystem together
-  enum class Place { Empty, Ours, Dead, Foreign, Unknown };  // what is mounted at our mount point
+  enum class Link { Live, Down, Gone };  // of all paths to the subsystem together
+  // What is mounted at our mount point. Dead: ours, on a device that is gone. Broken: ours, on the right
+  // device, but the file system shut down or went read-only.
+  enum class Place { Empty, Ours, Dead, Broken, Foreign, Unknown };
+  enum class Verdict { Good, Silent, Lost, Unsure };
+  struct Finding {
+    Verdict verdict = Verdict::Unsure;
+    std::string reason;
+  };
 
   asio::awaitable<void> run();
   asio::awaitable<Result<>> bring_up();
-  asio::awaitable<void> watch();
+  asio::awaitable<Result<>> clear_mount(Place place);
   asio::awaitable<void> take_down();
+
+  // watch.cpp: a mounted volume's health
+  asio::awaitable<void> watch();
+  asio::awaitable<Finding> check_nvme();
+  asio::awaitable<Finding> probe();
+  std::string why_lost(Place place) const;
+  void outage_starts(const std::string& reason);
+  void outage_ends();
+  void remember();
+  asio::awaitable<void> save_history();
 
   // nvme_steps.cpp
   asio::awaitable<Result<>> bring_up_nvme();
@@ -73,6 +92,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
   asio::awaitable<Result<>> disconnect_all();
+  void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
   nvmetcp::ConnectOptions connect_options() const;
 
   // nvme_checks.cpp
@@ -88,10 +108,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // nfs_steps.cpp
   asio::awaitable<Result<>> bring_up_nfs();
-  asio::awaitable<bool> nfs_answers();
 
-  void outage_starts();
-  void outage_ends();
   State working_state(State first_time) const;
   void set_state(State state, std::string reason = {});
   asio::awaitable<void> sleep(Duration duration);
@@ -109,10 +126,14 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::steady_timer down_answered_;  // never expires: cancelled when the answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
-  bool tried_ = false;      // and failed, since it was last ready or asked up
-  bool was_ready_ = false;  // since it was last asked up: what is under way now is a recovery
-  std::optional<SteadyTime> outage_began_;
-  SteadyTime last_nfs_probe_;
+  bool tried_ = false;         // and failed, since it was last ready or asked up
+  bool was_ready_ = false;     // since it was last asked up: what is under way now is a recovery
+  bool healed_by_us_ = false;  // connected or mounted since it was last ready
+  bool is_broken_ = false;     // the probe found a file system that shut down
+  unsigned down_looks_ = 0;    // in a row that found no live path
+  SteadyTime next_probe_, ready_since_;
+  bool unsaved_ = false, saving_ = false;  // the history
+  std::string left_behind_;                // who still has files of the detached mount open
   std::optional<Result<>> down_answer_;
   Status status_;
 };

@@ -26,9 +26,11 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
              other->wants_subsystem(self->settings().nvme->subsystem);
     });
   };
-  auto actions = std::make_unique<WorkerActions>(runner_, settings.name,
-                                                 state_dir_ / "volumes" / (settings.name + ".json"), shared);
-  return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(actions), clock_, Pace{},
+  auto actions = std::make_unique<WorkerActions>(runner_, settings.name, state_dir_ / "volumes", shared);
+  Pace pace;
+  // A probe is a process: however many volumes there are, about one a second.
+  pace.probe = std::max(pace.probe, Duration(std::chrono::seconds(config.volumes.size())));
+  return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(actions), clock_, pace,
                                   on_change_);
 }
 

@@ -18,27 +18,41 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
 constexpr Duration kProbe{5'000};
+constexpr Duration kRecord{30'000};  // a small file on the system's own drive
 
-std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+std::optional<json::object> read_record(const std::filesystem::path& file) {
   const auto text = read_file(file);
   if (!text) return std::nullopt;
-  const auto object = parse_json_object(*text);
-  if (!object) {
-    log::survived(
-        Error{Errc::Failed, "the pinned identity in " + file.native() + " can't be understood", ""});
-    return std::nullopt;
-  }
+  auto object = parse_json_object(*text);
+  if (object) return std::move(*object);
+  log::survived(Error{Errc::Failed, "what was recorded in " + file.native() + " can't be understood", ""});
+  return std::nullopt;
+}
+
+json::object pin_to_json(const FilesystemIdentity& identity) {
+  return {{"type", identity.type},
+          {"uuid", identity.uuid},
+          {"bytes", identity.bytes},
+          {"namespace_id", identity.namespace_id}};
+}
+
+std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+  const auto object = read_record(file);
+  if (!object) return std::nullopt;
   return FilesystemIdentity{get_string(*object, "type").value_or(""),
-                            get_string(*object, "uuid").value_or("")};
+                            get_string(*object, "uuid").value_or(""),
+                            static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
+                            get_string(*object, "namespace_id").value_or("")};
 }
 
 }  // namespace
 
-WorkerActions::WorkerActions(workers::Runner& runner, std::string volume, std::filesystem::path pin_file,
-                             std::function<bool()> shared)
+WorkerActions::WorkerActions(workers::Runner& runner, const std::string& volume,
+                             const std::filesystem::path& folder, std::function<bool()> shared)
     : runner_(runner),
       subject_("volume " + volume),
-      pin_file_(std::move(pin_file)),
+      pin_file_(folder / (volume + ".json")),
+      history_file_(folder / (volume + ".history.json")),
       shared_(std::move(shared)),
       pinned_(read_pin(pin_file_)) {}
 
@@ -85,24 +99,36 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
   const bool pin = !identity.uuid.empty();
   if (pin) {
     request["pin_file"] = pin_file_.native();
-    request["pin"] = json::object{{"type", identity.type}, {"uuid", identity.uuid}};
+    request["pin"] = pin_to_json(identity);
   }
   auto answer = co_await ask("mount", std::move(request), kMount);
   if (answer && pin) pinned_ = identity;
   co_return answer.map(workers::change_from_json);
 }
 
-asio::awaitable<Result<Change>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
+asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
   auto answer = co_await ask("unmount", std::move(request), kUnmount);
-  co_return answer.map(workers::change_from_json);
+  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }
 
-asio::awaitable<Result<>> WorkerActions::probe(std::filesystem::path target) {
-  json::object request{{"path", target.native()}};
+asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
+  json::object request{{"path", wanted.target.native()}, {"device", wanted.device}};
   auto answer = co_await ask("probe", std::move(request), kProbe);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
-  co_return Result<>{};
+  co_return ProbeAnswer{get_double(*answer, "us").value_or(0), get_string(*answer, "uuid").value_or(""),
+                        get_bool(*answer, "shut_down").value_or(false)};
+}
+
+json::object WorkerActions::saved_history() {
+  return read_record(history_file_).value_or(json::object{});
+}
+
+asio::awaitable<void> WorkerActions::save_history(json::object history) {
+  json::object request{{"file", history_file_.native()}, {"content", std::move(history)}};
+  const auto saved = co_await ask("record", std::move(request), kRecord);
+  if (!saved) log::survived(saved.error());
 }
 
 Result<nvmetcp::HostIdentity> WorkerActions::host_identity() {

@@ -11,9 +11,9 @@ namespace spark::volumes {
 
 class WorkerActions final : public VolumeActions {
  public:
-  // `pin_file`: where the volume's file system identity is kept. `shared`: see
+  // `folder`: where the volume's file system identity and its history are kept. `shared`: see
   // VolumeActions::subsystem_shared.
-  WorkerActions(workers::Runner& runner, std::string volume, std::filesystem::path pin_file,
+  WorkerActions(workers::Runner& runner, const std::string& volume, const std::filesystem::path& folder,
                 std::function<bool()> shared);
 
   asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal,
@@ -23,8 +23,9 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
-  asio::awaitable<Result<Change>> unmount(std::filesystem::path target, bool detach) override;
-  asio::awaitable<Result<>> probe(std::filesystem::path target) override;
+  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
+  asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
+  asio::awaitable<void> save_history(json::object history) override;
 
   Result<nvmetcp::HostIdentity> host_identity() override;
   Result<std::vector<nvmetcp::Controller>> controllers() override;
@@ -32,6 +33,8 @@ class WorkerActions final : public VolumeActions {
   Result<std::string> subsystem_of_device(dev_t device) override;
   Result<std::vector<mounts::Mount>> mount_table() override;
   std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
+  json::object saved_history() override;
+  bool has_stuck_worker() override { return runner_.abandoned().contains(subject_); }
   bool subsystem_shared() override { return shared_(); }
 
  private:
@@ -39,7 +42,7 @@ class WorkerActions final : public VolumeActions {
 
   workers::Runner& runner_;
   std::string subject_;
-  std::filesystem::path pin_file_;
+  std::filesystem::path pin_file_, history_file_;
   std::function<bool()> shared_;
   std::optional<FilesystemIdentity> pinned_;
   SystemRoot root_;

@@ -1,15 +1,40 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
+#include "daemon/mounts/mount_point.hpp"
 #include "daemon/mounts/superblock.hpp"
+#include "daemon/mounts/users.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::workers {
+namespace {
+
+std::string users_of_mount(const std::string& target) {
+  const auto table = mounts::read_mount_table({});
+  if (!table) return "";
+  const mounts::Mount* mount = mounts::mounted_at(*table, target);
+  if (mount == nullptr) return "";
+  const auto users = mounts::users_of({}, *mount);
+  return users.empty() ? "" : mounts::describe_users(users, *table, *mount);
+}
+
+// The server is asked for its space; a handle that it does not know any more is a mount that stays dead.
+Result<json::object> probe_nfs(const std::string& path) {
+  const auto before = std::chrono::steady_clock::now();
+  struct statvfs space {};
+  const bool failed = ::statvfs(path.c_str(), &space) != 0;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - before;
+  if (failed && errno != ESTALE) return fail_errno(errno, "asking " + printable(path) + " for its space");
+  return json::object{{"us", took.count()}, {"shut_down", failed}};
+}
+
+}  // namespace
 
 // {"device"} → superblock
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& /*progress*/) {
@@ -38,20 +63,41 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return to_json(*change);
 }
 
-// {"target", "detach"} → {"done"}
+// {"target", "detach"} → {"done", "users"?}: who still uses what was detached.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string target = get_string(request, "target").value_or("");
+  const bool detach = get_bool(request, "detach").value_or(false);
+  std::string users;
+  if (detach) users = users_of_mount(target);
   mounts::LibmountMounter mounter;
-  return mounter
-      .unmount(get_string(request, "target").value_or(""), get_bool(request, "detach").value_or(false))
-      .map([](Change change) { return to_json(change); });
+  const auto change = mounter.unmount(target, detach);
+  if (!change) return tl::unexpected<Error>(change.error());
+  json::object answer = to_json(*change);
+  if (!users.empty()) answer["users"] = users;
+  return answer;
 }
 
-// {"path"} → {}: answers when the mounted file system does.
+// {"path", "device"} → {"us", "uuid", "shut_down"}; without a device it is an NFS mount.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = get_string(request, "path").value_or("");
-  struct statvfs space {};
-  if (::statvfs(path.c_str(), &space) != 0)
-    return fail_errno(errno, "asking " + printable(path) + " for its space");
+  const std::string device = get_string(request, "device").value_or("");
+  if (device.empty()) return probe_nfs(path);
+  const auto superblock = mounts::probe_superblock(device);
+  if (!superblock) return tl::unexpected<Error>(superblock.error());
+  const auto gives = mounts::gives_names(path);
+  if (!gives) return tl::unexpected<Error>(gives.error());
+  return json::object{{"us", superblock->read_us}, {"uuid", superblock->uuid}, {"shut_down", !*gives}};
+}
+
+// {"file", "content"} → {}
+Result<json::object> record_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::filesystem::path file = get_string(request, "file").value_or("");
+  const json::object* content = get_object(request, "content");
+  if (content == nullptr) return fail(Errc::Invalid, "record worker: no content in the request");
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  auto written = write_file_atomically(file, json::serialize(*content) + "\n");
+  if (!written) return tl::unexpected<Error>(std::move(written.error()));
   return json::object{};
 }
 

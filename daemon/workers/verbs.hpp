@@ -18,6 +18,7 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);
 
 // Cache (cache_verbs.cpp)
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress);

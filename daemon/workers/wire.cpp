@@ -122,6 +122,7 @@ json::object to_json(const mounts::Superblock& superblock) {
           {"label", superblock.label},
           {"partition_table", superblock.partition_table},
           {"bytes", superblock.bytes},
+          {"filesystem_bytes", superblock.filesystem_bytes},
           {"being_written", superblock.being_written},
           {"has_mmp", superblock.has_mmp},
           {"mmp_interval_s", superblock.mmp_interval_s},
@@ -136,6 +137,7 @@ mounts::Superblock superblock_from_json(const json::object& object) {
   superblock.label = text(object, "label");
   superblock.partition_table = text(object, "partition_table");
   superblock.bytes = number<Bytes>(object, "bytes");
+  superblock.filesystem_bytes = number<Bytes>(object, "filesystem_bytes");
   superblock.being_written = get_bool(object, "being_written").value_or(false);
   superblock.has_mmp = get_bool(object, "has_mmp").value_or(false);
   superblock.mmp_interval_s = number<unsigned>(object, "mmp_interval_s");

@@ -24,7 +24,12 @@ struct FakeWorld {
   std::vector<mounts::Mount> mounts;
   std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
   std::optional<FilesystemIdentity> pinned;
-  bool mount_table_readable = true, server_answers = true, shared = false;
+  bool mount_table_readable = true, answers = true, shared = false;
+  bool shut_down = false, stuck = false;
+  double probe_us = 250;
+  std::string namespace_uuid;
+  json::object history;
+  std::string users;  // of a mount that is detached
   dev_t next_device = 100;
 
   std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
@@ -57,6 +62,7 @@ struct FakeWorld {
     nvmetcp::Namespace made;
     made.device = "nvme7n1";
     made.nsid = 1;
+    made.uuid = namespace_uuid;
     made.device_number = next_device++;
     block = made;
     owners[made.device_number] = nqn;
@@ -115,16 +121,20 @@ class FakeVolumeActions final : public VolumeActions {
     if (!identity.uuid.empty()) world_.pinned = identity;
     co_return Change::Done;
   }
-  asio::awaitable<Result<Change>> unmount(std::filesystem::path target, bool detach) override {
+  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override {
     world_.touched.emplace_back(detach ? "detach" : "unmount");
     if (world_.unmount_error) co_return tl::unexpected<Error>(*world_.unmount_error);
     std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
-    co_return Change::Done;
+    co_return Unmounted{Change::Done, detach ? world_.users : ""};
   }
-  asio::awaitable<Result<>> probe(std::filesystem::path) override {
+  asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest) override {
     world_.touched.emplace_back("probe");
-    if (!world_.server_answers) co_return fail(Errc::TimedOut, "no answer");
-    co_return Result<>{};
+    if (!world_.answers) co_return fail(Errc::TimedOut, "no answer");
+    co_return ProbeAnswer{world_.probe_us, world_.superblock.uuid, world_.shut_down};
+  }
+  asio::awaitable<void> save_history(json::object history) override {
+    world_.history = std::move(history);
+    co_return;
   }
 
   Result<nvmetcp::HostIdentity> host_identity() override {
@@ -145,6 +155,8 @@ class FakeVolumeActions final : public VolumeActions {
     return world_.mounts;
   }
   std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
+  json::object saved_history() override { return world_.history; }
+  bool has_stuck_worker() override { return world_.stuck; }
   bool subsystem_shared() override { return world_.shared; }
 
  private:

@@ -1,81 +1,24 @@
-#include "daemon/volumes/volume.hpp"
-
+// How a volume comes up, is lost, and is taken down.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 
-#include "tests/support/fake_volume_actions.hpp"
+#include "tests/unit/daemon/volume_fixture.hpp"
 
 namespace spark::volumes {
 namespace {
 
+using namespace test;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kNqn[] = "raid5-data";
-constexpr char kUuid[] = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
-
-class VolumeTest : public testing::Test {
- protected:
-  VolumeTest() {
-    world.superblock.type = "ext4";
-    world.superblock.uuid = kUuid;
-    world.offer(kNqn, "10.0.0.5", 4420);
-    settings.name = "datasets";
-    settings.nvme = config::NvmeSource{"rose", kNqn, 1, "", ""};
-    settings.mount = "/mnt/data";
-    config::Target rose;
-    rose.name = "rose";
-    rose.portals = {{"10.0.0.5", 4420}};
-    target = rose;
-    pace.watch = pace.namespace_poll = Duration(1);
-    pace.first_retry = pace.longest_retry = pace.refused_retry = Duration(2);
-    pace.namespace_wait = Duration(20);
-    pace.nfs_probe = Duration(0);
-  }
-  ~VolumeTest() override {
-    if (volume) volume->stop();
-    context.restart();
-    context.run_for(std::chrono::milliseconds(200));
-  }
-
-  void start() {
-    volume = std::make_shared<Volume>(
-        context.get_executor(), settings, target, std::make_unique<FakeVolumeActions>(world), clock, pace,
-        [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
-    volume->start();
-  }
-  template <class Condition>
-  bool run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-      context.restart();
-      context.run_for(std::chrono::milliseconds(1));
-    }
-    return condition();
-  }
-  bool becomes(State state) {
-    return run_until([&] { return volume->status().state == state; });
-  }
-  const std::string& reason() const { return volume->status().reason; }
-
-  boost::asio::io_context context;
-  SystemClock clock;
-  FakeWorld world;
-  config::Volume settings;
-  std::optional<config::Target> target;
-  Pace pace;
-  std::vector<State> seen;
-  std::shared_ptr<Volume> volume;
-};
-
 TEST_F(VolumeTest, ComesUpReadOnlyAfterDiscoveryConnectAndSuperblock) {
+  pace.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_THAT(world.touched, ElementsAre("discover", "connect", "superblock", "mount ro"));
+  EXPECT_THAT(world.touched, ElementsAre("discover", "connect", "superblock", "mount ro", "probe"));
   EXPECT_EQ(volume->status().filesystem_uuid, kUuid);
   EXPECT_EQ(volume->status().device, "/dev/nvme7n1");
   EXPECT_EQ(world.pinned->uuid, kUuid);
@@ -119,7 +62,7 @@ TEST_F(VolumeTest, ATargetWithoutDiscoveryIsConnectedDirectly) {
 }
 
 TEST_F(VolumeTest, AnotherFilesystemThanPinnedIsRefusedAndNeverMounted) {
-  world.pinned = FilesystemIdentity{"ext4", "00000000-0000-0000-0000-000000000001"};
+  world.pinned = FilesystemIdentity{"ext4", "00000000-0000-0000-0000-000000000001", 0, ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_THAT(reason(), HasSubstr("as at the first mount"));
@@ -172,25 +115,11 @@ TEST_F(VolumeTest, WhatThisVersionCanNotSecureIsRefusedBeforeAnythingIsTouched) 
   EXPECT_TRUE(world.touched.empty());
 }
 
-TEST_F(VolumeTest, ALinkThatComesBackIsTheSameMountAndAnOutage) {
-  start();
-  ASSERT_TRUE(becomes(State::Ready));
-  world.set_link("connecting");
-  ASSERT_TRUE(becomes(State::Stalled));
-  EXPECT_EQ(volume->status().paths.at(0).state, "connecting");
-  world.set_link("live");
-  ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_EQ(volume->status().reconnects, 1u);
-  EXPECT_EQ(volume->status().recoveries, 0u);
-  EXPECT_TRUE(volume->status().last_outage_s);
-  EXPECT_EQ(world.count("mount ro"), 1);
-}
-
 TEST_F(VolumeTest, ADeviceThatIsGoneIsDetachedAndMountedAnew) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.lose_device();
-  ASSERT_TRUE(run_until([&] { return volume->status().recoveries == 1; }));
+  ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
   EXPECT_THAT(seen, testing::Contains(State::Lost));
   EXPECT_THAT(seen, testing::Contains(State::Recovering));
   EXPECT_EQ(world.count("detach"), 1);
@@ -210,9 +139,10 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
 TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTouchesNothingButTheSuperblock) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
+  pace.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_THAT(world.touched, ElementsAre("superblock"));
+  EXPECT_THAT(world.touched, ElementsAre("superblock", "probe"));
 }
 
 TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {
@@ -315,11 +245,11 @@ TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
 TEST_F(NfsVolumeTest, StallsWhileItsServerIsSilent) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  world.server_answers = false;
+  world.answers = false;
   ASSERT_TRUE(becomes(State::Stalled));
-  world.server_answers = true;
+  world.answers = true;
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_EQ(volume->status().reconnects, 1u);
+  EXPECT_EQ(volume->status().history.reconnects(), 1u);
 }
 
 }  // namespace

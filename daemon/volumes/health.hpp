@@ -1,0 +1,60 @@
+// What is remembered of a volume's health: how long its superblock took to read, and its outages. The outages
+// survive a restart of the daemon.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+
+namespace spark::volumes {
+
+// The latest latencies, in microseconds.
+class Latencies {
+ public:
+  void add(double us);
+  std::optional<double> last() const;
+  // Nearest rank; `part` between 0 and 1. None before the first.
+  std::optional<double> percentile(double part) const;
+
+ private:
+  static constexpr std::size_t kKept = 256;
+  std::array<double, kKept> ring_{};
+  std::size_t added_ = 0;
+};
+
+enum class Healer { Kernel, Us };  // the link came back under the same mount, or we connected or mounted anew
+const char* to_string(Healer healer);
+
+struct Outage {
+  WallTime began;
+  std::optional<WallTime> ended;  // none: it goes on
+  std::string reason;
+  std::optional<Healer> healer;  // none: nobody yet, or a person took the volume down
+};
+
+class History {
+ public:
+  // Nothing happens if an outage goes on already, or ended already.
+  void outage_begins(WallTime now, const std::string& reason);
+  void outage_ends(WallTime now, std::optional<Healer> healer);
+  bool is_out() const { return !outages_.empty() && !outages_.back().ended; }
+
+  std::uint64_t reconnects() const { return reconnects_; }        // ended by the kernel, since ever
+  std::uint64_t recoveries() const { return recoveries_; }        // ended by us
+  const std::deque<Outage>& outages() const { return outages_; }  // the latest, oldest first
+  std::optional<double> last_outage_s() const;                    // of the last that ended
+
+  json::object to_json() const;
+  static History from_json(const json::object& object);
+
+ private:
+  static constexpr std::size_t kKept = 20;
+  std::uint64_t reconnects_ = 0, recoveries_ = 0;
+  std::deque<Outage> outages_;
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,149 @@
+// A mounted volume's health: its mount, its link, and whether I/O comes back from its device.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/text.hpp"
+#include "daemon/volumes/volume.hpp"
+
+namespace spark::volumes {
+namespace {
+
+constexpr unsigned kDownLooks = 2;  // in a row, before a ready volume is called stalled
+
+}  // namespace
+
+// From mounted until the mount is gone, or a person wants it down.
+asio::awaitable<void> Volume::watch() {
+  down_looks_ = 0;
+  while (!stopped_ && wanted_up_) {
+    const Place place = look_at_mount();
+    Finding found;  // unknown is not empty: nothing changes
+    if (place == Place::Ours && settings_.nvme) {
+      found = co_await check_nvme();
+    } else if (place == Place::Ours) {
+      found = co_await probe();
+    } else if (place != Place::Unknown) {
+      found = {Verdict::Lost, why_lost(place)};
+    }
+    if (stopped_ || !wanted_up_) co_return;
+    if (found.verdict == Verdict::Lost) {
+      outage_starts(found.reason);
+      const bool is_ours = place == Place::Ours || place == Place::Dead || place == Place::Broken;
+      set_state(is_ours ? State::Lost : State::Recovering, found.reason);
+      co_return;
+    }
+    if (found.verdict == Verdict::Silent) {
+      outage_starts(found.reason);
+      set_state(State::Stalled, found.reason);
+    }
+    if (found.verdict == Verdict::Good && status_.state != State::Ready) {
+      outage_ends();
+      set_state(State::Ready);
+      ready_since_ = clock_.steady();
+    }
+    if (status_.state == State::Ready && clock_.steady() - ready_since_ >= pace_.settled) backoff_.reset();
+    co_await sleep(status_.state == State::Ready ? pace_.watch : pace_.watch_closely);
+  }
+}
+
+std::string Volume::why_lost(Place place) const {
+  const std::string mount = settings_.mount.native();
+  if (place == Place::Empty) return "somebody unmounted " + mount;
+  if (place == Place::Foreign) return "somebody mounted something else on " + mount;
+  if (place == Place::Broken)
+    return "the file system on " + mount + " shut down or went read-only after an error";
+  return "the device of " + mount + " is gone: the mount on it is dead";
+}
+
+// While the link is down nothing touches the device: the read would hang.
+asio::awaitable<Volume::Finding> Volume::check_nvme() {
+  const Link link = look_at_paths();
+  Finding found;
+  if (link == Link::Gone) {
+    found = {Verdict::Lost, why_lost(Place::Dead)};
+    co_return found;
+  }
+  if (link == Link::Down) {
+    if (status_.state == State::Ready && ++down_looks_ < kDownLooks) co_return found;
+    found = {Verdict::Silent, "no path to the target is live: I/O waits for the link"};
+    co_return found;
+  }
+  down_looks_ = 0;
+  found = co_await probe();
+  co_return found;
+}
+
+// The kernel calls a link live until its keep-alive has failed: only I/O that comes back proves it.
+asio::awaitable<Volume::Finding> Volume::probe() {
+  Finding found;
+  if (status_.state == State::Ready && clock_.steady() < next_probe_) co_return found;
+  if (actions_->has_stuck_worker()) {
+    found = {Verdict::Silent, "a question to " + status_.device + " still waits in the kernel"};
+    co_return found;
+  }
+  next_probe_ = clock_.steady() + pace_.probe;
+  ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : ""};
+  const auto answer = co_await actions_->probe(std::move(request));
+  if (!answer) {
+    const Error& error = answer.error();
+    found = {Verdict::Silent, error.kind == Errc::TimedOut
+                                  ? status_.device + " does not answer, although its link is up: I/O waits"
+                                  : error.message()};
+    next_probe_ = clock_.steady();
+    co_return found;
+  }
+  status_.probes.add(answer->us);
+  if (answer->shut_down) {
+    is_broken_ = true;
+    found = {Verdict::Lost, why_lost(Place::Broken)};
+    co_return found;
+  }
+  if (settings_.nvme && !status_.filesystem_uuid.empty() && answer->uuid != status_.filesystem_uuid) {
+    found = {Verdict::Lost, status_.device + " holds another file system than the one that is mounted: " +
+                                printable(answer->uuid)};
+    status_.filesystem_uuid.clear();  // looked at anew, and refused
+    co_return found;
+  }
+  found.verdict = Verdict::Good;
+  co_return found;
+}
+
+void Volume::outage_starts(const std::string& reason) {
+  if (!was_ready_ || status_.history.is_out()) return;
+  status_.history.outage_begins(clock_.wall(), reason);
+  remember();
+}
+
+void Volume::outage_ends() {
+  if (status_.history.is_out()) {
+    status_.history.outage_ends(clock_.wall(), healed_by_us_ ? Healer::Us : Healer::Kernel);
+    remember();
+  }
+  was_ready_ = true;
+  tried_ = healed_by_us_ = false;
+  if (!left_behind_.empty()) {
+    status_.warnings.push_back("files of the mount that was lost are still open, and give errors: " +
+                               left_behind_ + "; those programs have to open them again");
+    left_behind_.clear();
+  }
+}
+
+// Saved in the background, one after the other, so that the latest is what stays.
+void Volume::remember() {
+  unsaved_ = true;
+  if (saving_) return;
+  auto save = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->save_history(); };
+  asio::co_spawn(executor_, save(shared_from_this()), asio::detached);
+}
+
+asio::awaitable<void> Volume::save_history() {
+  saving_ = true;
+  while (unsaved_) {
+    unsaved_ = false;
+    auto history = status_.history.to_json();
+    co_await actions_->save_history(std::move(history));
+  }
+  saving_ = false;
+}
+
+}  // namespace spark::volumes

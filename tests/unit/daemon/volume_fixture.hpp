@@ -1,0 +1,71 @@
+// A volume over a fake world.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "daemon/volumes/volume.hpp"
+#include "tests/support/fake_volume_actions.hpp"
+
+namespace spark::volumes::test {
+
+inline constexpr char kNqn[] = "raid5-data";
+inline constexpr char kUuid[] = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
+
+class VolumeTest : public testing::Test {
+ protected:
+  VolumeTest() {
+    world.superblock.type = "ext4";
+    world.superblock.uuid = kUuid;
+    world.offer(kNqn, "10.0.0.5", 4420);
+    settings.name = "datasets";
+    settings.nvme = config::NvmeSource{"rose", kNqn, 1, "", ""};
+    settings.mount = "/mnt/data";
+    config::Target rose;
+    rose.name = "rose";
+    rose.portals = {{"10.0.0.5", 4420}};
+    target = rose;
+    pace.watch = pace.namespace_poll = Duration(1);
+    pace.first_retry = pace.longest_retry = pace.refused_retry = Duration(2);
+    pace.namespace_wait = Duration(20);
+    pace.watch_closely = Duration(1);
+    pace.probe = pace.settled = Duration(0);
+  }
+  ~VolumeTest() override {
+    if (volume) volume->stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(200));
+  }
+
+  void start() {
+    volume = std::make_shared<Volume>(
+        context.get_executor(), settings, target, std::make_unique<FakeVolumeActions>(world), clock, pace,
+        [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
+    volume->start();
+  }
+  template <class Condition>
+  bool run_until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      context.restart();
+      context.run_for(std::chrono::milliseconds(1));
+    }
+    return condition();
+  }
+  bool becomes(State state) {
+    return run_until([&] { return volume->status().state == state; });
+  }
+  const std::string& reason() const { return volume->status().reason; }
+
+  boost::asio::io_context context;
+  SystemClock clock;
+  FakeWorld world;
+  config::Volume settings;
+  std::optional<config::Target> target;
+  Pace pace;
+  std::vector<State> seen;
+  std::shared_ptr<Volume> volume;
+};
+
+}  // namespace spark::volumes::test
