@@ -59,10 +59,21 @@ class House:
         self.host.wait_until(f"mountpoint -q {LOCAL}", 60)
 
     def start_target(self):
+        self._boot_target()
+        self.target.fill(disk(1), "/usr/local/lib/rig/hostile-tree hostile")
+        self._export()
+
+    def restart_target(self):
+        """After a power cut: the same drives, offered as before."""
+        self._boot_target()
+        self._export()
+
+    def _boot_target(self):
         self.target_machine.start()
         self.target_machine.wait_ready()
         self.target_machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
-        self.target.fill(disk(1), "/usr/local/lib/rig/hostile-tree hostile")
+
+    def _export(self):
         self.target.export(SUBSYSTEM, disk(1))
         self.target.export_nfs(NAS_EXPORT)
 

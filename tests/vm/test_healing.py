@@ -1,0 +1,303 @@
+"""Every way that a link, a target or a host can fail: what the volumes show meanwhile, and how soon they are ready again.
+
+A writer and a checksumming reader run through every fault. Each scenario prints the time from the fault's end to `ready`."""
+import json
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from rig.house import SUBSYSTEM
+from rig.settings import patience
+from rig.target import NVMET, stable_uuid
+
+LOG, SHELF = "log", "shelf"  # subsystems and volumes: one written, one read
+OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
+# From the fault's end: the kernel's turn comes every reconnect_delay (2 s), ours when the kernel has given up.
+KERNEL_HEALS_S, WE_HEAL_S = 5, 10
+ANSWERS_MS = 1000  # an emulated CPU that works hard
+
+
+def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(house):
+    targets = {"brief": {"address": house.target.address, "controller_loss": "10s"}}
+    with house.volume("brief", target="brief", targets=targets, fill="echo hello >file"):
+        house.product.wait_volume("brief", "ready", 90)
+        controller = house.product.volume("brief")["paths"][0]["controller"]
+        house.target_machine.set_link(False)
+        try:
+            house.host.wait_until(f"! grep -qx brief /sys/class/nvme/{controller}/subsysnqn", 120)
+        finally:
+            house.target_machine.set_link(True)
+        mended = time.monotonic()
+        volume = house.product.wait_volume("brief", "ready", 90)
+        print(f"healing: controller given up: ready {time.monotonic() - mended:.1f} s after the fault's end")
+        assert volume["recoveries"] == 1 and volume["outages"][-1]["healed_by"] == "spark-stage"
+        assert house.host.get("/mnt/brief/file") == "hello\n"
+
+
+@pytest.fixture(scope="module")
+def pair(house):
+    """Two volumes beside the shared ones, on the same target."""
+    target = house.target
+    bodies = {}
+    for name, access in ((LOG, "exclusive"), (SHELF, "read-only")):
+        device = target.image(name, "128M")
+        fs_uuid = target.filesystem(device, name=name, fill="touch journal; head -c 4M /dev/urandom >file")
+        target.export(name, device)
+        bodies[name] = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": access,
+                        "filesystem": {"uuid": fs_uuid}, **({"fence": "none"} if access == "exclusive" else {})}
+    house.product.configure(house.config(volumes=bodies))
+    for name in bodies:
+        house.product.wait_volume(name, "ready", 90)
+    yield house, bodies
+    for name in bodies:
+        house.product.run(f"volumes down {name}")
+    house.product.configure(house.config())
+    for name in bodies:
+        target.remove(name)
+        house.target_machine.sh(f"rm -f /srv/{name}.img")
+
+
+def mount_ids(house):
+    table = house.host.sh("cat /proc/self/mountinfo").splitlines()
+    return {line.split()[4]: line.split()[0] for line in table if f"/mnt/{LOG}" in line or f"/mnt/{SHELF}" in line}
+
+
+def both(house, wanted, deadline=90):
+    return [house.product.wait_volume(name, wanted, deadline) for name in (LOG, SHELF)]
+
+
+@contextmanager
+def witnessed(house):
+    """Writer, reader and asker; afterwards: every number that was acknowledged is there, no byte read was wrong."""
+    process = house.host.spawn(f"exec /usr/local/lib/rig/witnesses /mnt/{LOG}/journal /mnt/{SHELF}/file")
+    house.host.wait_until("pgrep -f rig/witnesses")
+    house.host.sh(f"truncate -s 0 /mnt/{LOG}/journal")
+    time.sleep(2)
+    yield
+    time.sleep(2)
+    process.signal(signal.SIGTERM)
+    seen = json.loads(process.wait(30).out)
+    assert seen["wrong"] == 0 and seen["reads"] > 2, seen
+    written = {int(line) for line in house.host.get(f"/mnt/{LOG}/journal").split() if line.isdigit()}
+    missing = set(range(10, seen["acknowledged"])) - written  # the first few fell to the truncation
+    assert not missing, f"{len(missing)} of {seen['acknowledged']} acknowledged writes are lost, first {min(missing)}"
+    assert seen["asked"] > 3 and seen["longest_ask_ms"] < patience(ANSWERS_MS), seen
+
+
+def heals(house, name, fault, mend, *, meanwhile, by, within, lasts=0, deadline=120):
+    """Runs a fault through and checks states, data, who healed it, and how soon."""
+    before, mounts = both(house, "ready"), mount_ids(house)
+    with witnessed(house):
+        fault()
+        began = time.monotonic()
+        broken = both(house, lambda volume: volume["state"] in meanwhile, deadline)
+        assert all(volume["reason"] for volume in broken)
+        time.sleep(max(0, patience(lasts) - (time.monotonic() - began)))
+        mend()
+        mended = time.monotonic()
+        after = both(house, "ready", deadline)
+        seconds = time.monotonic() - mended
+    print(f"healing: {name}: ready {seconds:.1f} s after the fault's end, healed by {by}")
+    for old, new in zip(before, after):
+        outage = new["outages"][-1]
+        assert outage["ended"] and outage["reason"] and outage["healed_by"] == by, outage
+        counter = "reconnects" if by == "kernel" else "recoveries"
+        assert new[counter] > old[counter] and new["last_outage_s"] > 0
+    if by == "kernel":
+        assert mount_ids(house) == mounts, "mounted anew although the link came back by itself"
+    assert seconds < patience(within), f"{seconds:.1f} s"
+
+
+def test_a_cable_that_is_out_for_ten_seconds_costs_no_remount(pair):
+    house, _ = pair
+    heals(house, "cable out 10 s", lambda: house.target_machine.set_link(False),
+          lambda: house.target_machine.set_link(True), meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 5,
+          lasts=10)
+
+
+def test_packets_lost_in_one_direction_stall_and_heal(pair):
+    house, _ = pair
+    machine = house.target_machine
+
+    def drop():
+        machine.sh("nft add table ip loss && nft add chain ip loss out '{ type filter hook output priority 0; }' && "
+                   "nft add rule ip loss out tcp sport 4420 drop")
+
+    heals(house, "packets to the host dropped", drop, lambda: machine.sh("nft delete table ip loss"),
+          meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 10, lasts=15)
+
+
+def test_a_frozen_target_stalls_and_heals(pair):
+    house, _ = pair
+    heals(house, "target frozen", house.target_machine.freeze, house.target_machine.thaw, meanwhile={"stalled"},
+          by="kernel", within=KERNEL_HEALS_S + 10, lasts=30)
+
+
+def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
+    """Newer kernels delete the controller at once, whatever its loss timeout; older ones go on trying."""
+    house, _ = pair
+    gone = {"stalled", "lost", "recovering", "waiting"}
+
+    def unlink():
+        for name in (LOG, SHELF):
+            house.target.unlink(name)
+
+    def link():
+        for name in (LOG, SHELF):
+            house.target.link(name)
+
+    unlinked_by = healer_of_a_refusal(house)
+    heals(house, "subsystem unlinked 15 s", unlink, link, meanwhile=gone, by=unlinked_by, within=WE_HEAL_S + 25, lasts=15)
+
+
+def healer_of_a_refusal(house):
+    """Kernels before 6.10 try again after a refusal; the ones since give the controller up."""
+    major, minor = (int(part) for part in house.host.sh("uname -r").split(".")[:2])
+    return "spark-stage" if (major, minor) >= (6, 10) else "kernel"
+
+
+def test_a_host_taken_off_the_allow_list_is_back_when_it_is_put_back(pair):
+    house, _ = pair
+    target = house.target
+
+    def forbid():
+        for name in (LOG, SHELF):
+            house.target_machine.sh(f"echo 0 >{NVMET}/subsystems/{name}/attr_allow_any_host")
+        # An established controller stays until its next connect: this one is cut off.
+        house.target_machine.sh("ss -K sport = :4420 || true")
+
+    def allow():
+        for name in (LOG, SHELF):
+            house.target_machine.sh(f"echo 1 >{NVMET}/subsystems/{name}/attr_allow_any_host")
+
+    assert target.address
+    heals(house, "host off the allow list 15 s", forbid, allow, meanwhile={"stalled", "lost", "recovering", "waiting"},
+          by=healer_of_a_refusal(house), within=WE_HEAL_S + 25, lasts=15)
+
+
+def enable_namespaces(house, value, **identity):
+    for name in (LOG, SHELF):
+        folder = f"{NVMET}/subsystems/{name}/namespaces/1"
+        for key, text in identity.items():
+            house.target_machine.sh(f"echo {text} >{folder}/{key}")
+        house.target_machine.sh(f"echo {value} >{folder}/enable")
+
+
+def test_a_namespace_disabled_and_enabled_is_mounted_again(pair):
+    house, _ = pair
+    heals(house, "namespace disabled 10 s", lambda: enable_namespaces(house, 0), lambda: enable_namespaces(house, 1),
+          meanwhile={"lost", "recovering", "waiting", "stalled"}, by="spark-stage", within=WE_HEAL_S + 25, lasts=10)
+
+
+def reboot_target(house, then):
+    """Power off and on; nvmet's configuration is gone with the machine's memory, so it is made anew."""
+    house.target_machine.kill()
+    house.restart_target()
+    then()
+
+
+def export_pair(house, **identity):
+    for name in (LOG, SHELF):
+        house.target.export(name, f"/srv/{name}.img", **identity)
+
+
+def test_a_rebooted_target_with_the_same_identity_costs_no_remount(pair):
+    house, _ = pair
+    heals(house, "target rebooted", house.target_machine.kill, lambda: reboot_target(house, lambda: export_pair(house)),
+          meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 60, deadline=180)
+
+
+def test_a_namespace_with_a_new_identity_is_mounted_with_a_warning(pair):
+    house, _ = pair
+
+    def export_anew():
+        for name in (LOG, SHELF):
+            house.target.remove(name)
+            house.target.export(name, f"/srv/{name}.img", namespace_uuid=stable_uuid(f"{name} anew"))
+
+    def remove():
+        for name in (LOG, SHELF):
+            house.target.unlink(name)
+
+    heals(house, "new namespace UUID", remove, export_anew, meanwhile={"stalled", "lost", "recovering", "waiting"},
+          by="spark-stage", within=WE_HEAL_S + 25, lasts=3)
+    for volume in both(house, "ready"):
+        assert any("device_uuid" in warning for warning in volume["warnings"]), volume["warnings"]
+
+
+def test_another_file_system_under_the_same_name_is_refused_until_it_is_the_right_one_again(pair):
+    house, _ = pair
+    both(house, "ready")
+    house.target.unlink(SHELF)
+    machine = house.target_machine
+    machine.sh(f"echo 0 >{NVMET}/subsystems/{SHELF}/namespaces/1/enable; tune2fs -U {OTHER_UUID} /srv/{SHELF}.img; "
+               f"echo 1 >{NVMET}/subsystems/{SHELF}/namespaces/1/enable")
+    house.target.link(SHELF)
+    volume = house.product.wait_volume(SHELF, "refused", 120)
+    assert OTHER_UUID in volume["reason"] and stable_uuid(SHELF) in volume["reason"]
+    assert house.host.run(f"mountpoint -q /mnt/{SHELF}").rc != 0
+    house.target.unlink(SHELF)
+    machine.sh(f"echo 0 >{NVMET}/subsystems/{SHELF}/namespaces/1/enable; tune2fs -U {stable_uuid(SHELF)} "
+               f"/srv/{SHELF}.img; echo 1 >{NVMET}/subsystems/{SHELF}/namespaces/1/enable")
+    house.target.link(SHELF)
+    house.product.sh(f"volumes up {SHELF}")
+    house.product.wait_volume(SHELF, "ready", 120)
+
+
+def test_a_hundred_flaps_leave_everything_as_it_was(pair):
+    house, _ = pair
+    mounts = mount_ids(house)
+    with witnessed(house):
+        for _ in range(100):
+            house.target_machine.set_link(False)
+            time.sleep(0.1)
+            house.target_machine.set_link(True)
+            time.sleep(0.2)
+        both(house, "ready", 120)
+    assert mount_ids(house) == mounts
+
+
+def test_a_daemon_killed_while_stalled_finds_the_outage_again(pair):
+    house, _ = pair
+    house.target_machine.set_link(False)
+    try:
+        both(house, "stalled", 60)
+        house.product.kill()
+        both(house, "stalled", 60)
+    finally:
+        house.target_machine.set_link(True)
+    for volume in both(house, "ready", 90):
+        assert volume["outages"][-1]["ended"] and volume["outages"][-1]["reason"], volume["outages"]
+
+
+def test_a_frozen_nfs_server_stalls_its_volume_and_heals(pair):
+    house, _ = pair
+    before = house.product.wait_volume("nas", "ready")
+    house.target_machine.freeze()
+    house.product.wait_volume("nas", "stalled", 60)
+    house.target_machine.thaw()
+    after = house.product.wait_volume("nas", "ready", 120)
+    assert after["reconnects"] == before["reconnects"] + 1
+    both(house, "ready", 120)
+
+
+def test_the_journal_finds_a_volumes_states_by_their_fields(pair):
+    house, _ = pair
+    found = house.host.sh(f"journalctl -o json SPARK_VOLUME={LOG} SPARK_STATE_NEW=stalled | tail -n 1")
+    entry = json.loads(found)
+    assert entry["NVME_NQN"] == LOG and entry["SPARK_STATE_OLD"] and LOG in entry["MESSAGE"]
+
+
+def test_the_probe_has_latencies(pair):
+    house, _ = pair
+    for volume in both(house, "ready"):
+        probe = volume["probe"]
+        assert 0 < probe["p50_us"] <= probe["p99_us"], probe
+
+
+def test_the_shared_volumes_are_ready_again(pair):
+    house, _ = pair
+    house.wait_ready(120)
+    assert house.product.volume("datasets")["subsystem"] == SUBSYSTEM
