@@ -6,16 +6,6 @@
 #include "nvmetcp/sysfs.hpp"
 
 namespace spark::volumes {
-namespace {
-
-std::vector<nvmetcp::Portal> portals_of(const config::Target& target) {
-  std::vector<nvmetcp::Portal> portals;
-  for (const config::Portal& portal : target.portals) portals.push_back({portal.address, portal.port});
-  return portals;
-}
-
-}  // namespace
-
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
   if (auto supported = check_supported(); !supported) co_return supported;
   const Place place = look_at_mount();
@@ -82,19 +72,20 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
   // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
   if (!tried_) {
     set_state(working_state(State::Waiting),
-              "reading the discovery log of " + portal_text(portals_of(*target_).front()));
+              "reading the discovery log of " + portal_text(portals_.front().address));
   }
 
   Result<> first_failure;
-  for (const nvmetcp::Portal& portal : portals_of(*target_)) {
-    const auto offered = co_await find_offer(portal);
+  for (Portal& portal : portals_) {
+    const auto offered = co_await find_offer(portal.address);
     Result<> reached = offered;
     if (offered) {
-      set_state(working_state(State::Connecting), "connecting to " + portal_text(portal));
+      set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
       const auto options = connect_options();
-      const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal, options);
+      const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
       if (connected) {
         healed_by_us_ = true;
+        portal.controller = connected->controller;
         status_.warnings = connected->differences;
         co_return Result<>{};
       }

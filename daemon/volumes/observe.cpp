@@ -13,10 +13,11 @@ Volume::Link Volume::look_at_paths() {
   bool live = false, coming = false;
   for (const auto& controller :
        nvmetcp::controllers_of(*all, settings_.nvme->subsystem, host ? host->nqn : "")) {
-    status_.paths.push_back({controller.name, portal_text(controller.portal), controller.state});
+    status_.paths.push_back({controller.name, portal_text(controller.portal), controller.state, ""});
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }
+  note_missing_paths();
   return live ? Link::Live : coming ? Link::Down : Link::Gone;
 }
 

@@ -62,8 +62,10 @@ std::string portal_text(const nvmetcp::Portal& portal) {
 json::object to_json(const config::Volume& volume, const Status& status) {
   json::array paths;
   for (const PathStatus& path : status.paths) {
-    paths.push_back(json::object{
-        {"controller", path.controller}, {"address", printable(path.address)}, {"state", path.state}});
+    paths.push_back(json::object{{"controller", text_or_null(path.controller)},
+                                 {"address", printable(path.address)},
+                                 {"state", path.state},
+                                 {"reason", text_or_null(path.reason)}});
   }
   json::array warnings;
   for (const std::string& warning : status.warnings) warnings.emplace_back(printable(warning));

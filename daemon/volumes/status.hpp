@@ -17,7 +17,8 @@ enum class State { Waiting, Connecting, Mounting, Ready, Stalled, Lost, Recoveri
 const char* to_string(State state);
 
 struct PathStatus {
-  std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"
+  std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"; no controller: "waiting"
+  std::string reason;                      // why there is no controller; empty otherwise
 };
 
 struct Status {

@@ -23,19 +23,29 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       on_change_(std::move(on_change)),
       backoff_(pace.first_retry, pace.longest_retry),
       sleep_timer_(executor),
+      path_timer_(executor),
       down_answered_(executor, asio::steady_timer::time_point::max()) {
   status_.since = clock_.wall();
   status_.reason = "starting";
+  if (target_) {
+    for (const config::Portal& portal : target_->portals) {
+      portals_.push_back({{portal.address, portal.port}, Backoff(pace.first_retry, pace.longest_retry)});
+    }
+  }
   status_.history = History::from_json(actions_->saved_history());
 }
 
 void Volume::start() {
   auto keep_alive = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->run(); };
   asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
+  if (portals_.size() < 2) return;
+  auto tend = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->tend_paths(); };
+  asio::co_spawn(executor_, tend(shared_from_this()), asio::detached);
 }
 
 void Volume::stop() {
   stopped_ = true;
+  path_timer_.cancel();
   wake();
 }
 
@@ -123,6 +133,8 @@ asio::awaitable<void> Volume::take_down() {
     down_answered_.cancel();
   };
   if (status_.state != State::Down) {
+    while (connecting_path_)
+      co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
     Result<> done;
     const Place place = look_at_mount();
     if (place == Place::Unknown) {

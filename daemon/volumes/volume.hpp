@@ -63,6 +63,14 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // What is mounted at our mount point. Dead: ours, on a device that is gone. Broken: ours, on the right
   // device, but the file system shut down or went read-only.
   enum class Place { Empty, Ours, Dead, Broken, Foreign, Unknown };
+  // One of the target's, each with its own retries.
+  struct Portal {
+    nvmetcp::Portal address;
+    Backoff backoff;
+    std::string controller{};  // that was connected or adopted for it last
+    std::string reason{};      // why there is none
+    SteadyTime next_attempt{};
+  };
   enum class Verdict { Good, Silent, Lost, Unsure };
   struct Finding {
     Verdict verdict = Verdict::Unsure;
@@ -95,6 +103,12 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
   nvmetcp::ConnectOptions connect_options() const;
 
+  // paths.cpp
+  asio::awaitable<void> tend_paths();
+  asio::awaitable<void> connect_path(Portal& portal);
+  bool has_path(const Portal& portal) const;
+  void note_missing_paths();
+
   // nvme_checks.cpp
   Result<> check_supported() const;
   Result<> check_identity(const mounts::Superblock& superblock) const;
@@ -122,7 +136,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Pace pace_;
   OnChange on_change_;
   Backoff backoff_;
-  asio::steady_timer sleep_timer_;
+  std::vector<Portal> portals_;  // none for NFS
+  asio::steady_timer sleep_timer_, path_timer_;
   asio::steady_timer down_answered_;  // never expires: cancelled when the answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
@@ -130,7 +145,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool was_ready_ = false;     // since it was last asked up: what is under way now is a recovery
   bool healed_by_us_ = false;  // connected or mounted since it was last ready
   bool is_broken_ = false;     // the probe found a file system that shut down
-  unsigned down_looks_ = 0;    // in a row that found no live path
+  bool connecting_path_ = false;
+  unsigned down_looks_ = 0;  // in a row that found no live path
   SteadyTime next_probe_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "daemon/volumes/actions.hpp"
 #include "nvmetcp/sysfs.hpp"
@@ -31,6 +32,8 @@ struct FakeWorld {
   json::object history;
   std::string users;  // of a mount that is detached
   dev_t next_device = 100;
+  int next_controller = 7;
+  std::set<std::string> unreachable;  // addresses
 
   std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
 
@@ -50,15 +53,20 @@ struct FakeWorld {
     block.reset();
     owners.clear();
   }
-  void plug_in(const std::string& nqn) {
+  // One more path, or the one that is there; the first brings the device.
+  std::string plug_in(const std::string& nqn, const nvmetcp::Portal& portal = {"10.0.0.5", 4420}) {
+    for (const auto& controller : controllers) {
+      if (controller.portal == portal) return controller.name;
+    }
     nvmetcp::Controller controller;
-    controller.name = "nvme7";
+    controller.name = "nvme" + std::to_string(next_controller++);
     controller.subsystem = nqn;
     controller.transport = "tcp";
     controller.state = "live";
-    controller.portal = {"10.0.0.5", 4420};
+    controller.portal = portal;
     controller.host_nqn = kHost;
-    controllers = {controller};
+    controllers.push_back(controller);
+    if (block) return controller.name;
     nvmetcp::Namespace made;
     made.device = "nvme7n1";
     made.nsid = 1;
@@ -66,6 +74,10 @@ struct FakeWorld {
     made.device_number = next_device++;
     block = made;
     owners[made.device_number] = nqn;
+    return controller.name;
+  }
+  void unplug(const std::string& address) {
+    std::erase_if(controllers, [&](const auto& controller) { return controller.portal.address == address; });
   }
   void mount(const std::string& target, bool read_only, dev_t device,
              const std::string& source = "/dev/nvme7n1", const std::string& type = "ext4") {
@@ -95,13 +107,14 @@ class FakeVolumeActions final : public VolumeActions {
     log.entries = world_.offers;
     co_return log;
   }
-  asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal,
+  asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                        nvmetcp::ConnectOptions) override {
     world_.touched.emplace_back("connect");
     if (world_.connect_error) co_return tl::unexpected<Error>(*world_.connect_error);
-    world_.plug_in(subsystem);
+    if (world_.unreachable.contains(portal.address))
+      co_return fail(Errc::Unavailable, portal.address + " is out");
     nvmetcp::Connection connection;
-    connection.controller = "nvme7";
+    connection.controller = world_.plug_in(subsystem, portal);
     co_return connection;
   }
   asio::awaitable<Result<Change>> disconnect(std::string, std::string) override {

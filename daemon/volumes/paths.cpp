@@ -1,0 +1,56 @@
+// The paths of a volume whose target has several portals: each is connected by itself, and again when it is
+// lost. The kernel's multipath makes one device of them.
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "daemon/volumes/volume.hpp"
+
+namespace spark::volumes {
+
+bool Volume::has_path(const Portal& portal) const {
+  return std::ranges::any_of(status_.paths, [&](const PathStatus& path) {
+    return !path.controller.empty() && path.controller == portal.controller;
+  });
+}
+
+// As long as the volume is up. The first path is brought up with the volume; this is for the others.
+asio::awaitable<void> Volume::tend_paths() {
+  while (!stopped_) {
+    const bool is_up = status_.state == State::Ready || status_.state == State::Stalled;
+    for (Portal& portal : portals_) {
+      if (stopped_ || !wanted_up_ || !is_up) break;
+      if (has_path(portal) || clock_.steady() < portal.next_attempt) continue;
+      connecting_path_ = true;
+      co_await connect_path(portal);
+      connecting_path_ = false;
+    }
+    path_timer_.expires_after(pace_.watch);
+    co_await path_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+asio::awaitable<void> Volume::connect_path(Portal& portal) {
+  const auto options = connect_options();
+  const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
+  if (connected) {
+    portal.controller = connected->controller;
+    portal.reason.clear();
+    portal.backoff.reset();
+    portal.next_attempt = clock_.steady() + pace_.first_retry;
+    co_return;
+  }
+  portal.reason = connected.error().message();
+  portal.next_attempt = clock_.steady() + portal.backoff.next();
+}
+
+// What a person looks for in `status`: a portal that nothing is connected to.
+void Volume::note_missing_paths() {
+  if (portals_.size() < 2) return;
+  for (const Portal& portal : portals_) {
+    if (has_path(portal)) continue;
+    status_.paths.push_back({"", portal_text(portal.address), "waiting", portal.reason});
+  }
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,72 @@
+// A volume whose target has two portals.
+#include <gmock/gmock.h>
+
+#include "tests/unit/daemon/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+class VolumePathsTest : public VolumeTest {
+ protected:
+  VolumePathsTest() { target->portals = {{kFirst, 4420}, {kSecond, 4420}}; }
+
+  std::size_t live_paths() const {
+    return static_cast<std::size_t>(std::ranges::count(volume->status().paths, "live", &PathStatus::state));
+  }
+
+  static constexpr char kFirst[] = "10.0.0.5", kSecond[] = "10.0.1.5";
+};
+
+TEST_F(VolumePathsTest, ConnectsEveryPortal) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+  EXPECT_EQ(world.count("mount ro"), 1);
+}
+
+TEST_F(VolumePathsTest, IsReadyOverOnePortalAndSaysWhatIsWrongWithTheOther) {
+  world.unreachable = {kSecond};
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until(
+      [&] { return volume->status().paths.size() == 2 && !volume->status().paths[1].reason.empty(); }));
+  EXPECT_EQ(volume->status().paths[1].state, "waiting");
+  EXPECT_THAT(volume->status().paths[1].reason, HasSubstr("10.0.1.5 is out"));
+  world.unreachable.clear();
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+}
+
+TEST_F(VolumePathsTest, ComesUpOverTheSecondPortalWhenTheFirstIsOut) {
+  world.unreachable = {kFirst};
+  start();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
+  world.unplug(kFirst);
+  ASSERT_TRUE(run_until([&] { return live_paths() == 1; }));
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->status().history.outages().empty());
+}
+
+TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().state == State::Ready && live_paths() == 2; }));
+  world.controllers.front().state = "connecting";
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  world.set_link("connecting");
+  EXPECT_TRUE(becomes(State::Stalled));
+}
+
+}  // namespace
+}  // namespace spark::volumes
