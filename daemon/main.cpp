@@ -8,6 +8,7 @@
 
 #include "base/version.hpp"
 #include "daemon/log.hpp"
+#include "daemon/release.hpp"
 #include "daemon/service.hpp"
 #include "daemon/workers/protocol.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
@@ -36,6 +37,18 @@ int run_daemon(spark::ServiceOptions options) {
   return 0;
 }
 
+int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
+  if (at_shutdown && !spark::is_machine_stopping()) return 0;
+  spark::log::start();
+  const auto config = spark::config::load(options.config_file);
+  if (!config) {
+    complain(config.error());
+    return spark::exit_status(spark::Errc::Invalid);
+  }
+  spark::release_all(*config, options.program, options.state_dir);
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "spark-staged keeps shared NVMe/TCP volumes connected, mounted and healthy, and stages datasets."};
@@ -50,11 +63,17 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion);
   auto* worker = app.add_subcommand("worker", "")->group("");
   worker->add_option("verb", verb)->required();
+  bool at_shutdown = false;
+  auto* release = app.add_subcommand(
+      "release",
+      "Unmount and disconnect all volumes; while the daemon is stopped, before the machine goes down");
+  release->add_flag("--at-shutdown", at_shutdown, "Do nothing unless the machine is going down");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : spark::exit_status(spark::Errc::Invalid);
   }
+  if (release->parsed()) return run_release(options, at_shutdown);
   return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/child.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -31,6 +32,11 @@ bool send_to_journal(const std::vector<std::string>& lines) {
   std::vector<iovec> parts;
   for (const std::string& line : lines) parts.push_back({const_cast<char*>(line.data()), line.size()});
   return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
+}
+
+bool is_machine_stopping() {
+  const auto asked = run_child({"systemctl", "is-system-running"}, std::chrono::seconds(5));
+  return asked && asked->out.starts_with("stopping");
 }
 
 std::optional<std::chrono::microseconds> watchdog_interval() {

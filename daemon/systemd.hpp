@@ -32,6 +32,9 @@ class SystemdNotifier final : public Notifier {
 // journal as its log.
 bool send_to_journal(const std::vector<std::string>& lines);
 
+// The machine is going down: `systemctl is-system-running` says "stopping".
+bool is_machine_stopping();
+
 // How often systemd wants to hear watchdog(): half of WatchdogSec. None: no watchdog is set.
 std::optional<std::chrono::microseconds> watchdog_interval();
 

@@ -2,5 +2,7 @@
 # In: SOURCE, BINARY, SBINDIR, DOCDIR, UNIT_DIR.
 cmake_path(ABSOLUTE_PATH SBINDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE SBIN_DIR)
 cmake_path(ABSOLUTE_PATH DOCDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE DOC_DIR)
-configure_file("${SOURCE}/spark-staged.service.in" "${BINARY}/spark-staged.service" @ONLY)
-file(INSTALL "${BINARY}/spark-staged.service" DESTINATION "${CMAKE_INSTALL_PREFIX}/${UNIT_DIR}")
+foreach(UNIT spark-staged.service spark-stage-release.service)
+  configure_file("${SOURCE}/${UNIT}.in" "${BINARY}/${UNIT}" @ONLY)
+  file(INSTALL "${BINARY}/${UNIT}" DESTINATION "${CMAKE_INSTALL_PREFIX}/${UNIT_DIR}")
+endforeach()

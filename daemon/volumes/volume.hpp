@@ -28,7 +28,7 @@ struct Pace {
   Duration watch{1000};         // between two looks at a mounted volume
   Duration watch_closely{300};  // the same while it is not ready: its return is noticed at once
   Duration probe{10'000};       // between two reads of a ready volume's superblock
-  Duration first_retry{1000}, longest_retry{30'000};
+  Duration first_retry{1000}, longest_retry{5'000};
   Duration settled{30'000};         // ready for so long: the next loss is a new one, and retried at once
   Duration refused_retry{30'000};   // until a refused volume is looked at again
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect

@@ -28,8 +28,10 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   };
   auto actions = std::make_unique<WorkerActions>(runner_, settings.name, state_dir_ / "volumes", shared);
   Pace pace;
-  // A probe is a process: however many volumes there are, about one a second.
-  pace.probe = std::max(pace.probe, Duration(std::chrono::seconds(config.volumes.size())));
+  // Probes and attempts are processes: however many volumes there are, about one a second.
+  const Duration one_each = std::chrono::seconds(config.volumes.size());
+  pace.probe = std::max(pace.probe, one_each);
+  pace.longest_retry = std::max(pace.longest_retry, one_each);
   return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(actions), clock_, pace,
                                   on_change_);
 }

@@ -1,0 +1,130 @@
+#include "daemon/release.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <vector>
+
+#include "daemon/log.hpp"
+#include "daemon/volumes/worker_actions.hpp"
+#include "nvmetcp/sysfs.hpp"
+
+namespace spark {
+namespace {
+
+namespace asio = boost::asio;
+
+class Release {
+ public:
+  Release(volumes::VolumeActions& actions, const config::Volume& volume, const Clock& clock,
+          ReleasePatience patience)
+      : actions_(actions), volume_(volume), clock_(clock), patience_(patience) {}
+
+  asio::awaitable<std::string> go() {
+    const bool is_mounted = look_at_mount();
+    const bool answers = co_await does_answer(is_mounted);
+    std::string said = "volume " + volume_.name + ": ";
+    if (is_mounted && answers) {
+      const auto unmounted = co_await unmount_patiently();
+      said += unmounted ? "unmounted" : unmounted.error().what;
+      // Still in use: what is written is on the target, and the link goes with the machine.
+      if (!unmounted) co_return said;
+    } else if (is_mounted) {
+      said += "its target does not answer: cut off, what was not written yet is lost";
+    } else {
+      said += "not mounted";
+    }
+    if (volume_.nvme) said += co_await disconnect();
+    co_return said;
+  }
+
+ private:
+  volumes::VolumeActions& actions_;
+  const config::Volume& volume_;
+  const Clock& clock_;
+  ReleasePatience patience_;
+  std::string device_;
+
+  bool look_at_mount() {
+    const auto table = actions_.mount_table();
+    const mounts::Mount* mount = table ? mounts::mounted_at(*table, volume_.mount) : nullptr;
+    if (mount == nullptr) return false;
+    if (volume_.nvme) device_ = mount->source;
+    return true;
+  }
+
+  std::vector<nvmetcp::Controller> controllers() {
+    const auto all = actions_.controllers();
+    const auto host = actions_.host_identity();
+    if (!all || !volume_.nvme) return {};
+    return nvmetcp::controllers_of(*all, volume_.nvme->subsystem, host ? host->nqn : "");
+  }
+
+  asio::awaitable<bool> does_answer(bool is_mounted) {
+    if (!is_mounted) co_return false;
+    bool is_live = !volume_.nvme;
+    for (const auto& controller : controllers()) is_live = is_live || controller.is_live();
+    if (!is_live) co_return false;
+    volumes::ProbeRequest request{volume_.mount, device_};
+    const auto answer = co_await actions_.probe(std::move(request));
+    co_return answer.has_value();
+  }
+
+  // Programs end while this waits: the machine's shutdown stops them at the same time.
+  asio::awaitable<Result<>> unmount_patiently() {
+    const SteadyTime end = clock_.steady() + patience_.users;
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (;;) {
+      const auto unmounted = co_await actions_.unmount(volume_.mount, false);
+      if (unmounted) co_return Result<>{};
+      if (unmounted.error().kind != Errc::Refused || clock_.steady() >= end)
+        co_return tl::unexpected<Error>(unmounted.error());
+      timer.expires_after(patience_.look_again);
+      co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    }
+  }
+
+  asio::awaitable<std::string> disconnect() {
+    std::string said;
+    for (const nvmetcp::Controller& controller : controllers()) {
+      if (controller.transport != "tcp") continue;
+      const auto gone = co_await actions_.disconnect(controller.name, controller.subsystem);
+      said += ", " + (gone ? controller.name + " disconnected" : gone.error().what);
+    }
+    co_return said;
+  }
+};
+
+asio::awaitable<void> release_one(std::shared_ptr<volumes::VolumeActions> actions, config::Volume volume,
+                                  const Clock& clock) {
+  Release release(*actions, volume, clock, {});
+  const std::string said = co_await release.go();
+  log::info(said);
+}
+
+}  // namespace
+
+asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, const config::Volume& volume,
+                                            const Clock& clock, ReleasePatience patience) {
+  Release release(actions, volume, clock, patience);
+  co_return co_await release.go();
+}
+
+void release_all(const config::Config& config, const std::string& program,
+                 const std::filesystem::path& state_dir) {
+  asio::io_context context(1);
+  const SystemClock clock;
+  workers::Runner runner(context.get_executor(), program);
+  for (const config::Volume& volume : config.volumes) {
+    auto actions = std::make_shared<volumes::WorkerActions>(runner, volume.name, state_dir / "volumes",
+                                                            [] { return false; });
+    asio::co_spawn(context, release_one(std::move(actions), volume, clock), asio::detached);
+  }
+  context.run();
+}
+
+}  // namespace spark

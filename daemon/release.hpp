@@ -1,0 +1,29 @@
+// What becomes of a volume when the machine goes down: unmounted and disconnected while its target answers,
+// cut off when it does not, so that nothing waits for it for ever.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+#include "base/clock.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/volumes/actions.hpp"
+
+namespace spark {
+
+struct ReleasePatience {
+  Duration users{8'000};     // for the programs that use it to end, as the machine ends them meanwhile
+  Duration look_again{300};  // between two attempts to unmount
+};
+
+// A sentence for the log.
+boost::asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions,
+                                                   const config::Volume& volume, const Clock& clock,
+                                                   ReleasePatience patience);
+
+// All volumes of a configuration, side by side; ends when the last one is through. Not while the daemon runs:
+// it would bring them up again.
+void release_all(const config::Config& config, const std::string& program,
+                 const std::filesystem::path& state_dir);
+
+}  // namespace spark

@@ -1,0 +1,84 @@
+#include "daemon/release.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "tests/support/fake_volume_actions.hpp"
+
+namespace spark {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using volumes::FakeVolumeActions;
+using volumes::FakeWorld;
+
+class ReleaseTest : public testing::Test {
+ protected:
+  ReleaseTest() {
+    volume.name = "datasets";
+    volume.nvme = config::NvmeSource{"rose", "raid5-data", 1, "", ""};
+    volume.mount = "/mnt/data";
+    world.plug_in("raid5-data");
+    world.mount("/mnt/data", true, world.block->device_number);
+  }
+
+  std::string release() {
+    FakeVolumeActions actions(world);
+    boost::asio::io_context context;
+    std::string said;
+    auto go = [&](std::string& into) -> boost::asio::awaitable<void> {
+      into = co_await release_volume(actions, volume, clock, {Duration(20), Duration(1)});
+    };
+    boost::asio::co_spawn(context, go(said), boost::asio::detached);
+    context.run();
+    return said;
+  }
+
+  FakeWorld world;
+  config::Volume volume;
+  SystemClock clock;
+};
+
+TEST_F(ReleaseTest, UnmountsThenDisconnectsWhileTheTargetAnswers) {
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatIsGoneWithoutTouchingItsMount) {
+  world.set_link("connecting");
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("disconnect"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "disconnect"));
+}
+
+TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  EXPECT_THAT(release(), HasSubstr("in use by python3 (pid 7)"));
+  EXPECT_GT(world.count("unmount"), 1);
+  EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+TEST_F(ReleaseTest, DisconnectsWhatIsNotMounted) {
+  world.mounts.clear();
+  EXPECT_EQ(release(), "volume datasets: not mounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
+  volume.nvme.reset();
+  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  EXPECT_EQ(release(), "volume datasets: unmounted");
+}
+
+}  // namespace
+}  // namespace spark
