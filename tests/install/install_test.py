@@ -8,6 +8,7 @@ from pathlib import Path
 BUILD = Path()
 FILES = {
     "bin/spark-stage", "sbin/spark-staged",
+    "lib/systemd/system/spark-stage-release.service",
     "lib/systemd/system/spark-staged.service",
     "lib/sysusers.d/spark-stage.conf", "lib/tmpfiles.d/spark-stage.conf", "lib/modules-load.d/spark-stage.conf",
     "share/doc/spark-stage/README.md", "share/doc/spark-stage/LICENSE", "share/doc/spark-stage/CHANGELOG.md",

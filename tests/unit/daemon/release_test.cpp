@@ -32,7 +32,8 @@ class ReleaseTest : public testing::Test {
     boost::asio::io_context context;
     std::string said;
     auto go = [&](std::string& into) -> boost::asio::awaitable<void> {
-      into = co_await release_volume(actions, volume, clock, {Duration(20), Duration(1)});
+      const ReleasePatience patience{Duration(20), Duration(1)};
+      into = co_await release_volume(actions, volume, clock, patience);
     };
     boost::asio::co_spawn(context, go(said), boost::asio::detached);
     context.run();

@@ -1,0 +1,54 @@
+"""The host goes down with a volume that is being written: soon, whatever the target does."""
+import time
+
+import pytest
+
+from rig.settings import patience
+
+WITHIN_S = 30
+NAME = "busy"
+
+
+def write_for_ever(house):
+    """A service that nobody ordered against the volume, as people have them."""
+    house.host.sh(f"systemd-run --unit=scribbler sh -c 'while :; do date >>/mnt/{NAME}/file; sync /mnt/{NAME}/file; done'")
+    house.host.wait_until(f"[ $(wc -l </mnt/{NAME}/file) -gt 3 ]")
+
+
+def freeze(house):
+    house.target_machine.freeze()
+    return house.target_machine.thaw
+
+
+def pull_the_cable(house):
+    house.target_machine.set_link(False)
+    time.sleep(10)  # long enough for the kernel to notice
+    return lambda: house.target_machine.set_link(True)
+
+
+@pytest.mark.parametrize("fault", [None, freeze, pull_the_cable],
+                         ids=["the_target_healthy", "the_target_frozen", "the_target_gone"])
+def test_the_machine_goes_down_within_30_s_with(house, fault):
+    with house.volume(NAME, access="exclusive", fence="none", fill="touch file"):
+        house.product.wait_volume(NAME, "ready", 90)
+        write_for_ever(house)
+        mend = fault(house) if fault else lambda: None
+        try:
+            seconds = house.host.poweroff(90)
+        finally:
+            mend()
+        print(f"shutdown: {fault.__name__ if fault else 'healthy'}: off after {seconds:.1f} s")
+        if fault is None:  # unmounted in order: nothing to recover, nothing to repair
+            assert "needs_recovery" not in house.target_machine.sh(f"tune2fs -l /srv/{NAME}.img")
+            house.target_machine.sh(f"e2fsck -fn /srv/{NAME}.img", 60)
+        house.start_host()
+        house.wait_ready(180)
+        house.product.wait_volume(NAME, "ready", 180)
+        assert seconds < patience(WITHIN_S)
+
+
+def test_a_restart_of_the_daemon_releases_nothing(house):
+    before = house.host.sh("grep -c /mnt/ /proc/self/mountinfo")
+    house.product.restart()
+    house.wait_ready(90)
+    assert house.host.sh("grep -c /mnt/ /proc/self/mountinfo") == before
