@@ -57,17 +57,21 @@ class Install(unittest.TestCase):
             self.assertIn(f"ExecStart={prefix}/sbin/spark-staged\n", unit)
             self.assertIn(f"file:{prefix}/share/doc/spark-stage/README.md\n", unit)
 
-    def test_systemd_takes_the_unit(self):
-        unit = (self.install("/usr") / "lib/systemd/system/spark-staged.service").read_text()
+    def test_systemd_takes_the_units(self):
+        folder = self.install("/usr") / "lib/systemd/system"
         # The program is not on this machine, and this test is not about it.
-        self.assertEqual(self.verify(unit.replace("/usr/sbin/spark-staged", "/bin/true")), "")
-        self.assertIn("Nonsense", self.verify(unit.replace("/usr/sbin/spark-staged", "/bin/true") + "\nNonsense=yes\n"))
+        units = {unit.name: unit.read_text().replace("/usr/sbin/spark-staged", "/bin/true") for unit in folder.iterdir()}
+        self.assertEqual(len(units), 2)
+        self.assertEqual(self.verify(units), "")
+        for name in units:
+            self.assertIn("Nonsense", self.verify({**units, name: units[name] + "\n[Service]\nNonsense=yes\n"}))
 
-    def verify(self, unit):
+    def verify(self, units):
         folder = self.root / "units"
         folder.mkdir(exist_ok=True)
-        (folder / "spark-staged.service").write_text(unit)
-        done = run("systemd-analyze", "verify", "--man=no", str(folder / "spark-staged.service"))
+        for name, text in units.items():
+            (folder / name).write_text(text)
+        done = run("systemd-analyze", "verify", "--man=no", *(str(folder / name) for name in units))
         return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "spark" in line)
 
     def test_the_group_and_the_folders_are_made(self):
