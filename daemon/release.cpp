@@ -11,7 +11,6 @@
 
 #include "daemon/log.hpp"
 #include "daemon/volumes/worker_actions.hpp"
-#include "nvmetcp/sysfs.hpp"
 
 namespace spark {
 namespace {
@@ -50,18 +49,15 @@ class Release {
   std::string device_;
 
   bool look_at_mount() {
-    const auto table = actions_.mount_table();
-    const mounts::Mount* mount = table ? mounts::mounted_at(*table, volume_.mount) : nullptr;
-    if (mount == nullptr) return false;
-    if (volume_.nvme) device_ = mount->source;
+    const auto mount = actions_.mount_at(volume_.mount);
+    if (!mount || !*mount) return false;
+    if (volume_.nvme) device_ = (*mount)->source;
     return true;
   }
 
   std::vector<nvmetcp::Controller> controllers() {
-    const auto all = actions_.controllers();
-    const auto host = actions_.host_identity();
-    if (!all || !volume_.nvme) return {};
-    return nvmetcp::controllers_of(*all, volume_.nvme->subsystem, host ? host->nqn : "");
+    if (!volume_.nvme) return {};
+    return actions_.controllers(volume_.nvme->subsystem).value_or(std::vector<nvmetcp::Controller>{});
   }
 
   asio::awaitable<bool> does_answer(bool is_mounted) {
@@ -119,8 +115,9 @@ void release_all(const config::Config& config, const std::string& program,
   asio::io_context context(1);
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
+  volumes::Sight sight(clock);
   for (const config::Volume& volume : config.volumes) {
-    auto actions = std::make_shared<volumes::WorkerActions>(runner, volume.name, state_dir / "volumes",
+    auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
     asio::co_spawn(context, release_one(std::move(actions), volume, clock), asio::detached);
   }

@@ -1,5 +1,6 @@
 #include "nvmetcp/sysfs.hpp"
 
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
@@ -81,6 +82,13 @@ std::optional<Controller> read_controller(const fs::path& folder) {
   return controller;
 }
 
+std::optional<Controller> read_state(const fs::path& folder, Controller controller) {
+  auto state = attribute(folder / "state");
+  if (!state) return std::nullopt;
+  controller.state = std::move(*state);
+  return controller;
+}
+
 std::string without_spaces(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -111,6 +119,11 @@ Result<Namespace> read_namespace(const SystemRoot& root, const std::string& devi
 }  // namespace
 
 Result<std::vector<Controller>> list_controllers(const SystemRoot& root) {
+  return ControllerList(root).look();
+}
+
+Result<std::vector<Controller>> ControllerList::look() {
+  const SystemRoot& root = root_;
   const fs::path folder = root / "sys/class/nvme";
   std::error_code error;
   const auto names = names_in(folder, error);
@@ -119,10 +132,19 @@ Result<std::vector<Controller>> list_controllers(const SystemRoot& root) {
     return fail_errno(error.value(), "listing NVMe controllers in " + printable(folder.native()));
   }
   std::vector<Controller> controllers;
+  std::map<std::string, Known> seen;
   for (const std::string& name : names) {
-    if (!is_controller_name(name)) continue;
-    if (auto controller = read_controller(folder / name)) controllers.push_back(std::move(*controller));
+    struct stat info {};
+    if (!is_controller_name(name) || ::stat((folder / name).c_str(), &info) != 0) continue;
+    const auto known = known_.find(name);
+    const bool is_same = known != known_.end() && known->second.inode == info.st_ino;
+    auto controller =
+        is_same ? read_state(folder / name, known->second.controller) : read_controller(folder / name);
+    if (!controller) continue;
+    seen[name] = {info.st_ino, *controller};
+    controllers.push_back(std::move(*controller));
   }
+  known_ = std::move(seen);
   return controllers;
 }
 
@@ -140,7 +162,12 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid) {
   auto all = list_controllers(root);
   if (!all) return tl::unexpected<Error>(std::move(all.error()));
-  auto controllers = controllers_of(*all, subsystem, "");
+  return find_namespace(root, *all, subsystem, nsid);
+}
+
+Result<Namespace> find_namespace(const SystemRoot& root, const std::vector<Controller>& all,
+                                 const std::string& subsystem, std::uint32_t nsid) {
+  auto controllers = controllers_of(all, subsystem, "");
   std::erase_if(controllers, [](const Controller& controller) { return controller.is_going(); });
   std::stable_partition(controllers.begin(), controllers.end(),
                         [](const Controller& controller) { return controller.is_live(); });

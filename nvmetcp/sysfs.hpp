@@ -1,6 +1,10 @@
 // Reads of /sys that never block: safe on the daemon's thread. No device is opened.
 #pragma once
 
+#include <sys/types.h>
+
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/file.hpp"
@@ -12,6 +16,21 @@ namespace spark::nvmetcp {
 // Every controller of every transport. One that vanishes while it is read is left out.
 Result<std::vector<Controller>> list_controllers(const SystemRoot& root);
 
+// The same, looked at again and again: what does not change while a controller lives is read once.
+class ControllerList {
+ public:
+  explicit ControllerList(SystemRoot root) : root_(std::move(root)) {}
+  Result<std::vector<Controller>> look();
+
+ private:
+  struct Known {
+    ino_t inode = 0;  // of its folder: a name can be taken by the next controller
+    Controller controller;
+  };
+  SystemRoot root_;
+  std::map<std::string, Known> known_;
+};
+
 // The controllers of a subsystem that this host NQN made (empty host_nqn: any).
 std::vector<Controller> controllers_of(const std::vector<Controller>& all, const std::string& subsystem,
                                        const std::string& host_nqn);
@@ -19,5 +38,7 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
 // The namespace's block device under a controller of this subsystem that is not going away. NotFound: not
 // (yet) there.
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid);
+Result<Namespace> find_namespace(const SystemRoot& root, const std::vector<Controller>& all,
+                                 const std::string& subsystem, std::uint32_t nsid);
 
 }  // namespace spark::nvmetcp

@@ -64,10 +64,12 @@ class VolumeActions {
 
   // These never block.
   virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
-  virtual Result<std::vector<nvmetcp::Controller>> controllers() = 0;
+  // Those of the subsystem that this host made.
+  virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
-  virtual Result<std::vector<mounts::Mount>> mount_table() = 0;
+  // The topmost mount at exactly `target`; none: nothing is mounted there.
+  virtual Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) = 0;
   virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
   virtual json::object saved_history() = 0;
   // A worker of this volume was given up on and still waits in the kernel.

@@ -3,7 +3,6 @@
 
 #include "base/text.hpp"
 #include "daemon/volumes/volume.hpp"
-#include "nvmetcp/sysfs.hpp"
 
 namespace spark::volumes {
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
@@ -28,10 +27,10 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
 // Mounted already: by us before a restart, or by a person. Right if it is the file system and the access
 // asked for.
 asio::awaitable<Result<>> Volume::adopt_mount() {
-  const auto table = actions_->mount_table();
-  if (!table) co_return tl::unexpected<Error>(table.error());
-  const mounts::Mount* mount = mounts::mounted_at(*table, settings_.mount);
-  if (mount == nullptr) co_return fail(Errc::Failed, "the mount vanished while it was looked at");
+  const auto looked = actions_->mount_at(settings_.mount);
+  if (!looked) co_return tl::unexpected<Error>(looked.error());
+  if (!*looked) co_return fail(Errc::Failed, "the mount vanished while it was looked at");
+  const mounts::Mount* mount = &**looked;
   const auto options = split(mount->options, ',');
   const bool is_read_only = std::find(options.begin(), options.end(), "ro") != options.end();
   if (settings_.access == config::Access::ReadOnly && !is_read_only) {
@@ -184,12 +183,9 @@ void Volume::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Nam
 // Every controller of the subsystem that this host made, unless another volume of ours needs them.
 asio::awaitable<Result<>> Volume::disconnect_all() {
   if (actions_->subsystem_shared()) co_return Result<>{};
-  const auto all = actions_->controllers();
+  const auto all = actions_->controllers(settings_.nvme->subsystem);
   if (!all) co_return tl::unexpected<Error>(all.error());
-  const auto host = actions_->host_identity();
-  const std::string host_nqn = host ? host->nqn : "";
-  for (const nvmetcp::Controller& controller :
-       nvmetcp::controllers_of(*all, settings_.nvme->subsystem, host_nqn)) {
+  for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp") continue;
     const auto gone = co_await actions_->disconnect(controller.name, controller.subsystem);
     if (!gone) co_return tl::unexpected<Error>(gone.error());

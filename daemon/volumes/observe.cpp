@@ -1,18 +1,15 @@
 // What is, from sysfs and mountinfo: read anew at every look, never remembered, never blocking.
 #include "daemon/volumes/volume.hpp"
-#include "nvmetcp/sysfs.hpp"
 
 namespace spark::volumes {
 
 // All paths together; also notes each for `status`.
 Volume::Link Volume::look_at_paths() {
-  const auto all = actions_->controllers();
+  const auto all = actions_->controllers(settings_.nvme->subsystem);
   if (!all) return status_.state == State::Stalled ? Link::Down : Link::Live;  // unknown changes nothing
-  const auto host = actions_->host_identity();
   status_.paths.clear();
   bool live = false, coming = false;
-  for (const auto& controller :
-       nvmetcp::controllers_of(*all, settings_.nvme->subsystem, host ? host->nqn : "")) {
+  for (const nvmetcp::Controller& controller : *all) {
     status_.paths.push_back({controller.name, portal_text(controller.portal), controller.state, ""});
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
@@ -22,10 +19,9 @@ Volume::Link Volume::look_at_paths() {
 }
 
 Volume::Place Volume::look_at_mount() {
-  const auto table = actions_->mount_table();
-  if (!table) return Place::Unknown;
-  const mounts::Mount* mount = mounts::mounted_at(*table, settings_.mount);
-  return mount == nullptr ? Place::Empty : place_of(*mount);
+  const auto mount = actions_->mount_at(settings_.mount);
+  if (!mount) return Place::Unknown;
+  return *mount ? place_of(**mount) : Place::Empty;
 }
 
 Volume::Place Volume::place_of(const mounts::Mount& mount) {

@@ -13,6 +13,7 @@ VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, co
     : executor_(std::move(executor)),
       runner_(runner),
       clock_(clock),
+      sight_(clock),
       state_dir_(std::move(state_dir)),
       on_change_(std::move(on_change)) {}
 
@@ -26,7 +27,8 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
              other->wants_subsystem(self->settings().nvme->subsystem);
     });
   };
-  auto actions = std::make_unique<WorkerActions>(runner_, settings.name, state_dir_ / "volumes", shared);
+  auto actions =
+      std::make_unique<WorkerActions>(runner_, sight_, settings.name, state_dir_ / "volumes", shared);
   Pace pace;
   // Probes and attempts are processes: however many volumes there are, about one a second.
   const Duration one_each = std::chrono::seconds(config.volumes.size());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/volumes/sight.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -30,6 +31,7 @@ class VolumeSet {
   asio::any_io_executor executor_;
   workers::Runner& runner_;
   const Clock& clock_;
+  Sight sight_;
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order

@@ -2,9 +2,6 @@
 
 #include "daemon/log.hpp"
 #include "daemon/workers/wire.hpp"
-#include "nvmetcp/device_owner.hpp"
-#include "nvmetcp/host_identity.hpp"
-#include "nvmetcp/sysfs.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -47,9 +44,10 @@ std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
 
 }  // namespace
 
-WorkerActions::WorkerActions(workers::Runner& runner, const std::string& volume,
+WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
                              const std::filesystem::path& folder, std::function<bool()> shared)
     : runner_(runner),
+      sight_(sight),
       subject_("volume " + volume),
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
@@ -63,7 +61,9 @@ asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json:
   call.subject = subject_;
   call.request = std::move(request);
   call.deadline = deadline;
-  co_return co_await runner_.run(std::move(call));
+  auto answer = co_await runner_.run(std::move(call));
+  sight_.forget();
+  co_return answer;
 }
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
@@ -132,23 +132,29 @@ asio::awaitable<void> WorkerActions::save_history(json::object history) {
 }
 
 Result<nvmetcp::HostIdentity> WorkerActions::host_identity() {
-  return nvmetcp::read_host_identity(root_);
+  return sight_.host();
 }
 
-Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers() {
-  return nvmetcp::list_controllers(root_);
+Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers(const std::string& subsystem) {
+  const auto& all = sight_.controllers();
+  if (!all) return all;
+  const auto& host = sight_.host();
+  return nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : "");
 }
 
 Result<nvmetcp::Namespace> WorkerActions::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
-  return nvmetcp::find_namespace(root_, subsystem, nsid);
+  return sight_.find_namespace(subsystem, nsid);
 }
 
 Result<std::string> WorkerActions::subsystem_of_device(dev_t device) {
-  return nvmetcp::subsystem_of_device(root_, device);
+  return sight_.subsystem_of_device(device);
 }
 
-Result<std::vector<mounts::Mount>> WorkerActions::mount_table() {
-  return mounts::read_mount_table(root_);
+Result<std::optional<mounts::Mount>> WorkerActions::mount_at(const std::filesystem::path& target) {
+  const auto& table = sight_.mounts();
+  if (!table) return tl::unexpected<Error>(table.error());
+  const mounts::Mount* mount = mounts::mounted_at(*table, target);
+  return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
 }
 
 }  // namespace spark::volumes

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "base/file.hpp"
 #include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/sight.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::volumes {
@@ -13,8 +13,8 @@ class WorkerActions final : public VolumeActions {
  public:
   // `folder`: where the volume's file system identity and its history are kept. `shared`: see
   // VolumeActions::subsystem_shared.
-  WorkerActions(workers::Runner& runner, const std::string& volume, const std::filesystem::path& folder,
-                std::function<bool()> shared);
+  WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
+                const std::filesystem::path& folder, std::function<bool()> shared);
 
   asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal,
                                                           std::string interface) override;
@@ -28,10 +28,10 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<void> save_history(json::object history) override;
 
   Result<nvmetcp::HostIdentity> host_identity() override;
-  Result<std::vector<nvmetcp::Controller>> controllers() override;
+  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<std::string> subsystem_of_device(dev_t device) override;
-  Result<std::vector<mounts::Mount>> mount_table() override;
+  Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override;
   std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
   json::object saved_history() override;
   bool has_stuck_worker() override { return runner_.abandoned().contains(subject_); }
@@ -41,11 +41,11 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
 
   workers::Runner& runner_;
+  Sight& sight_;
   std::string subject_;
   std::filesystem::path pin_file_, history_file_;
   std::function<bool()> shared_;
   std::optional<FilesystemIdentity> pinned_;
-  SystemRoot root_;
 };
 
 }  // namespace spark::volumes

@@ -153,7 +153,9 @@ class FakeVolumeActions final : public VolumeActions {
   Result<nvmetcp::HostIdentity> host_identity() override {
     return nvmetcp::HostIdentity{FakeWorld::kHost, "11111111-2222-3333-4444-555555555555"};
   }
-  Result<std::vector<nvmetcp::Controller>> controllers() override { return world_.controllers; }
+  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
+    return nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost);
+  }
   Result<nvmetcp::Namespace> find_namespace(const std::string&, std::uint32_t) override {
     if (!world_.block) return fail(Errc::NotFound, "namespace 1 is not there");
     return *world_.block;
@@ -163,9 +165,10 @@ class FakeVolumeActions final : public VolumeActions {
     if (found == world_.owners.end()) return fail(Errc::NotFound, "gone");
     return found->second;
   }
-  Result<std::vector<mounts::Mount>> mount_table() override {
+  Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override {
     if (!world_.mount_table_readable) return fail(Errc::Failed, "mountinfo can't be read");
-    return world_.mounts;
+    const mounts::Mount* mount = mounts::mounted_at(world_.mounts, target);
+    return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
   }
   std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
   json::object saved_history() override { return world_.history; }

@@ -81,11 +81,13 @@ def witnessed(house):
     process = house.host.spawn(f"exec /usr/local/lib/rig/witnesses /mnt/{LOG}/journal /mnt/{SHELF}/file")
     house.host.wait_until("pgrep -f rig/witnesses")
     house.host.sh(f"truncate -s 0 /mnt/{LOG}/journal")
-    progress(house)
-    yield
-    progress(house)
-    process.signal(signal.SIGTERM)
-    seen = json.loads(process.wait(30).out)
+    try:
+        progress(house)
+        yield
+        progress(house)
+    finally:
+        process.signal(signal.SIGTERM)
+        seen = json.loads(process.wait(30).out)
     assert seen["wrong"] == 0 and seen["reads"] > 2, seen
     written = {int(line) for line in house.host.get(f"/mnt/{LOG}/journal").split() if line.isdigit()}
     missing = set(range(10, seen["acknowledged"])) - written  # the first few fell to the truncation

@@ -63,6 +63,21 @@ TEST(Sysfs, AControllerThatVanishesWhileItIsReadIsLeftOut) {
   EXPECT_EQ(all[0].name, "nvme2");
 }
 
+TEST(ControllerList, ReadsTheStateAnewAndForgetsWhoseNameWasTakenOver) {
+  test::FakeSysfs sysfs;
+  sysfs.add_controller(tcp_controller("nvme3", kData));
+  ControllerList list(sysfs.root());
+  EXPECT_TRUE(list.look().value().at(0).is_live());
+  sysfs.write("sys/class/nvme/nvme3/state", "connecting");
+  EXPECT_EQ(list.look().value().at(0).state, "connecting");
+  EXPECT_EQ(list.look().value().at(0).subsystem, kData);
+
+  std::filesystem::rename(sysfs.root() / "sys/class/nvme/nvme3", sysfs.root() / "sys/gone");
+  EXPECT_TRUE(list.look().value().empty());
+  sysfs.add_controller(tcp_controller("nvme3", "another-subsystem"));
+  EXPECT_EQ(list.look().value().at(0).subsystem, "another-subsystem");
+}
+
 TEST(Sysfs, ControllersAreChosenBySubsystemAndHost) {
   Controller other_host = tcp_controller("nvme2", kData);
   other_host.host_nqn = "nqn.other";

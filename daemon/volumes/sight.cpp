@@ -1,0 +1,46 @@
+#include "daemon/volumes/sight.hpp"
+
+#include "nvmetcp/device_owner.hpp"
+#include "nvmetcp/host_identity.hpp"
+
+namespace spark::volumes {
+
+template <class Value, class Look>
+const Result<Value>& Sight::recent(Seen<Value>& seen, Look look) {
+  const SteadyTime now = clock_.steady();
+  if (!seen.value || now - seen.at >= kMoment) {
+    seen.value = look();
+    seen.at = now;
+  }
+  return *seen.value;
+}
+
+const Result<nvmetcp::HostIdentity>& Sight::host() {
+  return recent(host_, [this] { return nvmetcp::read_host_identity(root_); });
+}
+
+const Result<std::vector<nvmetcp::Controller>>& Sight::controllers() {
+  return recent(controllers_, [this] { return list_.look(); });
+}
+
+const Result<std::vector<mounts::Mount>>& Sight::mounts() {
+  return recent(mounts_, [this] { return mounts::read_mount_table(root_); });
+}
+
+Result<nvmetcp::Namespace> Sight::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
+  const auto& all = controllers();
+  if (!all) return tl::unexpected<Error>(all.error());
+  return nvmetcp::find_namespace(root_, *all, subsystem, nsid);
+}
+
+Result<std::string> Sight::subsystem_of_device(dev_t device) const {
+  return nvmetcp::subsystem_of_device(root_, device);
+}
+
+void Sight::forget() {
+  host_.value.reset();
+  controllers_.value.reset();
+  mounts_.value.reset();
+}
+
+}  // namespace spark::volumes
