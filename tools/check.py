@@ -36,13 +36,27 @@ def ctest(preset):
     return ["ctest", "--test-dir", f"build/{preset}", "--output-on-failure", "--no-tests=error", "-j", JOBS]
 
 
-def machines(kernel, without=(), why=""):
-    purpose = f"scenarios in virtual machines, kernel {kernel}" + (f" (without {' '.join(without)}: {why})" if without else "")
-    return Step(f"vm-{kernel}", purpose, 2100,
+# What goes wrong with targets, networks and hosts: half an hour, so a step of its own.
+FAULTS = ["test_healing.py", "test_portals.py", "test_shutdown.py"]
+LOCAL_DRIVES = ["test_power.py", "test_failing_drive.py"]
+
+
+def machines(name, purpose, kernel, files):
+    return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 2700,
                 [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests"),
-                 [PYTHON, "-m", "pytest", "tests/vm", "-q", "-p", "no:cacheprovider", "--durations=20",
-                  *(f"--ignore=tests/vm/{name}" for name in without)]],
+                 [PYTHON, "-m", "pytest", *files, "-q", "-p", "no:cacheprovider", "--durations=20"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"})
+
+
+def scenarios(kernel, without, why=""):
+    purpose = "scenarios" + (f" without {' '.join(without)} ({why})" if why else "")
+    return machines(f"vm-{kernel}", purpose, kernel,
+                    ["tests/vm", *(f"--ignore=tests/vm/{name}" for name in [*without, *FAULTS])])
+
+
+def faults(kernel):
+    return machines(f"faults-{kernel}", "every fault of a target, a link or a host", kernel,
+                    [f"tests/vm/{name}" for name in FAULTS])
 
 
 STEPS = [
@@ -61,8 +75,10 @@ STEPS = [
          [*configure_and_build("release"), [PYTHON, "tests/install/install_test.py", "build/release"]]),
     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 900,
          [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/crash", "-c", "tests/crash/pytest.ini", "-q"]]),
-    machines("6.1", ["test_power.py", "test_failing_drive.py"], "a quarter of an hour about local drives; newest has them"),
-    machines("newest"),
+    scenarios("6.1", LOCAL_DRIVES, "a quarter of an hour about local drives; newest has them"),
+    scenarios("newest", []),
+    faults("6.1"),
+    faults("newest"),
 ]
 
 
@@ -140,10 +156,10 @@ def main(names):
         print("check: interrupted", file=sys.stderr)
         return 130
     passed = sum(ok for _, ok, *_ in results)
-    print(f"\n{'step':<10} {'seconds':>7} {'CPU s':>7}  result")
+    print(f"\n{'step':<13} {'seconds':>7} {'CPU s':>7}  result")
     for step, ok, seconds, cpu in results:
-        print(f"{step.name:<10} {seconds:>7.0f} {cpu:>7.0f}  {'pass' if ok else 'FAIL'}")
-    print(f"{'total':<10} {sum(row[2] for row in results):>7.0f} {sum(row[3] for row in results):>7.0f}\n")
+        print(f"{step.name:<13} {seconds:>7.0f} {cpu:>7.0f}  {'pass' if ok else 'FAIL'}")
+    print(f"{'total':<13} {sum(row[2] for row in results):>7.0f} {sum(row[3] for row in results):>7.0f}\n")
     print(f"{passed} passed, {len(results) - passed} failed")
     return 0 if passed == len(results) else 1
 
