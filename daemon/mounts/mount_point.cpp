@@ -19,6 +19,12 @@ struct CloseDir {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
+// What ext4 and xfs say once they have shut down, or when what they read is not what they wrote: a bad
+// checksum, a structure that can't be.
+bool is_damage(int error) {
+  return error == EIO || error == EBADMSG || error == EUCLEAN;
+}
+
 // mkdir -p, mode 0755 whatever the umask is.
 Result<> make_folders(const fs::path& target) {
   fs::path made;
@@ -67,14 +73,14 @@ Result<> prepare_mount_point(const fs::path& target) {
 
 Result<bool> gives_names(const fs::path& target) {
   UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
-  if (!root && errno == EIO) return false;
+  if (!root && is_damage(errno)) return false;
   if (!root) return fail_errno(errno, "opening " + printable(target.native()));
   const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
   if (!folder) return fail_errno(errno, "listing " + printable(target.native()));
   root.release();
   errno = 0;
   if (::readdir(folder.get()) != nullptr || errno == 0) return true;
-  if (errno == EIO) return false;
+  if (is_damage(errno)) return false;
   return fail_errno(errno, "listing " + printable(target.native()));
 }
 

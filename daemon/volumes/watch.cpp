@@ -51,7 +51,7 @@ std::string Volume::why_lost(Place place) const {
   if (place == Place::Empty) return "somebody unmounted " + mount;
   if (place == Place::Foreign) return "somebody mounted something else on " + mount;
   if (place == Place::Broken)
-    return "the file system on " + mount + " shut down or went read-only after an error";
+    return "the file system on " + mount + " gives nothing but errors, or went read-only after one";
   return "the device of " + mount + " is gone: the mount on it is dead";
 }
 
