@@ -86,6 +86,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> watch();
   asio::awaitable<Finding> check_nvme();
   asio::awaitable<Finding> probe();
+  Finding silence(const Error& error);
   std::string why_lost(Place place) const;
   void outage_starts(const std::string& reason);
   void outage_ends();
@@ -146,7 +147,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool healed_by_us_ = false;  // connected or mounted since it was last ready
   bool is_broken_ = false;     // the probe found a file system that shut down
   bool connecting_path_ = false;
-  unsigned down_looks_ = 0;  // in a row that found no live path
+  unsigned down_looks_ = 0;     // in a row that found no live path
+  unsigned silent_probes_ = 0;  // in a row that were not answered
   SteadyTime next_probe_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open

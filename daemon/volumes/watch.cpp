@@ -8,7 +8,8 @@
 namespace spark::volumes {
 namespace {
 
-constexpr unsigned kDownLooks = 2;  // in a row, before a ready volume is called stalled
+// In a row, before a ready volume is called stalled.
+constexpr unsigned kDownLooks = 2, kSilentProbes = 2;
 
 }  // namespace
 
@@ -85,13 +86,11 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : ""};
   const auto answer = co_await actions_->probe(std::move(request));
   if (!answer) {
-    const Error& error = answer.error();
-    found = {Verdict::Silent, error.kind == Errc::TimedOut
-                                  ? status_.device + " does not answer, although its link is up: I/O waits"
-                                  : error.message()};
     next_probe_ = clock_.steady();
+    found = silence(answer.error());
     co_return found;
   }
+  silent_probes_ = 0;
   status_.probes.add(answer->us);
   if (answer->shut_down) {
     is_broken_ = true;
@@ -106,6 +105,14 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   }
   found.verdict = Verdict::Good;
   co_return found;
+}
+
+// A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.
+Volume::Finding Volume::silence(const Error& error) {
+  const bool is_proven = actions_->has_stuck_worker() || ++silent_probes_ >= kSilentProbes;
+  if (status_.state == State::Ready && !is_proven) return {};
+  if (error.kind != Errc::TimedOut) return {Verdict::Silent, error.message()};
+  return {Verdict::Silent, status_.device + " does not answer, although its link is up: I/O waits"};
 }
 
 void Volume::outage_starts(const std::string& reason) {

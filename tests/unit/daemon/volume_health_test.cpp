@@ -52,6 +52,19 @@ TEST_F(VolumeTest, ALiveLinkWhoseDeviceDoesNotAnswerIsStalledUntilItDoes) {
   EXPECT_EQ(volume->status().history.reconnects(), 1U);
 }
 
+TEST_F(VolumeTest, OneSlowProbeOnABusyHostStallsNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  for (int i = 0; i < 10; ++i) {
+    const auto probes = world.count("probe");
+    world.answers = false;
+    ASSERT_TRUE(run_until([&] { return world.count("probe") == probes + 1; }));
+    world.answers = true;
+    ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 1; }));
+  }
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Stalled)));
+}
+
 TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNoOtherIsSentAfterIt) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
