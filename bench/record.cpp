@@ -173,13 +173,6 @@ bool has_results(const Record& record) {
                      [](const Cell& cell) { return cell.status == CellStatus::Valid; });
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 std::size_t baseline_of(const Record& record) {
   for (std::size_t i = 0; i < record.paths.size(); ++i) {
     if (record.paths[i].name == "local") return i;

@@ -12,6 +12,7 @@
 #include "bench/fio_job.hpp"
 #include "bench/histogram.hpp"
 #include "bench/mount_facts.hpp"
+#include "bench/statistics.hpp"
 
 namespace spark::bench {
 
@@ -101,9 +102,6 @@ Summary summarize(const Record& record, const std::string& path, const std::stri
 
 // At least one cell is valid; if not, the run has failed (exit status 1) and the reasons stand in the cells.
 bool has_results(const Record& record);
-
-// 0 for none.
-double median(std::vector<double> values);
 
 // The path that the others are compared with: the one named "local", or else the first.
 std::size_t baseline_of(const Record& record);

@@ -7,12 +7,6 @@
 namespace spark::bench {
 namespace {
 
-TEST(Record, TheMedianOfAnEvenNumberIsTheMiddleOfTheTwo) {
-  EXPECT_EQ(median({}), 0);
-  EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
-}
-
 TEST(Record, ASummaryCountsValidRoundsOnlyAndKeepsTheReasonsOfTheOthers) {
   const Record record = sample_record();
   const Summary shards = summarize(record, "nvme-tcp", "shards");
