@@ -103,8 +103,8 @@ class Meter {
     reading.files = site_.small_files;
     reading.threads = scenario_.streams;
     reading.cold = scenario_.cache == Cache::Cold;
-    // An epoch is one pass: what the second finds in RAM is what the first left there.
-    if (scenario_.part_of.empty()) reading.at_least = bench_.options.runtime;
+    // Cold passes start cold each time; what a warm one finds in RAM is what the pass before left there.
+    reading.at_least = bench_.options.runtime;
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;
     reading.progress = counter.get();

@@ -26,9 +26,14 @@ class Judge {
   Verdict run() {
     ask();
     verdict_.judged_by = judging_scenario(record_);
-    const bool is_possible = look_at_local();
-    for (const PathRecord& path : record_.paths) {
-      if (path.name != verdict_.local) look_at(path);
+    bool is_possible = !verdict_.judged_by.empty();
+    if (is_possible) {
+      is_possible = look_at_local();
+      for (const PathRecord& path : record_.paths) {
+        if (path.name != verdict_.local) look_at(path);
+      }
+    } else {
+      missing_.emplace_back("no scenario that a job's reading could be judged by was measured (shards)");
     }
     add_memory_note();
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);

@@ -112,6 +112,16 @@ double mark_distance(double largest) {
   return 10 * power;
 }
 
+// Where the job is fed; empty if that is unknown, or not what the scenario shows.
+std::string demand_line(const Record& record, const ScenarioRecord& scenario, double& largest) {
+  const double demand = record.asked.demand.bytes_per_second / 1e9;
+  if (demand <= 0 || scenario.counts_ios || scenario.writes || scenario.id == "stagecopy") return {};
+  largest = std::max(largest, demand);
+  return "set arrow from " + number(demand) + ", graph 0 to " + number(demand) +
+         ", graph 1 nohead lc rgb '#2da44e' lw 2 dt 2\nset label 'demand' at " + number(demand) +
+         ", graph 1 offset 0,0.6 center tc rgb '#2da44e'\nset tmargin 2\n";
+}
+
 // The rounds of a path lie in a row, one a little below the other, so that equal ones are seen.
 std::string dots_of(const std::vector<double>& values, std::size_t row) {
   std::string dots;
@@ -143,9 +153,10 @@ std::string dots_script(const Record& record, const ScenarioRecord& scenario) {
     medians += dots_of(scaled({median(summary.headlines())}), row);
   }
   if (row == 0) return {};
+  const std::string demand = demand_line(record, scenario, largest);
   if (warm_up.empty()) warm_up = "NaN NaN\n";
   const std::string unit = !scenario.counts_ios ? "GB/s" : scenario.id == "latency" ? "IOPS" : "files/s";
-  return head(static_cast<unsigned>(90 + 40 * row)) + "set ytics (" + tics + ")\nset yrange [" +
+  return head(static_cast<unsigned>(90 + 40 * row)) + demand + "set ytics (" + tics + ")\nset yrange [" +
          number(row + 0.6) + ":0.4]\nset xrange [0:" + number(1.05 * largest) + "]\nset xtics " +
          number(mark_distance(largest)) + "\nset format x '" + (scenario.counts_ios ? "%.4g" : "%.3g") +
          "'\nset xlabel '" + unit + "'\nset grid xtics lc rgb '#888888'\n$r << EOD\n" + rounds +

@@ -96,7 +96,7 @@ std::string charts(const Record& record) {
   text +=
       "<h2>Every round as a dot</h2>\n<p class=\"mute\">Grey: the round to warm up, in no figure. Orange: "
       "the "
-      "median.</p>\n<div class=\"grid\">\n";
+      "median. Green: what the job consumes.</p>\n<div class=\"grid\">\n";
   for (const auto& [title, picture] : drawn->scenarios) {
     text += "<div class=\"card\">" + element("h3", title) + picture + "</div>\n";
   }

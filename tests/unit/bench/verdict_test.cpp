@@ -124,7 +124,7 @@ TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
   Record record = worked_example();
   record.paths.erase(record.paths.begin() + 1);
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("no local path was measured"));
-  EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided"));
+  EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: no scenario"));
 }
 
 }  // namespace
