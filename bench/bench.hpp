@@ -3,6 +3,7 @@
 // existing files where it may not write.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,16 +24,26 @@ Result<PathUnderTest> parse_path_argument(const std::string& argument);
 
 struct BenchOptions {
   std::vector<PathUnderTest> paths;
-  std::vector<std::string> scenarios;  // ids (scenario.hpp); empty: all
-  Bytes size = 4 * kGiB;               // of the file laid out in each writable path; at least 4 MiB
-  std::chrono::seconds runtime{5};     // of each cell, 1 s to 1 h
-  unsigned rounds = 3;                 // 1 to 100
-  std::optional<std::uint64_t> seed;   // of the order; none: a random one, recorded
-  std::string fio = "fio";             // program
+  std::vector<std::string> scenarios;  // names (scenario.hpp); empty: all
+  Bytes size = 4 * kGiB;               // of the files laid out in each writable path; at least 16 MiB
+  std::chrono::seconds runtime{2};     // of each cell, 1 s to 1 h
+  unsigned rounds = 5;                 // 1 to 100, after one to warm up
+  unsigned max_rounds = 9;             // while the spread is 5 % or more, and the run shorter than `patience`
+  Duration patience{600'000};
+  std::optional<std::uint64_t> seed;  // of the order; none: a random one, recorded
+  Bytes rate_limit = 0;               // bytes per second of every measurement; 0: none
+  AskedFor asked;
+  std::string fio = "fio";            // program
+  std::filesystem::path runs_folder;  // where the run's own folder is made (run_folder.hpp); empty: nowhere
+  std::filesystem::path copy_tuning;  // the copy engine's memory of drives; empty: none
+  SystemRoot root;                    // whose /proc and /sys are read
 };
 
-// --quick: 2 s a cell, 1 GiB; never longer or larger than what the options already say.
+// --quick: 2 s a cell, 1 GiB, three rounds of what a verdict needs; never more than what the options say.
 BenchOptions quick(BenchOptions options);
+
+// What would be done, with the job files, for --dry-run. Touches no path.
+Result<std::string> dry_run(const BenchOptions& options);
 
 // How long a run takes if every path writes 500 MB/s while the files are laid out.
 Duration estimate(const BenchOptions& options);

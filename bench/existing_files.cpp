@@ -80,7 +80,12 @@ class Walk {
       return;
     }
     const auto size = static_cast<Bytes>(status.st_size);
-    if (!S_ISREG(status.st_mode) || size < limits_.at_least || !fio_filename(path)) return;
+    if (S_ISREG(status.st_mode)) {
+      found_.all_bytes += size;
+      ++found_.all_files;
+    }
+    if (!S_ISREG(status.st_mode) || size < limits_.at_least || size > limits_.at_most || !fio_filename(path))
+      return;
     if (::faccessat(fd, name, R_OK, AT_EACCESS) != 0) return;
     if (static_cast<Bytes>(status.st_blocks) * 512 < size / 2) {
       ++found_.sparse;
@@ -110,7 +115,7 @@ class Walk {
 
 }  // namespace
 
-FoundFiles find_large_files(const std::string& folder, const WalkLimits& limits) {
+FoundFiles find_files(const std::string& folder, const WalkLimits& limits) {
   return Walk(limits).run(folder);
 }
 

@@ -17,17 +17,20 @@ struct WalkLimits {
   unsigned depth = 12;             // folders below the first
   Duration time{5000};
   Bytes at_least = 4096;  // smaller files don't count
+  Bytes at_most = ~Bytes{0};
 };
 
 struct FoundFiles {
   std::vector<DataFile> files;  // the largest first
   Bytes bytes = 0;
   std::uint64_t entries = 0;  // looked at
-  bool complete = true;       // false: a limit ended the walk
-  std::uint64_t sparse = 0;   // passed over: mostly holes, which read as zeros without touching the storage
+  Bytes all_bytes = 0;        // of every regular file, of any size
+  std::uint64_t all_files = 0;
+  bool complete = true;      // false: a limit ended the walk
+  std::uint64_t sparse = 0;  // passed over: mostly holes, which read as zeros without touching the storage
 };
 
 // Blocks on the path: run it apart. Folders and files that may not be read are passed over.
-FoundFiles find_large_files(const std::string& folder, const WalkLimits& limits);
+FoundFiles find_files(const std::string& folder, const WalkLimits& limits);
 
 }  // namespace spark::bench

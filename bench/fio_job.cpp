@@ -1,6 +1,7 @@
 #include "bench/fio_job.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.hpp"
 
@@ -28,9 +29,15 @@ std::vector<std::string> common(const FioSetup& setup) {
           "--lat_percentiles=1",
           "--clat_percentiles=0",
           "--verify_state_save=0",
-          "--randrepeat=0",
-          "--direct=1",
-          option("ioengine", setup.engine)};
+          "--randrepeat=0"};
+}
+
+std::vector<std::string> common(const FioSetup& setup, bool direct) {
+  std::vector<std::string> command = common(setup);
+  command.emplace_back(direct ? "--direct=1" : "--direct=0");
+  // Through the page cache a loader's own thread waits in read().
+  command.push_back(option("ioengine", direct ? setup.engine : "psync"));
+  return command;
 }
 
 std::string joined_filenames(const std::vector<std::string>& files) {
@@ -67,13 +74,18 @@ std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned co
 }
 
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
-                                      const std::vector<Stream>& streams, std::chrono::seconds runtime) {
-  std::vector<std::string> command = common(setup);
+                                      const std::vector<Stream>& streams, const CellLimits& limits) {
+  const bool direct = scenario.cache == Cache::Direct;
+  std::vector<std::string> command = common(setup, direct);
   command.push_back(option("rw", std::string(scenario.fio_rw)));
   command.push_back(option("bs", scenario.block));
   command.push_back(option("iodepth", scenario.depth));
-  command.emplace_back("--time_based");
-  command.push_back(option("runtime", std::to_string(runtime.count()) + "s"));
+  command.emplace_back(direct ? "--time_based" : "--invalidate=1");
+  command.push_back(option("runtime", std::to_string(limits.runtime.count()) + "s"));
+  if (limits.rate > 0 && !streams.empty()) {
+    const double each = limits.rate / static_cast<double>(streams.size());
+    command.push_back(option("rate", static_cast<std::uint64_t>(std::max(1.0, each))));
+  }
   command.emplace_back("--file_service_type=sequential");
   command.emplace_back("--allow_file_create=0");
   if (scenario.writes) {
@@ -93,19 +105,40 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
   return command;
 }
 
-std::vector<std::string> layout_command(const FioSetup& setup, const DataFile& file) {
-  std::vector<std::string> command = common(setup);
-  for (const char* text : {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none",
-                           "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files) {
+  std::vector<std::string> command = common(setup, true);
+  for (const char* text :
+       {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none", "--file_service_type=sequential",
+        "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {
     command.emplace_back(text);
   }
-  command.push_back(option("filename", joined_filenames({file.path})));
-  command.push_back(option("size", file.bytes));
+  std::vector<std::string> names;
+  Bytes bytes = 0;
+  for (const DataFile& file : files) {
+    names.push_back(file.path);
+    bytes += file.bytes;
+  }
+  command.push_back(option("filename", joined_filenames(names)));
+  command.push_back(option("size", bytes));
   return command;
+}
+
+std::string job_file(const std::vector<std::string>& command) {
+  // Of the program and its output, not of the job.
+  constexpr std::array kNotOfTheJob = {"output-format", "status-interval", "eta", "aux-path"};
+  std::string text;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string word = command[i].substr(std::min<std::size_t>(2, command[i].size()));
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(kNotOfTheJob.begin(), kNotOfTheJob.end(), name) != kNotOfTheJob.end()) continue;
+    text += name == "name" ? "[" + word.substr(word.find('=') + 1) + "]\n" : word + "\n";
+  }
+  return text;
 }
 
 std::vector<std::string> probe_command(const FioSetup& setup, const std::string& file) {
   std::vector<std::string> command = common(setup);
+  command.push_back(option("ioengine", setup.engine));
   for (const char* text : {"--direct=0", "--rw=read", "--bs=4096", "--size=4096", "--readonly",
                            "--allow_file_create=0", "--name=probe"}) {
     command.emplace_back(text);

@@ -32,11 +32,20 @@ struct FioSetup {
   std::string aux_folder;  // where fio may leave files of its own
 };
 
+// How long, and how fast at most: bytes per second of all streams together, 0 for no limit. Through the page
+// cache no block is read twice, so such a cell may end earlier.
+struct CellLimits {
+  std::chrono::seconds runtime{};
+  double rate = 0;
+};
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
-                                      const std::vector<Stream>& streams, std::chrono::seconds runtime);
+                                      const std::vector<Stream>& streams, const CellLimits& limits);
 
-// Writes the whole file once, so that every block exists and can't be compressed.
-std::vector<std::string> layout_command(const FioSetup& setup, const DataFile& file);
+// Writes the files once, so that every block exists and can't be compressed. All of one size.
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files);
+
+// The command as a job file: `fio FILE` does the same again.
+std::string job_file(const std::vector<std::string>& command);
 
 // Reads 4 KiB of `file` with the set-up's engine: shows whether this fio and this kernel have it.
 std::vector<std::string> probe_command(const FioSetup& setup, const std::string& file);

@@ -1,6 +1,7 @@
 #include "bench/plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -9,7 +10,8 @@
 namespace spark::bench {
 namespace {
 
-constexpr Bytes kLayoutStep = 4 * kMiB;
+constexpr Bytes kLayoutStep = 16 * kMiB;
+constexpr std::uint64_t kMostSmallFiles = 2048;
 constexpr double kAssumedLayoutRate = 500e6;  // bytes per second
 constexpr double kSlowestLayoutRate = 20e6;
 
@@ -22,14 +24,10 @@ Duration time_to_write(Bytes bytes, double rate) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(bytes) / rate * 1000));
 }
 
-std::size_t scenario_count(const BenchOptions& options) {
-  return options.scenarios.empty() ? all_scenarios().size() : options.scenarios.size();
-}
-
 Result<> check_numbers(const BenchOptions& options) {
   if (options.size < kLayoutStep || options.size > 16 * kTiB) {
     return fail(Errc::Invalid, "a benchmark file of " + format_bytes(options.size) + " is out of range",
-                "choose a size from 4MiB to 16TiB");
+                "choose a size from 16MiB to 16TiB");
   }
   if (options.runtime < std::chrono::seconds(1) || options.runtime > std::chrono::hours(1)) {
     return fail(Errc::Invalid, "a runtime of " + format_duration(options.runtime) + " a cell is out of range",
@@ -38,6 +36,12 @@ Result<> check_numbers(const BenchOptions& options) {
   if (options.rounds < 1 || options.rounds > 100) {
     return fail(Errc::Invalid, std::to_string(options.rounds) + " rounds are out of range",
                 "choose 1 to 100");
+  }
+  if (options.rate_limit > 0 && options.rate_limit < kMiB) {
+    return fail(
+        Errc::Invalid,
+        "a limit of " + format_rate(static_cast<double>(options.rate_limit)) + " is too low to measure with",
+        "choose at least 1MiB/s");
   }
   return {};
 }
@@ -90,6 +94,12 @@ Result<PathUnderTest> parse_path_argument(const std::string& argument) {
 BenchOptions quick(BenchOptions options) {
   options.runtime = std::min(options.runtime, std::chrono::seconds(2));
   options.size = std::min<Bytes>(options.size, kGiB);
+  options.rounds = std::min(options.rounds, 3U);
+  options.max_rounds = options.rounds;
+  if (options.scenarios.empty()) {
+    options.scenarios = {"shards", "latency", "stagecopy"};
+    if (options.asked.demand.bytes_per_second > 0) options.scenarios.emplace_back("demand");
+  }
   return options;
 }
 
@@ -98,15 +108,21 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
   if (auto numbers = check_numbers(options); !numbers) {
     return tl::unexpected<Error>(std::move(numbers.error()));
   }
+  const bool has_demand = options.asked.demand.bytes_per_second > 0;
   std::set<const Scenario*> wanted;
-  for (const std::string& id : options.scenarios) {
-    auto scenario = find_scenario(id);
-    if (!scenario) return tl::unexpected<Error>(std::move(scenario.error()));
-    wanted.insert(*scenario);
+  for (const std::string& name : options.scenarios) {
+    auto found = find_scenarios(name);
+    if (!found) return tl::unexpected<Error>(std::move(found.error()));
+    if (found->front()->at_demand && !has_demand) {
+      return fail(Errc::Invalid, "the scenario '" + name + "' needs to know what the job consumes",
+                  "give --demand RATE or --like JOB");
+    }
+    wanted.insert(found->begin(), found->end());
   }
   std::vector<const Scenario*> chosen;
   for (const Scenario& scenario : all_scenarios()) {
-    if (wanted.empty() || wanted.count(&scenario) == 1) chosen.push_back(&scenario);
+    const bool by_default = wanted.empty() && (has_demand || !scenario.at_demand);
+    if (by_default || wanted.count(&scenario) == 1) chosen.push_back(&scenario);
   }
   return chosen;
 }
@@ -115,13 +131,17 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
                                     unsigned rounds, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<PlannedCell> cells;
-  for (unsigned round = 1; round <= rounds; ++round) {
-    for (const Scenario* scenario : scenarios) {
-      const std::size_t first = cells.size();
-      for (std::size_t path = 0; path < paths; ++path) cells.push_back({path, scenario, round});
+  for (unsigned round = 0; round <= rounds; ++round) {
+    for (std::size_t first = 0, end = 0; first < scenarios.size(); first = end) {
+      end = first + 1;
+      const std::string_view whole = scenarios[first]->part_of;
+      while (!whole.empty() && end < scenarios.size() && scenarios[end]->part_of == whole) ++end;
+      std::vector<std::size_t> order(paths);
+      std::iota(order.begin(), order.end(), 0);
       // Fisher-Yates by hand: std::shuffle draws differently from library to library.
-      for (std::size_t left = paths; left > 1; --left) {
-        std::swap(cells[first + left - 1], cells[first + random() % left]);
+      for (std::size_t left = paths; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
+      for (const std::size_t path : order) {
+        for (std::size_t part = first; part < end; ++part) cells.push_back({path, scenarios[part], round});
       }
     }
   }
@@ -132,12 +152,29 @@ Bytes layout_size(const BenchOptions& options) {
   return options.size / kLayoutStep * kLayoutStep;
 }
 
-Duration cell_time(const BenchOptions& options) {
-  return options.runtime + Duration(700);
+std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
+  const bool needed = std::any_of(scenarios.begin(), scenarios.end(),
+                                  [](const Scenario* scenario) { return scenario->method == Method::Files; });
+  if (!needed) return 0;
+  return std::clamp<std::uint64_t>(options.size / 8 / kSmallFileSize, 16, kMostSmallFiles);
+}
+
+Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
+  const bool copies = std::any_of(scenarios.begin(), scenarios.end(),
+                                  [](const Scenario* scenario) { return scenario->method == Method::Copy; });
+  return layout_size(options) + small_file_count(options, scenarios) * kSmallFileSize +
+         (copies ? layout_size(options) / kLargeFiles : 0);
+}
+
+Duration cell_time(const BenchOptions& options, const Scenario& scenario) {
+  const Duration around(700);
+  if (scenario.method != Method::Copy) return options.runtime + around;
+  return around + time_to_write(layout_size(options) / kLargeFiles, kAssumedLayoutRate);
 }
 
 Duration cell_deadline(const BenchOptions& options) {
-  return options.runtime + std::chrono::seconds(60);
+  return options.runtime + std::chrono::seconds(60) +
+         time_to_write(options.size / kLargeFiles, kSlowestLayoutRate);
 }
 
 Duration layout_deadline(const BenchOptions& options) {
@@ -151,10 +188,15 @@ Duration longest_run(const BenchOptions& options, std::size_t cells) {
 }
 
 Duration estimate(const BenchOptions& options) {
+  const auto scenarios = check_options(options);
+  if (!scenarios) return {};
   const auto paths = static_cast<std::int64_t>(options.paths.size());
-  const auto cells = paths * options.rounds * static_cast<std::int64_t>(scenario_count(options));
-  return cells * cell_time(options) +
-         paths * (std::chrono::seconds(1) + time_to_write(options.size, kAssumedLayoutRate));
+  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, kAssumedLayoutRate));
+  for (const Scenario* scenario : *scenarios) {
+    const auto visits = scenario->method == Method::Copy ? std::max<std::int64_t>(paths - 1, 1) : paths;
+    all += visits * (options.rounds + 1) * cell_time(options, *scenario);
+  }
+  return all;
 }
 
 }  // namespace spark::bench

@@ -159,6 +159,7 @@ Result<json::value> run_apart(const ApartOptions& options, const std::function<R
     if (stopped || late) break;
     pollfd polled{read_end.get(), POLLIN, 0};
     if (::poll(&polled, 1, next_look(last_moment)) > 0) drain(read_end, answer);
+    if (options.on_wait) options.on_wait();
   }
   if (stopped || late) ::kill(pid, SIGKILL);
   (void)reap(pid, pidfd.get(), kKillGrace);

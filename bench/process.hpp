@@ -31,6 +31,7 @@ struct ApartOptions {
   std::string doing;  // "preparing /mnt/a", for the error
   Duration deadline{};
   const StopFlag* stop = nullptr;
+  std::function<void()> on_wait = {};  // about every 200 ms
 };
 
 // Runs `work` in a forked child and returns its answer: for system calls on a path that may never return.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/bench.hpp"
+#include "bench/cell_meter.hpp"
+#include "bench/gates.hpp"
 #include "bench/host_facts.hpp"
 #include "bench/plan.hpp"
 #include "bench/site.hpp"
@@ -14,6 +17,9 @@
 
 namespace spark::bench {
 namespace {
+
+constexpr int kIdleLooks = 8;
+constexpr Duration kIdleLook{250};
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -35,25 +41,6 @@ std::string title_of(const Scenario& scenario) {
   return std::string(scenario.title) + ", " + std::string(scenario.shape);
 }
 
-// The rate of the last second, from cumulative status objects.
-class RateMeter {
- public:
-  explicit RateMeter(Direction direction) : direction_(direction) {}
-  double rate_after(const json::object& status) {
-    const FioCounters now = counters_of(status, direction_);
-    const double seconds = now.seconds - seconds_;
-    const double bytes = static_cast<double>(now.bytes) - static_cast<double>(bytes_);
-    seconds_ = now.seconds;
-    bytes_ = now.bytes;
-    return seconds > 0 && bytes > 0 ? bytes / seconds : 0;
-  }
-
- private:
-  const Direction direction_;
-  double seconds_ = 0;
-  Bytes bytes_ = 0;
-};
-
 class Runner {
  public:
   Runner(const BenchOptions& options, std::vector<const Scenario*> scenarios, const ProgressSink& progress,
@@ -68,8 +55,11 @@ class Runner {
     if (!workshop->facts.engine_note.empty()) record_.warnings.push_back(workshop->facts.engine_note);
     auto sites = inspect_all();
     if (!sites) return tl::unexpected<Error>(std::move(sites.error()));
+    if (auto kept = make_folder(); !kept) return tl::unexpected<Error>(std::move(kept.error()));
     for (Site& site : *sites) prepare(site, workshop->setup);
-    measure(*sites, workshop->setup);
+    listen_to_idle();
+    Bench bench{options_, workshop->setup, stop_, local_of(*sites), folder_ ? &*folder_ : nullptr};
+    measure(bench, *sites);
     finish(*sites);
     return std::move(record_);
   }
@@ -83,13 +73,19 @@ class Runner {
     record_.size = layout_size(options_);
     record_.runtime = options_.runtime;
     record_.rounds = options_.rounds;
+    record_.max_rounds = std::max(options_.rounds, options_.max_rounds);
+    record_.rate_limit = options_.rate_limit;
+    record_.asked = options_.asked;
     record_.host = read_host_facts();
     for (const Scenario* scenario : scenarios_) {
       record_.scenarios.push_back({std::string(scenario->id), std::string(scenario->title),
-                                   std::string(scenario->shape), scenario->writes, scenario->counts_ios});
+                                   std::string(scenario->shape), scenario->writes, scenario->counts_ios,
+                                   scenario->cache});
     }
     cells_ = plan_cells(options_.paths.size(), scenarios_, options_.rounds, record_.seed);
-    const auto last_moment = record_.started + longest_run(options_, cells_.size());
+    const std::size_t most =
+        plan_cells(options_.paths.size(), scenarios_, record_.max_rounds, record_.seed).size();
+    const auto last_moment = record_.started + longest_run(options_, most);
     owner_ = this_process(std::chrono::system_clock::to_time_t(last_moment));
   }
 
@@ -97,31 +93,76 @@ class Runner {
     std::vector<Site> sites;
     for (const PathUnderTest& path : options_.paths) {
       tell("looking at " + printable(path.path), path.name, 0);
-      auto site = Site::inspect(path, stop_);
+      auto site = Site::inspect(path, options_.root, stop_);
       if (!site) return tl::unexpected<Error>(std::move(site.error()));
       sites.push_back(std::move(*site));
     }
-    if (auto enough = check_space(sites, record_.size); !enough) {
+    if (auto enough = check_space(sites, room_of(options_, scenarios_)); !enough) {
       return tl::unexpected<Error>(std::move(enough.error()));
     }
     return sites;
   }
 
-  void prepare(Site& site, const FioSetup& setup) {
-    if (!site.is_usable() || stop_) return;
-    site.open(owner_, record_.size, stop_);
-    if (!site.is_usable() || !site.is_writable() || stop_) return;
-    FioRun fio;
-    fio.command = layout_command(setup, site.record.files.front());
-    fio.deadline = layout_deadline(options_);
-    const FioEnd end = run_and_tell(std::move(fio), Direction::Write,
-                                    "laying out " + format_bytes(record_.size), site.record.name, 0);
-    const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
-    if (!faults.empty()) site.record.unusable = "laying out its file: " + join(faults, "; ");
+  Result<> make_folder() {
+    if (options_.runs_folder.empty()) return {};
+    auto folder = RunFolder::make(options_.runs_folder, record_.run_id);
+    if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
+    folder_ = std::move(*folder);
+    return {};
   }
 
-  void measure(std::vector<Site>& sites, const FioSetup& setup) {
-    for (std::size_t i = 0; i < cells_.size() && !stop_; ++i) {
+  void prepare(Site& site, const FioSetup& setup) {
+    if (!site.is_usable() || stop_) return;
+    tell("preparing", site.record.name, 0);
+    site.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
+    if (!site.is_usable() || !site.is_writable() || stop_) return;
+    FioRun fio;
+    fio.command = layout_command(setup, site.record.files);
+    fio.deadline = layout_deadline(options_);
+    const std::string doing = "laying out " + format_bytes(record_.size);
+    tell(doing, site.record.name, 0);
+    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_,
+                                    [&](double rate) { tell(doing, site.record.name, 0, rate); });
+    const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
+    if (!faults.empty()) site.record.unusable = "laying out its files: " + join(faults, "; ");
+  }
+
+  // What the host burns when nothing of ours runs.
+  void listen_to_idle() {
+    std::vector<double> rates;
+    CpuCounters before = read_cpu(options_.root);
+    for (int i = 0; i < kIdleLooks && !stop_; ++i) {
+      tell("listening to the idle host", "host", 0);
+      std::this_thread::sleep_for(kIdleLook);
+      const CpuCounters after = read_cpu(options_.root);
+      const double seconds = std::chrono::duration<double>(kIdleLook).count();
+      rates.push_back(cpu_between(before, after, seconds).busy / seconds);
+      before = after;
+    }
+    record_.idle_cpu = idle_cpu(rates);
+  }
+
+  static Site* local_of(std::vector<Site>& sites) {
+    Record paths;  // baseline_of asks a record
+    for (const Site& site : sites) paths.paths.push_back(site.record);
+    Site& site = sites[baseline_of(paths)];
+    const PathKind kind = site.record.storage.kind;
+    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &site;
+  }
+
+  void measure(const Bench& bench, std::vector<Site>& sites) {
+    run_cells(bench, sites, 0);
+    for (unsigned round = options_.rounds + 1; round <= record_.max_rounds && !stop_; ++round) {
+      const std::size_t first = cells_.size();
+      add_unsteady_cells(round);
+      if (cells_.size() == first || !has_time_for(first)) break;
+      run_cells(bench, sites, first);
+    }
+    cells_.resize(std::min<std::size_t>(cells_.size(), record_.cells.size()));
+  }
+
+  void run_cells(const Bench& bench, std::vector<Site>& sites, std::size_t first) {
+    for (std::size_t i = first; i < cells_.size() && !stop_; ++i) {
       const PlannedCell& planned = cells_[i];
       Site& site = sites[planned.path];
       Cell cell;
@@ -129,56 +170,51 @@ class Runner {
       cell.scenario = planned.scenario->id;
       cell.round = planned.round;
       cell.order = static_cast<unsigned>(i + 1);
+      cell.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
       if (!site.is_usable()) {
         cell.reasons = {site.record.unusable};
       } else if (planned.scenario->writes && !site.is_writable()) {
         cell.reasons = {"nothing may be written there: " + site.record.read_only_reason};
       } else {
-        measure_cell(cell, *planned.scenario, site, setup);
+        const std::string doing = title_of(*planned.scenario);
+        tell(doing, cell.path, cell.order);
+        measure_cell(bench, *planned.scenario, site, cell,
+                     [&](double rate) { tell(doing, cell.path, cell.order, rate); });
       }
       record_.cells.push_back(std::move(cell));
+      const bool ends_round = i + 1 == cells_.size() || cells_[i + 1].round != planned.round;
+      if (ends_round) keep_so_far(sites);
     }
   }
 
-  void measure_cell(Cell& cell, const Scenario& scenario, Site& site, const FioSetup& setup) {
-    const std::vector<Stream> streams = deal_streams(site.record.files, scenario.streams, scenario.block);
-    if (streams.empty()) {
-      cell.reasons = {"it holds no file of at least " +
-                      std::string(scenario.shape.substr(0, scenario.shape.find(','))) + " to read"};
-      return;
+  // The scenarios in which some path's rounds still lie apart, once more.
+  void add_unsteady_cells(unsigned round) {
+    for (const PlannedCell& cell : plan_cells(options_.paths.size(), scenarios_, round, record_.seed)) {
+      if (cell.round == round && is_unsteady(*cell.scenario)) cells_.push_back(cell);
     }
-    const Direction direction = scenario.writes ? Direction::Write : Direction::Read;
-    FioRun fio;
-    fio.command = cell_command(setup, scenario, streams, options_.runtime);
-    fio.deadline = cell_deadline(options_);
-    cell.command = fio.command;
-    const FioEnd end = run_and_tell(std::move(fio), direction, title_of(scenario), cell.path, cell.order);
-    cell.reasons = faults_of(end, direction, static_cast<double>(options_.runtime.count()));
-    cell.status = cell.reasons.empty() ? CellStatus::Valid : CellStatus::Invalid;
-    if (end.last) fill(cell, counters_of(*end.last, direction));
-    if (end.timed_out) site.record.unusable = "it stopped answering during the run";
   }
 
-  static void fill(Cell& cell, FioCounters counters) {
-    cell.bytes = counters.bytes;
-    cell.ios = counters.ios;
-    cell.seconds = counters.seconds;
-    cell.cpu_seconds = counters.cpu_seconds;
-    cell.bins = std::move(counters.bins);
+  bool is_unsteady(const Scenario& scenario) const {
+    return std::any_of(options_.paths.begin(), options_.paths.end(), [&](const PathUnderTest& path) {
+      const Summary summary = summarize(record_, path.name, std::string(scenario.id));
+      return summary.headline.size() >= 2 && spread(summary.headlines()) > kSteadySpread;
+    });
   }
 
-  FioEnd run_and_tell(FioRun fio, Direction direction, const std::string& doing, const std::string& path,
-                      unsigned cell) {
-    tell(doing, path, cell);
-    RateMeter meter(direction);
-    fio.stop = &stop_;
-    fio.on_status = [&](const json::object& status) { tell(doing, path, cell, meter.rate_after(status)); };
-    auto end = run_fio(fio);
-    if (end) return std::move(*end);
-    FioEnd failed;
-    failed.exit_status = 1;
-    failed.words = end.error().message();
-    return failed;
+  bool has_time_for(std::size_t first) const {
+    Duration needed{0};
+    for (std::size_t i = first; i < cells_.size(); ++i) needed += cell_time(options_, *cells_[i].scenario);
+    return std::chrono::steady_clock::now() - start_ + needed < options_.patience;
+  }
+
+  // A killed run leaves what it had by then, as an interrupted one.
+  void keep_so_far(const std::vector<Site>& sites) {
+    if (!folder_) return;
+    Record so_far = record_;
+    so_far.interrupted = true;
+    for (const Site& site : sites) so_far.paths.push_back(site.record);
+    if (folder_->write(so_far) || !record_.warnings.empty()) return;
+    record_.warnings.push_back("the record could not be kept in " + printable(folder_->path().string()));
   }
 
   void tell(const std::string& doing, const std::string& path, unsigned cell, double rate = 0) {
@@ -203,8 +239,11 @@ class Runner {
     }
     if (cell != current_cell_) cell_start_ = now;
     current_cell_ = cell;
-    const auto of_this = std::chrono::duration_cast<Duration>(cell_time(options_) - (now - cell_start_));
-    return std::max(Duration(0), of_this) + (cells_.size() - cell) * cell_time(options_);
+    Duration left = std::chrono::duration_cast<Duration>(cell_time(options_, *cells_[cell - 1].scenario) -
+                                                         (now - cell_start_));
+    left = std::max(Duration(0), left);
+    for (std::size_t i = cell; i < cells_.size(); ++i) left += cell_time(options_, *cells_[i].scenario);
+    return left;
   }
 
   void finish(std::vector<Site>& sites) {
@@ -214,8 +253,12 @@ class Runner {
       record_.paths.push_back(site.record);
     }
     add_memory_warnings();
+    apply_plausibility(record_);
     const auto took = std::chrono::steady_clock::now() - start_;
     record_.seconds = std::chrono::duration<double>(took).count();
+    if (!folder_) return;
+    if (auto written = folder_->write(record_); !written)
+      record_.warnings.push_back(written.error().message());
   }
 
   void add_memory_warnings() {
@@ -235,6 +278,7 @@ class Runner {
   unsigned current_cell_ = 0;
   std::vector<PlannedCell> cells_;
   Owner owner_;
+  std::optional<RunFolder> folder_;
   Record record_;
 };
 

@@ -84,6 +84,13 @@ Result<Owner> read_owner(const std::string& folder) {
   return owner;
 }
 
+std::vector<std::string> scratch_files() {
+  std::vector<std::string> names = {kScratchData};
+  for (int i = 1; i < 10; ++i) names.push_back(kScratchData + std::to_string(i));
+  names.emplace_back(kScratchMarker);
+  return names;
+}
+
 bool is_leftover(const std::string& folder, std::int64_t changed, std::int64_t now) {
   const auto owner = read_owner(folder);
   return owner ? is_over(*owner, now) : now - changed > kUnmarkedSeconds;
@@ -130,9 +137,14 @@ Result<> remove_scratch(const std::string& folder) {
   const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened && errno == ENOENT) return {};
   if (!opened) return fail_errno(errno, doing);
+  for (const char* name : {kScratchSmall, kScratchStaged}) {
+    std::error_code error;
+    fs::remove_all(fs::path(folder) / name, error);  // follows no link
+    if (error) return fail_errno(error.value(), doing);
+  }
   // The marker last: until then the folder is recognised as ours.
-  for (const char* name : {kScratchData, kScratchMarker}) {
-    if (::unlinkat(opened.get(), name, 0) != 0 && errno != ENOENT) return fail_errno(errno, doing);
+  for (const std::string& name : scratch_files()) {
+    if (::unlinkat(opened.get(), name.c_str(), 0) != 0 && errno != ENOENT) return fail_errno(errno, doing);
   }
   if (::rmdir(folder.c_str()) == 0) return {};
   if (errno == ENOTEMPTY || errno == EEXIST) {

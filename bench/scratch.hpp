@@ -14,7 +14,9 @@ namespace spark::bench {
 
 inline constexpr const char* kScratchPrefix = ".spark-stage-bench-";
 inline constexpr const char* kScratchMarker = "owner.json";
-inline constexpr const char* kScratchData = "data";
+inline constexpr const char* kScratchData = "data";      // data, data1 … data9
+inline constexpr const char* kScratchSmall = "small";    // a folder of files that have numbers for names
+inline constexpr const char* kScratchStaged = "staged";  // a folder that the copy engine writes in
 
 // Who made a scratch folder; stands in its marker.
 struct Owner {
@@ -35,8 +37,8 @@ std::string new_scratch_name();
 // Makes the folder (mode 0700, must not exist) with its marker in it.
 Result<> make_scratch(const std::string& folder, const Owner& owner);
 
-// Removes the marker, the data and the folder, and nothing else: with a foreign file in it the folder stays,
-// and that is an error. Absent is fine.
+// Removes the marker, the data, the two folders of ours in it and the folder, and nothing else: with a
+// foreign file in it the folder stays, and that is an error. Absent is fine.
 Result<> remove_scratch(const std::string& folder);
 
 // Removes what runs that are over left in `path`. Sentences about what was found.

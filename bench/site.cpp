@@ -13,12 +13,17 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "bench/existing_files.hpp"
+#include "bench/file_reader.hpp"
+#include "bench/plan.hpp"
 
 namespace spark::bench {
 namespace {
 
 constexpr Duration kAnswerTime{20'000};
 constexpr Duration kRemoveTime{30'000};
+constexpr std::size_t kMostSmallFiles = 2048;
+constexpr Bytes kLargestSmallFile = kMiB;
+constexpr double kSlowestFiles = 20;  // made a second
 constexpr const char* kNoDirect =
     "its file system refuses direct I/O (O_DIRECT), and through the page cache "
     "this would measure memory";
@@ -84,9 +89,13 @@ Result<json::value> open_scratch(const std::string& folder, const Owner& owner) 
   return json::object{{"files", json::array{}}, {"notes", json::array{}}};
 }
 
-// Runs apart. {files: [{path, bytes}], notes: []}
+// Runs apart. {files: [{path, bytes}], small_files: [path], small_bytes, notes: []}
 Result<json::value> open_existing(const std::string& folder) {
-  const FoundFiles found = find_large_files(folder, {});
+  const FoundFiles found = find_files(folder, {});
+  WalkLimits small;
+  small.files = kMostSmallFiles;
+  small.at_most = kLargestSmallFile;
+  const FoundFiles small_files = find_files(folder, small);
   json::array notes;
   if (found.sparse > 0) {
     notes.emplace_back(std::to_string(found.sparse) +
@@ -105,7 +114,12 @@ Result<json::value> open_existing(const std::string& folder) {
   for (const DataFile& file : found.files) {
     files.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}});
   }
-  return json::object{{"files", std::move(files)}, {"notes", std::move(notes)}};
+  json::array names;
+  for (const DataFile& file : small_files.files) names.emplace_back(file.path);
+  return json::object{{"files", std::move(files)},
+                      {"small_files", std::move(names)},
+                      {"small_bytes", small_files.bytes},
+                      {"notes", std::move(notes)}};
 }
 
 bool is_for_the_user(Errc kind) {
@@ -120,7 +134,7 @@ Site::Site(const PathUnderTest& path) {
   record.path = path.path;
 }
 
-Result<Site> Site::inspect(const PathUnderTest& path, const StopFlag& stop) {
+Result<Site> Site::inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop) {
   Site site(path);
   const ApartOptions options{"looking at " + printable(path.path), kAnswerTime, &stop};
   auto answer = run_apart(options, [&] { return look_at(path.path); });
@@ -138,14 +152,24 @@ Result<Site> Site::inspect(const PathUnderTest& path, const StopFlag& stop) {
   site.record.read_only_reason = get_string(facts, "read_only_reason").value_or("");
   site.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
   site.take_answer(facts);
-  const auto mountinfo = read_file("/proc/self/mountinfo");
-  if (mountinfo) site.record.mount = find_mount(*mountinfo, site.record.folder, site.device);
+  site.read_facts(root);
   return site;
+}
+
+void Site::read_facts(const SystemRoot& root) {
+  const auto mountinfo = read_file(root / "proc/self/mountinfo");
+  if (mountinfo) record.mount = find_mount(*mountinfo, record.folder, device);
+  if (record.mount) record.storage = read_storage_facts(root, *record.mount, device);
 }
 
 void Site::take_answer(const json::object& answer) {
   if (const json::array* notes = get_array(answer, "notes")) {
     for (const json::value& note : *notes) record.notes.emplace_back(note.as_string());
+  }
+  if (const json::array* names = get_array(answer, "small_files")) {
+    for (const json::value& name : *names) small_files.emplace_back(name.as_string());
+    record.small_files = small_files.size();
+    record.small_bytes = static_cast<Bytes>(get_int(answer, "small_bytes").value_or(0));
   }
   const json::array* files = get_array(answer, "files");
   if (files == nullptr) return;
@@ -155,7 +179,7 @@ void Site::take_answer(const json::object& answer) {
   }
 }
 
-void Site::open(const Owner& owner, Bytes size, const StopFlag& stop) {
+void Site::open(const Owner& owner, const Layout& layout, const StopFlag& stop) {
   const ApartOptions options{"preparing " + printable(record.folder), kAnswerTime, &stop};
   const bool writable = is_writable();
   if (writable) {
@@ -169,7 +193,33 @@ void Site::open(const Owner& owner, Bytes size, const StopFlag& stop) {
     return;
   }
   take_answer(answer->as_object());
-  if (writable) record.files = {{scratch_.folder + "/" + kScratchData, size}};
+  if (!writable) return;
+  for (unsigned i = 0; i < kLargeFiles; ++i) {
+    const std::string number = i == 0 ? "" : std::to_string(i);
+    record.files.push_back({scratch_.folder + "/" + kScratchData + number, layout.size / kLargeFiles});
+  }
+  if (layout.small_files > 0) make_small_files_in(layout, stop);
+}
+
+void Site::make_small_files_in(const Layout& layout, const StopFlag& stop) {
+  const std::string folder = scratch_.folder + "/" + kScratchSmall;
+  const Duration deadline =
+      kAnswerTime +
+      Duration(static_cast<std::int64_t>(static_cast<double>(layout.small_files) / kSlowestFiles * 1000));
+  const ApartOptions options{"making small files in " + printable(record.folder), deadline, &stop};
+  const auto made = run_apart(options, [&]() -> Result<json::value> {
+    if (auto done = make_small_files(folder, layout.small_files, kSmallFileSize); !done) {
+      return tl::unexpected<Error>(std::move(done.error()));
+    }
+    return json::value(true);
+  });
+  if (!made) {
+    record.unusable = made.error().message();
+    return;
+  }
+  small_files = small_file_names(folder, layout.small_files);
+  record.small_files = layout.small_files;
+  record.small_bytes = layout.small_files * kSmallFileSize;
 }
 
 Result<> Site::close() {

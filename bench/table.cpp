@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
 
 #include "base/text.hpp"
 #include "bench/bench.hpp"
+#include "bench/report/report.hpp"
+#include "bench/verdict.hpp"
+#include "bench/words.hpp"
 
 namespace spark::bench {
 namespace {
@@ -41,45 +42,6 @@ void end_line(std::string& line, std::string& out) {
   line.clear();
 }
 
-// Words filled into lines of at most 80 columns, all but the first indented.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string out, line;
-  for (const std::string& whole : split(text, ' ')) {
-    const std::string word = cut(whole, kWidth - indent);
-    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > kWidth) {
-      out += line + "\n";
-      line = std::string(indent, ' ') + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
-    }
-  }
-  return out + line + "\n";
-}
-
-// Three significant digits or all of them: 92, 9994, 12.5k, 310k, 1.25M.
-std::string count_text(double count) {
-  const char* unit = count >= 999'500 ? "M" : count >= 9'995 ? "k" : "";
-  const double value = count >= 999'500 ? count / 1e6 : count >= 9'995 ? count / 1e3 : count;
-  char text[32];
-  const int digits = *unit == '\0' || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  std::snprintf(text, sizeof text, "%.*f%s", digits, value, unit);
-  return text;
-}
-
-std::string latency_text(std::optional<std::uint64_t> nanoseconds) {
-  if (!nanoseconds) return "-";
-  const auto value = static_cast<double>(*nanoseconds);
-  char text[32];
-  if (value < 999'500) {
-    std::snprintf(text, sizeof text, "%.0f us", value / 1e3);
-  } else if (value < 999.5e6) {
-    std::snprintf(text, sizeof text, value < 9.995e6 ? "%.2f ms" : "%.1f ms", value / 1e6);
-  } else {
-    std::snprintf(text, sizeof text, "%.2f s", value / 1e9);
-  }
-  return text;
-}
-
 // One scenario's figures of one path.
 struct Figures {
   Summary summary;
@@ -89,18 +51,8 @@ struct Figures {
 Figures figures_of(const Record& record, const PathRecord& path, const ScenarioRecord& scenario) {
   Figures figures;
   figures.summary = summarize(record, path.name, scenario.id);
-  figures.headline = scenario.counts_ios ? figures.summary.io_rates : figures.summary.rates;
+  figures.headline = figures.summary.headlines();
   return figures;
-}
-
-std::string rate_text(double rate, const ScenarioRecord& scenario) {
-  return scenario.counts_ios ? count_text(rate) + " IOPS" : format_rate(rate);
-}
-
-std::string ratio_text(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
-  return text;
 }
 
 class Table {
@@ -109,6 +61,9 @@ class Table {
 
   std::string render() {
     head();
+    out_ += "\n";
+    for (const std::string& sentence : sentences_of(verdict_of(record_)))
+      out_ += wrapped(printable(sentence), 2);
     for (std::size_t first = 0; first < record_.paths.size(); first += kPathsAbreast) {
       group(first, std::min(first + kPathsAbreast, record_.paths.size()));
     }
@@ -124,11 +79,17 @@ class Table {
                         printable(record_.host.kernel) + ", " + std::to_string(record_.host.cpus) +
                         " CPUs, " + format_bytes(record_.host.memory) + " of memory",
                     2);
-    std::string how = "direct (page cache bypassed), " + format_duration(record_.runtime) + " a cell, ";
-    how += record_.rounds == 1 ? "one round: no spread is known"
-                               : "median and (range) of " + std::to_string(record_.rounds) + " rounds";
-    if (record_.paths.size() > 1) how += "; x is the ratio to " + record_.paths[baseline_of(record_)].name;
+    std::string how = format_duration(record_.runtime) + " a cell, a round to warm up, ";
+    how += record_.rounds == 1
+               ? "one round: no spread is known"
+               : "median and (range) of " + std::to_string(record_.rounds) + " rounds or more";
+    if (record_.paths.size() > 1) {
+      how += "; x is the ratio to " + record_.paths[baseline_of(record_)].name + ", ≈ no clear difference";
+    }
     out_ += wrapped(how, 2);
+    if (record_.rate_limit > 0) {
+      out_ += "held to " + format_rate(static_cast<double>(record_.rate_limit)) + " (--rate-limit)\n";
+    }
     if (record_.interrupted) out_ += "INTERRUPTED: what was measured until then\n";
   }
 
@@ -143,14 +104,15 @@ class Table {
   void row(const ScenarioRecord& scenario, std::size_t first, std::size_t end) {
     const double baseline =
         median(figures_of(record_, record_.paths[baseline_of(record_)], scenario).headline);
-    std::array<std::string, 3> lines = {padded(scenario.title, kLabelWidth),
-                                        padded("  " + scenario.shape, kLabelWidth),
-                                        padded("  p50 / p99", kLabelWidth)};
+    std::array<std::string, 4> lines = {
+        padded(scenario.title, kLabelWidth), padded("  " + scenario.shape, kLabelWidth),
+        padded("  p50 / p99", kLabelWidth), padded("  CPU s/GB, source", kLabelWidth)};
     for (std::size_t i = first; i < end; ++i) {
       const Figures figures = figures_of(record_, record_.paths[i], scenario);
       lines[0] += padded(headline(record_.paths[i], scenario, baseline), kCellWidth);
       lines[1] += padded(range(figures, scenario), kCellWidth);
       lines[2] += padded(latencies(figures), kCellWidth);
+      lines[3] += padded(source(figures), kCellWidth);
     }
     for (std::string& line : lines) end_line(line, out_);
   }
@@ -158,9 +120,13 @@ class Table {
   std::string headline(const PathRecord& path, const ScenarioRecord& scenario, double baseline) {
     const Figures figures = figures_of(record_, path, scenario);
     if (figures.headline.empty()) return why_none(path, scenario, figures.summary) + mark_of(figures.summary);
-    std::string text = rate_text(median(figures.headline), scenario);
-    if (record_.paths.size() > 1 && baseline > 0)
-      text += " " + ratio_text(median(figures.headline) / baseline);
+    std::string text = headline_text(median(figures.headline), scenario);
+    const PathRecord& other = record_.paths[baseline_of(record_)];
+    if (other.name != path.name && baseline > 0) {
+      const PairedComparison compared =
+          compare_summaries(figures_of(record_, other, scenario).summary, figures.summary);
+      text += " " + ratio_text(compared, median(figures.headline) / baseline);
+    }
     return text + mark_of(figures.summary);
   }
 
@@ -189,11 +155,23 @@ class Table {
            latency_text(percentile(figures.summary.bins, 99));
   }
 
+  // "0.21, cold 99.8 %"
+  static std::string source(const Figures& figures) {
+    if (figures.headline.empty()) return "";
+    const std::string& cache = figures.summary.cache;
+    const std::string words = cache.starts_with("served by") ? "from RAM"
+                              : cache.starts_with("partly")  ? "partly RAM"
+                                                             : cache;
+    return small_number(figures.summary.cpu_per_gb) + ", " + words;
+  }
+
   // "[2]" for reasons that stand below the table; the same reasons share a mark.
   std::string mark_of(const Summary& summary) {
-    if (summary.reasons.empty()) return "";
-    std::string text = join(summary.reasons, "; ");
-    if (!summary.rates.empty()) text = "not every round is valid: " + text;
+    std::vector<std::string> remarks = summary.reasons;
+    if (!remarks.empty() && !summary.rates.empty()) remarks[0] = "not every round is valid: " + remarks[0];
+    remarks.insert(remarks.end(), summary.cautions.begin(), summary.cautions.end());
+    if (remarks.empty()) return "";
+    const std::string text = join(remarks, "; ");
     auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
     if (at == footnotes_.end()) at = footnotes_.insert(footnotes_.end(), text);
     return "[" + std::to_string(at - footnotes_.begin() + 1) + "]";
@@ -219,7 +197,7 @@ class Table {
     for (const DataFile& file : path.files) bytes += file.bytes;
     if (path.files.empty()) return "";
     if (path.read_only_reason.empty()) {
-      return ", wrote and read a file of " + format_bytes(bytes) + " of its own, and removed it";
+      return ", wrote and read " + format_bytes(bytes) + " of its own, and removed it";
     }
     return ", read " + std::to_string(path.files.size()) + " existing files of " + format_bytes(bytes) +
            " (" + path.read_only_reason + ")";
@@ -231,7 +209,8 @@ class Table {
     }
     for (const std::string& warning : record_.warnings) out_ += wrapped("warning: " + printable(warning), 2);
     out_ += wrapped(
-        "- stands for too few samples. What this can't tell: whether a target served from its own "
+        "- stands for too few samples, or CPU use not above an idle host's. What this can't tell: whether a "
+        "target served from its own "
         "memory, and what other clients did meanwhile.",
         2);
   }

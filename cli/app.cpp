@@ -22,7 +22,7 @@ constexpr char kExamples[] =
     "  spark-stage stage imagenet                  puts it on the local NVMe\n"
     "  spark-stage run imagenet -- python train.py starts when it is there, with its\n"
     "                                              path in SPARK_STAGE_IMAGENET\n"
-    "  spark-stage bench nvme=/mnt/a nfs=/mnt/b    which path is how fast";
+    "  spark-stage bench --like unet3d             stage first, or train directly?";
 
 constexpr char kExitStatuses[] =
     "Exit status: 0 done, 1 failed, 2 usage or config, 3 no such thing,\n"
@@ -110,7 +110,9 @@ class Help final : public CLI::Formatter {
       const std::string word = option->get_name(true) + (many ? "..." : "");
       usage += " " + (option->get_required() ? word : "[" + word + "]");
     }
-    if (!app->get_subcommands(nullptr).empty()) usage += " VERB";
+    if (!app->get_subcommands(nullptr).empty()) {
+      usage += app->get_require_subcommand_min() > 0 ? " VERB" : " [VERB]";
+    }
     const auto end = usage_ends.find(app);
     return usage + (end == usage_ends.end() ? "" : " " + end->second) + "\n";
   }
@@ -182,7 +184,10 @@ Verb App::verb_of(const Verb& group, const std::string& name, const std::string&
   verb.add_option("--config", config_, "another configuration file")->type_name("FILE");
   verb.add_option("--socket", socket_, "another daemon's socket")->type_name("PATH");
   if (action) {
-    verb.callback([this, action = std::move(action)] { action_ = action; });
+    // CLI11 calls a verb after the verbs below it, which go first.
+    verb.callback([this, &verb, action = std::move(action)] {
+      if (verb.get_subcommands().empty()) action_ = action;
+    });
   }
   return Verb(verb);
 }

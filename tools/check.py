@@ -75,6 +75,8 @@ STEPS = [
          [*configure_and_build("release"), [PYTHON, "tests/install/install_test.py", "build/release"]]),
     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 900,
          [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/crash", "-c", "tests/crash/pytest.ini", "-q"]]),
+    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 300,
+         [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/page", "-c", "tests/page/pytest.ini", "-q"]]),
     scenarios("6.1", LOCAL_DRIVES, "a quarter of an hour about local drives; newest has them"),
     scenarios("newest", []),
     faults("6.1"),

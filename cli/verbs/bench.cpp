@@ -1,6 +1,7 @@
-#include "bench/bench.hpp"
+#include "cli/verbs/bench.hpp"
 
 #include "base/text.hpp"
+#include "bench/report/report.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -10,20 +11,26 @@ constexpr std::chrono::seconds kPlainInterval{15};
 
 struct Options {
   std::vector<std::string> paths, scenarios;
-  std::string size, runtime, json_file;
-  unsigned rounds = 0;
+  std::string size, runtime, rate_limit, json_file, html_file;
+  std::shared_ptr<std::string> runs = std::make_shared<std::string>();
+  BenchQuestion question;
+  unsigned rounds = 0, max_rounds = 0;
   std::uint64_t seed = 0;
-  bool is_quick = false;
+  bool is_quick = false, is_dry = false;
 };
 
-Result<bench::BenchOptions> parse(const Options& given) {
-  bench::BenchOptions options;
+Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const Options& given) {
+  if (given.paths.empty()) return configured_paths(context);
+  std::vector<bench::PathUnderTest> paths;
   for (const std::string& argument : given.paths) {
     auto path = bench::parse_path_argument(argument);
     if (!path) return tl::unexpected<Error>(std::move(path.error()));
-    options.paths.push_back(std::move(*path));
+    paths.push_back(std::move(*path));
   }
-  options.scenarios = given.scenarios;
+  return paths;
+}
+
+Result<> parse_numbers(const Options& given, bench::BenchOptions& options) {
   if (!given.size.empty()) {
     const auto size = parse_bytes(given.size);
     if (!size) return fail_with(size.error(), "--size");
@@ -34,8 +41,32 @@ Result<bench::BenchOptions> parse(const Options& given) {
     if (!runtime) return fail_with(runtime.error(), "--runtime");
     options.runtime = std::chrono::ceil<std::chrono::seconds>(*runtime);
   }
-  if (given.rounds > 0) options.rounds = given.rounds;
+  if (!given.rate_limit.empty()) {
+    const auto rate = parse_rate(given.rate_limit);
+    if (!rate) return fail_with(rate.error(), "--rate-limit");
+    options.rate_limit = *rate;
+  }
+  // Who says how many rounds gets so many, unless he says how many more.
+  if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
+  if (given.max_rounds > 0) options.max_rounds = given.max_rounds;
   if (given.seed > 0) options.seed = given.seed;
+  return {};
+}
+
+Result<bench::BenchOptions> parse(Context& context, const Options& given) {
+  bench::BenchOptions options;
+  auto paths = paths_of(context, given);
+  if (!paths) return tl::unexpected<Error>(std::move(paths.error()));
+  options.paths = std::move(*paths);
+  options.scenarios = given.scenarios;
+  options.root = context.root;
+  if (auto parsed = parse_numbers(given, options); !parsed)
+    return tl::unexpected<Error>(std::move(parsed.error()));
+  if (auto asked = ask(context, given.question, options.asked); !asked) {
+    return tl::unexpected<Error>(std::move(asked.error()));
+  }
+  options.runs_folder = runs_folder(context, *given.runs);
+  if (context.is_root) options.copy_tuning = "/var/lib/spark-stage/drives.json";
   return given.is_quick ? bench::quick(std::move(options)) : options;
 }
 
@@ -74,48 +105,82 @@ Result<bench::Record> measure(Context& context, const bench::BenchOptions& optio
       options, [&](const bench::Progress& progress) { line.show(progress); }, context.stop);
 }
 
+Result<> report_all(Context& context, const Options& given, const bench::Record& record) {
+  if (given.json_file != "-" && given.html_file != "-") context.out << bench::text_table(record);
+  if (!given.json_file.empty()) {
+    auto written = write_report(context, given.json_file, bench::json_text(record), "The whole record");
+    if (!written) return written;
+  }
+  if (given.html_file.empty()) return {};
+  return write_report(context, given.html_file, bench::html_page(record), "The page");
+}
+
 Result<int> bench(Context& context, const Options& given) {
-  const auto options = parse(given);
+  const auto options = parse(context, given);
   if (!options) return tl::unexpected<Error>(options.error());
+  if (given.is_dry) {
+    const auto text = bench::dry_run(*options);
+    if (!text) return tl::unexpected<Error>(text.error());
+    context.out << *text;
+    return 0;
+  }
   context.catch_interrupts();
   const auto record = measure(context, *options);
   if (!record) return tl::unexpected<Error>(record.error());
-  if (given.json_file == "-") {
-    context.out << bench::json_text(*record);
-  } else {
-    context.out << bench::text_table(*record);
+  if (auto reported = report_all(context, given, *record); !reported) {
+    return tl::unexpected<Error>(std::move(reported.error()));
   }
-  if (!given.json_file.empty() && given.json_file != "-") {
-    const auto file = std::filesystem::absolute(given.json_file);
-    if (auto written = write_file_atomically(file, bench::json_text(*record)); !written) {
-      return fail_with(written.error(), "writing the record");
-    }
-    context.err << "The whole record is in " << printable(given.json_file) << "\n";
-  }
+  context.err << "Kept as " << record->run_id << ": 'spark-stage bench report " << record->run_id
+              << "' shows it again.\n";
   if (record->interrupted)
     return fail(Errc::Cancelled, "interrupted", "the table has what was measured until then");
-  return 0;
+  return bench::has_results(*record) ? 0 : exit_status(Errc::Failed);
 }
 
 }  // namespace
 
+Result<> write_report(Context& context, const std::string& file, const std::string& text,
+                      const std::string& what) {
+  if (file == "-") {
+    context.out << text;
+    return {};
+  }
+  if (auto written = write_file_atomically(std::filesystem::absolute(file), text); !written) {
+    return fail_with(written.error(), "writing " + printable(file));
+  }
+  context.err << what << " is in " << printable(file) << "\n";
+  return {};
+}
+
 void add_bench(App& app) {
   const auto options = std::make_shared<Options>();
-  Verb verb = app.verb("bench", "measure paths side by side (no daemon)",
-                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c\n"
-                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --json run.json\n"
-                       "  spark-stage bench local=/var/c --size 16GiB --runtime 30s --rounds 5\n\n"
+  Verb verb = app.verb("bench", "measure paths side by side: stage first, or not?",
+                       "  spark-stage bench                              every volume and the cache\n"
+                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"
+                       "  spark-stage bench --like unet3d --epochs 30 --dataset imagenet\n"
+                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --rate-limit 500MB/s\n"
+                       "  spark-stage bench report last --format markdown\n\n"
                        "It works in folders that it makes and removes. Where it may not write, it reads\n"
-                       "files that are there already.",
+                       "files that are there already. 'local' is where datasets are staged to. With\n"
+                       "PATHs no daemon is needed. A folder named like a verb is ./list.",
                        [options](Context& context) { return bench(context, *options); });
-  verb.argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
-  verb.option("--scenario", "ID", options->scenarios, "this one only; may be repeated");
-  verb.option("--size", "SIZE", options->size, "of the file in each path (4GiB)");
-  verb.option("--runtime", "TIME", options->runtime, "of each measurement (5s)");
-  verb.option("--rounds", "N", options->rounds, "of all measurements (3)");
+  verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
+  options->question.add_to(verb);
+  verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
+  verb.option("--scenario", "ID", options->scenarios,
+              "this one only; may be repeated: shards, samples,\nsmallfiles, latency, demand, checkpoint,\n"
+              "stagecopy, epochs");
+  verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
+  verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
+  verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
+  verb.option("--max-rounds", "N", options->max_rounds, "at most, while the rounds lie apart");
+  verb.option("--rate-limit", "RATE", options->rate_limit, "never read or write faster, for busy hours");
   verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
-  verb.flag("--quick", options->is_quick, "2 s each, 1 GiB: a first impression");
+  verb.flag("--dry-run", options->is_dry, "show the jobs and how long they take, do nothing");
   verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
+  verb.option("--html", "FILE", options->html_file, "write a page with charts there");
+  verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
+  add_bench_reports(app, verb, options->runs);
 }
 
 }  // namespace spark::cli

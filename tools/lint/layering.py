@@ -29,6 +29,7 @@ ADAPTERS = [
     (r"boost/beast.*", ["daemon/api", "cli/client"]),
     (r"boost/asio.*", ["daemon/", "cli/client"]),
     (r"boost/json.*", ["base/json."]),
+    (r"boost/math.*", ["bench/statistics."]),
     (r"tl/expected.hpp", ["base/result."]),
 ]
 

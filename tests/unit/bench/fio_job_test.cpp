@@ -41,26 +41,61 @@ TEST(Streams, FilesShorterThanABlockAreLeftOutAndASmallOneHasFewerStreams) {
   EXPECT_EQ(deal_streams({{"/a", 2 * kMiB}, {"/b", 5}}, 4, kMiB).size(), 2u);
 }
 
+const Scenario& scenario(const char* name) {
+  return *find_scenarios(name)->front();
+}
+
 TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
   const auto command =
-      cell_command(kSetup, *find_scenario("samples").value(),
-                   deal_streams({{"/mnt/a:b/data", 8 * kMiB}}, 4, 128 * kKiB), std::chrono::seconds(5));
+      cell_command(kSetup, scenario("shards"), deal_streams({{"/mnt/a:b/data", 8 * kMiB}}, 4, kMiB),
+                   {std::chrono::seconds(5), 0});
   for (const char* option :
-       {"--readonly", "--direct=1", "--ioengine=io_uring", "--iodepth=4", "--bs=131072", "--rw=randread",
+       {"--readonly", "--direct=1", "--ioengine=io_uring", "--iodepth=8", "--bs=1048576", "--rw=read",
         "--runtime=5s", "--time_based", "--randrepeat=0", "--allow_file_create=0", "--thread",
         "--aux-path=/tmp/aux", "--filename=/mnt/a\\:b/data", "--name=stream3", "--offset=6291456"}) {
     EXPECT_THAT(command, Contains(option));
   }
 }
 
+// Reading on after the end would read what the first pass left in RAM.
+TEST(Command, AColdReadGoesThroughTheCacheAndReadsNothingTwice) {
+  const auto command =
+      cell_command(kSetup, scenario("samples"), deal_streams({{"/d", 8 * kMiB}}, 8, 128 * kKiB),
+                   {std::chrono::seconds(5), 0});
+  for (const char* option :
+       {"--direct=0", "--invalidate=1", "--ioengine=psync", "--runtime=5s", "--rw=randread"}) {
+    EXPECT_THAT(command, Contains(option));
+  }
+  EXPECT_THAT(command, Not(Contains("--time_based")));
+}
+
+TEST(Command, ARateIsSharedByTheStreams) {
+  const auto command = cell_command(kSetup, scenario("demand"), deal_streams({{"/d", 8 * kMiB}}, 4, kMiB),
+                                    {std::chrono::seconds(1), 400e6});
+  EXPECT_THAT(command, Contains("--rate=100000000"));
+}
+
 TEST(Command, AWriteIsIncompressibleFlushedAndWithinTheFile) {
-  const auto command = cell_command(kSetup, *find_scenario("checkpoint").value(),
-                                    deal_streams({{"/d", 8 * kMiB}}, 4, kMiB), std::chrono::seconds(1));
+  const auto command = cell_command(kSetup, scenario("checkpoint"), deal_streams({{"/d", 8 * kMiB}}, 4, kMiB),
+                                    {std::chrono::seconds(1), 0});
   EXPECT_THAT(command, Contains("--end_fsync=1"));
   EXPECT_THAT(command, Contains("--allow_file_create=0"));
   EXPECT_THAT(command, Contains("--size=2097152"));
   EXPECT_THAT(command, Not(Contains("--readonly")));
-  EXPECT_THAT(layout_command(kSetup, {"/d", 8 * kMiB}), Contains("--refill_buffers=1"));
+  const auto layout = layout_command(kSetup, {{"/d", 8 * kMiB}, {"/d1", 8 * kMiB}});
+  EXPECT_THAT(layout, Contains("--refill_buffers=1"));
+  EXPECT_THAT(layout, Contains("--filename=/d:/d1"));
+  EXPECT_THAT(layout, Contains("--size=16777216"));
+}
+
+TEST(Command, AsAJobFileItDoesTheSameWithoutOurOwnOutput) {
+  const std::string job = job_file(cell_command(
+      kSetup, scenario("latency"), deal_streams({{"/d", 8 * kMiB}}, 1, 4096), {std::chrono::seconds(2), 0}));
+  EXPECT_EQ(
+      job,
+      "[global]\nthread\ngroup_reporting\nlat_percentiles=1\nclat_percentiles=0\nverify_state_save=0\n"
+      "randrepeat=0\ndirect=1\nioengine=io_uring\nrw=randread\nbs=4096\niodepth=1\ntime_based\nruntime=2s\n"
+      "file_service_type=sequential\nallow_file_create=0\nreadonly\n[stream0]\nfilename=/d\n");
 }
 
 TEST(Command, NamesThatFioWouldCutHaveNoFioName) {

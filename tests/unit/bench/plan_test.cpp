@@ -33,8 +33,8 @@ TEST(PathArgument, WhatCannotBeAPathIsRefusedInWords) {
   }
 }
 
-TEST(Options, DefaultsAreAllScenariosAndBadOptionsAreRefused) {
-  EXPECT_EQ(check_options(three_paths())->size(), all_scenarios().size());
+TEST(Options, DefaultsAreAllScenariosButTheDemandsAndBadOptionsAreRefused) {
+  EXPECT_EQ(check_options(three_paths())->size(), all_scenarios().size() - 1);
   EXPECT_FALSE(check_options({}));
   const auto refused = [](auto change) {
     BenchOptions options = three_paths();
@@ -44,7 +44,10 @@ TEST(Options, DefaultsAreAllScenariosAndBadOptionsAreRefused) {
   };
   EXPECT_TRUE(refused([](BenchOptions& o) { o.paths[1].name = "a"; }));
   EXPECT_TRUE(refused([](BenchOptions& o) { o.paths[1].name = "a\n"; }));
-  EXPECT_TRUE(refused([](BenchOptions& o) { o.size = kMiB; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.size = 15 * kMiB; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.rate_limit = 1000; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.scenarios = {"demand"}; }))
+      << "without saying how much that is";
   EXPECT_TRUE(refused([](BenchOptions& o) { o.runtime = std::chrono::seconds(0); }));
   EXPECT_TRUE(refused([](BenchOptions& o) { o.rounds = 0; }));
   EXPECT_TRUE(refused([](BenchOptions& o) { o.scenarios = {"nosuch"}; }));
@@ -60,26 +63,50 @@ TEST(Options, ScenariosRunInTheirOwnOrderAndOnce) {
 }
 
 TEST(Scenarios, AMisspeltOneGetsTheNearest) {
-  EXPECT_NE(find_scenario("shard").error().hint.find("'shards'"), std::string::npos);
-  EXPECT_NE(find_scenario("zzzzzzzz").error().hint.find("latency"), std::string::npos);
+  EXPECT_NE(find_scenarios("shard").error().hint.find("'shards'"), std::string::npos);
+  EXPECT_NE(find_scenarios("zzzzzzzz").error().hint.find("latency"), std::string::npos);
 }
 
-TEST(Plan, EachRoundVisitsEveryPathOncePerScenario) {
-  const auto scenarios = check_options(three_paths()).value();
+TEST(Options, ADemandIsMeasuredWhenItIsKnownAndEpochsAreTwo) {
+  BenchOptions options = three_paths();
+  options.asked.demand.bytes_per_second = 1e9;
+  EXPECT_EQ(check_options(options)->size(), all_scenarios().size());
+  options.scenarios = {"epochs"};
+  ASSERT_EQ(check_options(options)->size(), 2u);
+  EXPECT_EQ(check_options(options)->back()->id, "epoch-2");
+}
+
+TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"shards", "latency", "samples"};
+  const auto scenarios = check_options(options).value();
   const auto cells = plan_cells(3, scenarios, 4, 7);
-  ASSERT_EQ(cells.size(), 3 * scenarios.size() * 4);
+  ASSERT_EQ(cells.size(), 3 * 3 * 5);
+  EXPECT_EQ(cells.front().round, 0u);
   std::set<std::vector<std::size_t>> orders;
   for (std::size_t i = 0; i < cells.size(); i += 3) {
     std::vector<std::size_t> order;
     for (std::size_t j = i; j < i + 3; ++j) {
       EXPECT_EQ(cells[j].scenario, cells[i].scenario);
-      EXPECT_EQ(cells[j].round, i / (3 * scenarios.size()) + 1);
+      EXPECT_EQ(cells[j].round, i / 9);
       order.push_back(cells[j].path);
     }
     EXPECT_EQ(std::set<std::size_t>(order.begin(), order.end()).size(), 3u);
     orders.insert(order);
   }
   EXPECT_GT(orders.size(), 3u) << "the order is drawn anew each time";
+}
+
+TEST(Plan, TheSecondEpochOfAPathFollowsItsFirst) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"epochs"};
+  const auto cells = plan_cells(3, check_options(options).value(), 2, 7);
+  ASSERT_EQ(cells.size(), 18u);
+  for (std::size_t i = 0; i < cells.size(); i += 2) {
+    EXPECT_EQ(cells[i].scenario->id, "epoch-1");
+    EXPECT_EQ(cells[i + 1].scenario->id, "epoch-2");
+    EXPECT_EQ(cells[i].path, cells[i + 1].path);
+  }
 }
 
 TEST(Plan, TheSameSeedGivesTheSameOrder) {
@@ -93,13 +120,36 @@ TEST(Plan, TheSameSeedGivesTheSameOrder) {
   EXPECT_NE(order(1), order(2));
 }
 
-TEST(Plan, TheEstimateCountsCellsAndLayout) {
+TEST(Plan, TheEstimateCountsCellsTheWarmUpAndTheLayout) {
   BenchOptions options = three_paths();
   options.size = 1'000'000'000;
-  // 3 paths x 5 scenarios x 3 rounds x 5.7 s, and 3 x (1 s + 2 s) to prepare.
-  EXPECT_EQ(estimate(options), Duration(45 * 5700 + 9000));
-  EXPECT_LT(estimate(quick(options)), Duration(150'000));
-  EXPECT_GT(longest_run(options, 45), estimate(options));
+  options.scenarios = {"shards", "latency"};
+  // 3 paths x 2 scenarios x (5 rounds and the warm-up) x 2.7 s, and 3 x (1 s + 2 s) to prepare.
+  EXPECT_EQ(estimate(options), Duration(36 * 2700 + 9000));
+  EXPECT_GT(longest_run(options, 36), estimate(options));
+}
+
+TEST(Plan, ARunOfThreePathsTakesLessThanTenMinutesAndAQuickOneLessThanTwo) {
+  EXPECT_LT(estimate(three_paths()), std::chrono::minutes(10));
+  EXPECT_LT(estimate(quick(three_paths())), std::chrono::minutes(2));
+}
+
+TEST(Plan, WhatIsWrittenIsLimited) {
+  const auto scenarios = check_options(three_paths()).value();
+  EXPECT_EQ(layout_size(three_paths()), 4 * kGiB);
+  EXPECT_EQ(small_file_count(three_paths(), scenarios), 2048u);
+  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 2048 * kSmallFileSize + kGiB);
+}
+
+TEST(DryRun, ShowsTheJobsAndTouchesNothing) {
+  BenchOptions options = three_paths();
+  options.paths[0].path = "/nowhere/at/all";
+  const auto text = dry_run(options);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("filename=/nowhere/at/all/.spark-stage-bench-NEW/data"), std::string::npos);
+  EXPECT_NE(text->find("# stagecopy"), std::string::npos);
+  options.rounds = 0;
+  EXPECT_FALSE(dry_run(options));
 }
 
 TEST(Plan, QuickNeverMakesARunLonger) {

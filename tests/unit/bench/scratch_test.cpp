@@ -34,6 +34,10 @@ TEST(Scratch, AFolderOfAKilledRunIsRemovedWithItsData) {
   const std::string folder = disk / new_scratch_name();
   ASSERT_TRUE(make_scratch(folder, dead_process()));
   write_text(folder + "/" + kScratchData, "left behind");
+  fs::create_directories(folder + "/" + kScratchStaged + "/.copy.spark-partial");
+  fs::create_directory(folder + "/" + kScratchSmall);
+  write_text(folder + "/" + kScratchSmall + "/0", "left behind");
+  fs::create_symlink(disk / "foreign", folder + "/" + kScratchSmall + "/1");
   write_text(disk / "foreign", "precious");
   EXPECT_EQ(sweep_leftovers(disk.path(), ::time(nullptr)).size(), 1u);
   EXPECT_FALSE(fs::exists(folder));

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "bench/plan.hpp"
 #include "testing.hpp"
 
 namespace spark::bench {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 const StopFlag kGoOn = false;
 
 Errc refusal_of(const std::string& path) {
-  auto site = Site::inspect({"x", path}, kGoOn);
+  auto site = Site::inspect({"x", path}, SystemRoot{}, kGoOn);
   EXPECT_FALSE(site) << path;
   return site ? Errc::Failed : site.error().kind;
 }
@@ -36,7 +37,7 @@ TEST(Site, AFolderIsInspectedWithoutChangingIt) {
   const DiskFolder disk;
   fs::create_directory(disk / "real");
   fs::create_directory_symlink("real", disk / "link");
-  auto site = Site::inspect({"x", disk / "link"}, kGoOn);
+  auto site = Site::inspect({"x", disk / "link"}, SystemRoot{}, kGoOn);
   ASSERT_TRUE(site);
   EXPECT_EQ(site->record.folder, fs::canonical(disk / "real").string());
   EXPECT_TRUE(site->is_usable());
@@ -49,11 +50,14 @@ TEST(Site, AFolderIsInspectedWithoutChangingIt) {
 
 TEST(Site, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
   const DiskFolder disk;
-  auto site = Site::inspect({"x", disk.path()}, kGoOn);
+  auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
   ASSERT_TRUE(site);
-  site->open(this_process(0), 8 * kMiB, kGoOn);
+  site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
   ASSERT_TRUE(site->is_usable()) << site->record.unusable;
-  ASSERT_EQ(site->record.files.size(), 1u);
+  ASSERT_EQ(site->record.files.size(), 4u);
+  EXPECT_EQ(site->record.files[3].bytes, 4 * kMiB);
+  ASSERT_EQ(site->small_files.size(), 16u);
+  EXPECT_EQ(fs::file_size(site->small_files[15]), kSmallFileSize);
   const fs::path folder = fs::path(site->record.files[0].path).parent_path();
   EXPECT_TRUE(fs::exists(folder / kScratchMarker));
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
@@ -65,9 +69,9 @@ TEST(Site, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
 TEST(Site, ADroppedSiteRemovesItsFolder) {
   const DiskFolder disk;
   {
-    auto site = Site::inspect({"x", disk.path()}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
     ASSERT_TRUE(site);
-    site->open(this_process(0), 8 * kMiB, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
     const Site moved = std::move(*site);
     EXPECT_FALSE(fs::is_empty(disk.path()));
   }
@@ -79,7 +83,7 @@ TEST(Site, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) {
   std::vector<Site> sites;
   for (const char* name : {"a", "b"}) {
     fs::create_directory(disk / name);
-    sites.push_back(Site::inspect({name, disk / name}, kGoOn).value());
+    sites.push_back(Site::inspect({name, disk / name}, SystemRoot{}, kGoOn).value());
     sites.back().record.size = 100'000'000'000;
     sites.back().record.free = 10'000'000'000;
   }
@@ -112,9 +116,9 @@ TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
   const DiskFolder disk;
   write_text(disk / "shard", std::string(3 << 20, 'x'));
   const auto seen = with_mount(nullptr, disk.path(), MS_BIND | MS_RDONLY, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), 8 * kMiB, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
     json::object seen{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
     seen["file"] = site->record.files.empty() ? "" : site->record.files[0].path;
     return seen;
@@ -129,9 +133,9 @@ TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
 TEST(Site, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
   const DiskFolder disk;
   const auto seen = with_mount("ramfs", disk.path(), 0, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), 8 * kMiB, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
     if (auto closed = site->close(); !closed) return tl::unexpected<Error>(closed.error());
     return json::object{{"unusable", site->record.unusable}, {"empty", fs::is_empty(disk.path())}};
   });
@@ -146,9 +150,9 @@ TEST(Site, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
   const auto seen = run_apart({"as nobody", Duration(30'000), nullptr}, [&]() -> Result<json::value> {
     if (::chmod(disk.path().c_str(), 0555) != 0) return nullptr;
     if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return nullptr;
-    auto site = Site::inspect({"x", disk.path()}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), 8 * kMiB, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
     return json::object{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
   });
   if (!seen && seen.error().kind == Errc::Denied) GTEST_SKIP() << "nobody can't reach " << disk.path();

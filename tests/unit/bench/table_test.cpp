@@ -22,7 +22,7 @@ void expect_80_columns(const std::string& text) {
 
 TEST(Table, IsTheGoldenOne) {
   const std::string table = text_table(sample_record());
-  EXPECT_EQ(table, fixture("table.golden")) << table;
+  expect_golden("table.golden", table);
   expect_80_columns(table);
 }
 

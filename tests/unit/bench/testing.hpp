@@ -48,4 +48,13 @@ inline std::string fixture(const std::string& name) {
   return read_text(path);
 }
 
+// Compares with the fixture; SPARK_UPDATE_GOLDEN=1 writes it instead.
+inline void expect_golden(const std::string& name, const std::string& text) {
+  if (::getenv("SPARK_UPDATE_GOLDEN") != nullptr) {
+    write_text(std::string(SPARK_BENCH_FIXTURES) + "/" + name, text);
+    return;
+  }
+  EXPECT_EQ(text, fixture(name)) << text;
+}
+
 }  // namespace spark::bench

@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include "bench/run_folder.hpp"
+#include "tests/unit/bench/sample_record.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {
@@ -19,9 +21,27 @@ class Bench : public ::testing::Test {
       }
       return answer;
     };
+    answer->run_id = "20261120T162126Z-1f3a";
+    answer->scenarios = {
+        {"shards", "sequential read", "1 MiB, QD 8 x 4", false, false, bench::Cache::Direct}};
+    answer->paths.resize(1);
+    answer->paths[0].name = "nfs";
+    answer->cells.resize(1);
+    answer->cells[0] = bench::valid_cell("nfs", "shards", 1, 1'000'000'000, 1000, {});
     file = std::filesystem::temp_directory_path() / ("spark-bench-" + std::to_string(::getpid()) + ".json");
   }
-  void TearDown() override { std::filesystem::remove(file); }
+  void TearDown() override {
+    std::filesystem::remove(file);
+    std::filesystem::remove_all(runs());
+  }
+  std::string runs() const { return file.string() + ".runs"; }
+
+  // Puts the answer where runs are kept.
+  void keep() {
+    const auto folder = bench::RunFolder::make(runs(), answer->run_id);
+    ASSERT_TRUE(folder) << folder.error().message();
+    ASSERT_TRUE(folder->write(*answer));
+  }
 
   Program program;
   bench::BenchOptions options;
@@ -45,7 +65,88 @@ TEST_F(Bench, PassesItsOptionsOn) {
 TEST_F(Bench, PrintsALineForEachStepAndNowAndThen) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 0);
   const std::string errors = program.errors();
-  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 4) << errors;  // estimate, step, 15 s, step
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 5) << errors;  // estimate, step, 15 s, step, kept
+}
+
+TEST_F(Bench, KnowsWhatTheJobConsumesAndHowOftenItReads) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "8xresnet50", "--epochs", "90", "--dataset",
+                         "1.2TB", "--rate-limit", "500MB/s"}),
+            0)
+      << program.errors();
+  EXPECT_DOUBLE_EQ(options.asked.demand.bytes_per_second, 1.64e9);
+  EXPECT_EQ(options.asked.epochs, 90u);
+  EXPECT_EQ(options.asked.dataset_bytes, 1'200'000'000'000u);
+  EXPECT_EQ(options.rate_limit, 500'000'000u);
+  EXPECT_EQ(options.rounds, 5u);
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "unet3d", "--demand", "1GB/s"}), 2);
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "unet4d"}), 2);
+}
+
+TEST_F(Bench, CountsTheFilesOfADatasetThatIsAFolder) {
+  std::filesystem::create_directories(runs() + "/set/sub");
+  std::ofstream(runs() + "/set/one") << std::string(700, 'x');
+  std::ofstream(runs() + "/set/sub/two") << std::string(300, 'x');
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/set"}), 0) << program.errors();
+  EXPECT_EQ(options.asked.dataset_bytes, 1000u);
+  EXPECT_EQ(options.asked.dataset_files, 2u);
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/none"}), 3);
+}
+
+TEST_F(Bench, WithoutPathsMeasuresEveryReadyVolumeAndTheCache) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [
+      {"name": "datasets", "state": "ready", "mount": "/mnt/rosa"},
+      {"name": "nas", "state": "stalled", "mount": "/mnt/nas"}],
+      "cache": {"path": "/var/lib/spark-stage/cache"}})");
+  EXPECT_EQ(program.run({"bench"}), 0) << program.errors();
+  ASSERT_EQ(options.paths.size(), 2u);
+  EXPECT_EQ(options.paths[0].path, "/mnt/rosa");
+  EXPECT_EQ(options.paths[1].name, "local");
+  EXPECT_NE(program.errors().find("nas is left out: it is stalled"), std::string::npos);
+}
+
+TEST_F(Bench, WithoutPathsAndDaemonSaysWhatToGive) {
+  program.client.fail_once("GET /v1/status", {Errc::Unavailable, "no daemon", ""});
+  EXPECT_EQ(program.run({"bench"}), 4);
+  EXPECT_NE(program.errors().find("give paths: spark-stage bench"), std::string::npos);
+}
+
+TEST_F(Bench, ADryRunMeasuresNothing) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dry-run"}), 0);
+  EXPECT_TRUE(options.paths.empty());
+  EXPECT_NE(program.output().find("[stream0]"), std::string::npos);
+}
+
+TEST_F(Bench, WritesThePage) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--html", file.string()}), 0) << program.errors();
+  EXPECT_TRUE(read_file(file)->starts_with("<!DOCTYPE html>"));
+}
+
+TEST_F(Bench, ARunWithoutAnyResultHasFailed) {
+  answer->cells[0].status = bench::CellStatus::Invalid;
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 1);
+}
+
+TEST_F(Bench, ReportsARunAgainInEveryForm) {
+  keep();
+  EXPECT_EQ(program.run({"bench", "report", "last", "--runs", runs()}), 0) << program.errors();
+  EXPECT_EQ(program.output(), bench::text_table(*answer));
+  for (const auto& [form, words] : {std::pair{"markdown", "# spark-stage bench"},
+                                    std::pair{"csv", "run,host"}, std::pair{"json", "spark-stage-bench/2"}}) {
+    EXPECT_EQ(program.run({"bench", "report", "1f3a", "--runs", runs(), "--format", form}), 0)
+        << program.errors();
+    EXPECT_NE(program.output().find(words), std::string::npos);
+  }
+  EXPECT_EQ(program.run({"bench", "report", "last", "--runs", runs(), "--html", "-"}), 0);
+  EXPECT_EQ(program.run({"bench", "report", "nosuch", "--runs", runs()}), 3);
+}
+
+TEST_F(Bench, ListsComparesAndMerges) {
+  keep();
+  EXPECT_EQ(program.run({"bench", "list", "--runs", runs()}), 0) << program.errors();
+  EXPECT_NE(program.output().find("20261120T162126Z-1f3a"), std::string::npos);
+  EXPECT_EQ(program.run({"bench", "compare", "last", "last", "--runs", runs()}), 0) << program.errors();
+  EXPECT_EQ(program.run({"bench", "merge", "last", "last", "--runs", runs()}), 2);
+  EXPECT_EQ(program.run({"bench", "merge"}), 2);
 }
 
 TEST_F(Bench, WritesTheRecord) {

@@ -1,0 +1,18 @@
+// What a training job consumes: given as a rate, or as a known job.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace spark::bench {
+
+struct Demand {
+  double bytes_per_second = 0;  // 0: as fast as the storage goes
+  std::string words;            // "unet3d on one H100"; empty: the rate says all
+};
+
+// "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest.
+Result<Demand> demand_like(const std::string& job);
+
+}  // namespace spark::bench

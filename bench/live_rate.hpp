@@ -1,0 +1,53 @@
+// The rate of a child's work while it goes on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "base/units.hpp"
+
+namespace spark::bench {
+
+// Bytes per second lately; 0: not known yet.
+using RateSink = std::function<void(double)>;
+
+// The rate since the look before, of a number that grows.
+class RateMeter {
+ public:
+  double rate_after(double seconds, Bytes bytes);
+
+ private:
+  double seconds_ = 0;
+  Bytes bytes_ = 0;
+};
+
+// A number that a forked child counts up and its parent reads.
+class SharedCounter {
+ public:
+  SharedCounter();
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  ~SharedCounter();
+  std::atomic<std::uint64_t>* get() const { return counter_; }  // null: no memory for it, nothing is told
+
+ private:
+  std::atomic<std::uint64_t>* counter_ = nullptr;
+};
+
+// Tells the counter's rate about once a second, however often it is called. The sink and the counter outlive
+// it.
+class Teller {
+ public:
+  Teller(const RateSink& tell, const SharedCounter& counter) : tell_(tell), counter_(counter) {}
+  void operator()();
+
+ private:
+  const RateSink& tell_;
+  const SharedCounter& counter_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double told_ = 0;
+  RateMeter meter_;
+};
+
+}  // namespace spark::bench

@@ -1,0 +1,167 @@
+#include "base/text.hpp"
+#include "bench/report/report.hpp"
+#include "bench/verdict.hpp"
+
+namespace spark::bench {
+namespace {
+
+// Nothing but this page's own style is let in, so nothing can be asked of a network.
+constexpr char kHead[] = R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<style>
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --mute: #59636e; }
+@media (prefers-color-scheme: dark) { :root { --mute: #9aa4af; } body { background: #0d1117; color: #e6edf3; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 76rem; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.2rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h3 { font-size: 1rem; margin: 0; }
+.mute { color: var(--mute); } .answer { font-size: 1.35rem; font-weight: 600; margin: 1rem 0; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+.card { border: 1px solid var(--line); border-radius: .6rem; padding: .8rem; min-width: 0; }
+.card svg { display: block; width: 100%; height: auto; max-width: 34rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem .8rem; margin: .5rem 0 0; }
+dt { color: var(--mute); } dd { margin: 0; min-width: 0; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .35rem .5rem; vertical-align: top; }
+th { color: var(--mute); font-weight: 500; } tr + tr td { border-top: 1px solid var(--line); }
+td:nth-child(4) { font-weight: 600; } td:nth-child(4), td:nth-child(9) { white-space: nowrap; }
+td, dd { min-width: 0; }
+@media (max-width: 60rem) {
+  thead { display: none; } tr { display: block; border-top: 1px solid var(--line); padding: .5rem 0; }
+  td { display: grid; grid-template-columns: 7.5rem 1fr; padding: .05rem 0; border: 0 !important; white-space: normal !important; }
+  td::before { content: attr(data-name); color: var(--mute); font-weight: 400; } td:empty { display: none; }
+}
+</style>
+)";
+
+std::string html(const std::string& text) {
+  std::string safe;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string element(const std::string& tag, const std::string& text) {
+  return "<" + tag + ">" + html(text) + "</" + tag + ">\n";
+}
+
+std::string facts(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::string list = "<dl>\n";
+  for (const auto& [name, words] : pairs) list += "<dt>" + html(name) + "</dt><dd>" + html(words) + "</dd>\n";
+  return list + "</dl>\n";
+}
+
+std::string verdict(const Record& record) {
+  std::string text;
+  const auto sentences = sentences_of(verdict_of(record));
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    text += "<p" + std::string(i == 0 ? " class=\"answer\"" : "") + ">" + html(sentences[i]) + "</p>\n";
+  }
+  return text;
+}
+
+std::string charts(const Record& record) {
+  const auto drawn = draw_charts(record);
+  if (!drawn) return element("p", "There are no charts: " + drawn.error().message());
+  std::string text;
+  if (!drawn->break_even.empty()) {
+    text += "<h2>Hours by epochs</h2>\n<div class=\"grid\"><figure class=\"card\" style=\"margin:0\">" +
+            drawn->break_even +
+            "<figcaption class=\"mute\">Solid: staged first. Dashed: read directly. The bands are what is "
+            "uncertain "
+            "(95 %).</figcaption></figure></div>\n";
+  }
+  text +=
+      "<h2>Every round as a dot</h2>\n<p class=\"mute\">Grey: the round to warm up, in no figure. Orange: "
+      "the "
+      "median. Green: what the job consumes.</p>\n<div class=\"grid\">\n";
+  for (const auto& [title, picture] : drawn->scenarios) {
+    text += "<div class=\"card\">" + element("h3", title) + picture + "</div>\n";
+  }
+  return text + "</div>\n";
+}
+
+std::string table(const Record& record) {
+  const std::vector<std::string> names = {"scenario", "path",      "read from", "median", "95 %",
+                                          "rounds",   "p50 / p99", "CPU s/GB",  "ratio",  "remarks"};
+  std::string text = "<h2>Results</h2>\n<table>\n<thead><tr>";
+  for (const std::string& name : names) text += "<th>" + html(name) + "</th>";
+  text += "</tr></thead>\n<tbody>\n";
+  for (const ResultRow& row : result_rows(record)) {
+    const std::vector<std::string> cells = {row.scenario + ", " + row.shape,
+                                            row.path,
+                                            row.cache,
+                                            row.headline,
+                                            row.range,
+                                            row.rounds,
+                                            row.latency,
+                                            row.cpu,
+                                            row.ratio,
+                                            row.remarks};
+    text += "<tr>";
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      text += "<td data-name=\"" + html(names[i]) + "\">" + html(cells[i]) + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  const std::string baseline = record.paths.empty() ? "" : record.paths[baseline_of(record)].name;
+  return text + "</tbody>\n</table>\n" +
+         element(
+             "p",
+             "The ratio is to " + baseline +
+                 ", round by round; ≈: no clear difference. CPU: seconds of the whole host for a gigabyte, "
+                 "kernel threads included, an idle host's taken off; -: not above what an idle host burns.");
+}
+
+std::string measured(const Record& record) {
+  std::string text = "<h2>What was measured</h2>\n<div class=\"grid\">\n<div class=\"card\">" +
+                     facts(facts_of(record)) + "</div>\n";
+  for (const PathRecord& path : record.paths) {
+    text += "<div class=\"card\">" + element("h3", path.name) + facts(facts_of(record, path)) + "</div>\n";
+  }
+  return text + "</div>\n";
+}
+
+}  // namespace
+
+std::string html_page(const Record& record) {
+  std::string page = kHead;
+  page += "<title>spark-stage bench " + html(record.run_id) + "</title>\n</head>\n<body>\n";
+  page += element("h1", "spark-stage bench " + record.run_id);
+  page += "<p class=\"mute\">" + html(record.host.name) + "</p>\n";
+  if (record.interrupted) page += element("p", "Interrupted: what was measured until then.");
+  page += verdict(record) + charts(record) + table(record);
+  if (!record.warnings.empty()) page += element("h2", "Warnings");
+  for (const std::string& warning : record.warnings) page += element("p", warning);
+  page += measured(record);
+  page += element("h2", "What this can't tell");
+  page += element(
+      "p",
+      "Whether a target served from its own memory; what other clients did meanwhile; how it is at another "
+      "hour. Measure again then, and compare: spark-stage bench compare A B.");
+  return page + "</body>\n</html>\n";
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "base/text.hpp"
+#include "bench/report/report.hpp"
+#include "bench/words.hpp"
+
+namespace spark::bench {
+namespace {
+
+constexpr double kEnoughOverlap = 0.8;
+
+struct Span {
+  double from = 0, to = 0;  // seconds since the epoch
+};
+
+// When one host measured a path in a scenario, the rounds that count.
+std::vector<Span> spans_of(const Record& record, const std::string& path, const std::string& scenario) {
+  std::vector<Span> spans;
+  const double start = std::chrono::duration<double>(record.started.time_since_epoch()).count();
+  for (const Cell& cell : record.cells) {
+    if (cell.path != path || cell.scenario != scenario || cell.round == 0 || cell.status != CellStatus::Valid)
+      continue;
+    spans.push_back({start + cell.at_s, start + cell.at_s + cell.seconds});
+  }
+  return spans;
+}
+
+double length_of(const std::vector<Span>& spans) {
+  double length = 0;
+  for (const Span& span : spans) length += span.to - span.from;
+  return length;
+}
+
+// Seconds in which both were at it.
+double shared(const std::vector<Span>& a, const std::vector<Span>& b) {
+  double seconds = 0;
+  for (const Span& one : a) {
+    for (const Span& other : b)
+      seconds += std::max(0.0, std::min(one.to, other.to) - std::max(one.from, other.from));
+  }
+  return seconds;
+}
+
+// The least share of a host's time in which each other host measured the same.
+double overlap_of(const std::vector<std::vector<Span>>& hosts) {
+  double least = 1;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    for (std::size_t j = 0; j < hosts.size(); ++j) {
+      const double length = length_of(hosts[i]);
+      if (i != j && length > 0) least = std::min(least, shared(hosts[i], hosts[j]) / length);
+    }
+  }
+  return least;
+}
+
+class Merger {
+ public:
+  explicit Merger(const std::vector<Record>& records) : records_(records) {}
+
+  std::string run() {
+    std::vector<std::vector<std::string>> rows = {
+        {"SCENARIO", "PATH", "HOSTS", "TOGETHER", "EACH", "SLOWEST", "AT ONCE"}};
+    for (const ScenarioRecord& scenario : records_.front().scenarios) {
+      for (const PathRecord& path : records_.front().paths) add(scenario, path, rows);
+    }
+    std::string text =
+        std::to_string(records_.size()) + " records of " + hosts() + "\n\n" + in_columns(rows) + "\n";
+    if (!apart_.empty()) {
+      text += wrapped(
+          "Not at once: " + join(apart_, ", ") +
+              ". The sum is then of hosts that did not compete. Start them together, with one --seed, "
+              "the same paths and sizes, and a longer --runtime.",
+          2);
+    }
+    if (is_many_targets()) {
+      text += wrapped(
+          "Paths of one name are taken for one target, but their targets have different addresses.", 2);
+    }
+    return text;
+  }
+
+ private:
+  void add(const ScenarioRecord& scenario, const PathRecord& path,
+           std::vector<std::vector<std::string>>& rows) {
+    // A local drive is every host's own: nothing to add up.
+    if (path.storage.kind != PathKind::RemoteBlock && path.storage.kind != PathKind::Nas) return;
+    std::vector<double> medians;
+    std::vector<std::vector<Span>> spans;
+    double together = 0;
+    for (const Record& record : records_) {
+      const Summary summary = summarize(record, path.name, scenario.id);
+      if (summary.headline.empty()) continue;
+      medians.push_back(median(summary.headlines()));
+      together += medians.back();
+      spans.push_back(spans_of(record, path.name, scenario.id));
+    }
+    if (medians.empty()) return;
+    const double overlap = overlap_of(spans);
+    if (medians.size() > 1 && overlap < kEnoughOverlap) apart_.push_back(scenario.id + " of " + path.name);
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap);
+    rows.push_back({scenario.id, path.name, std::to_string(medians.size()), headline_text(together, scenario),
+                    headline_text(median(medians), scenario),
+                    headline_text(*std::min_element(medians.begin(), medians.end()), scenario), percent});
+  }
+
+  std::string hosts() const {
+    std::vector<std::string> names;
+    for (const Record& record : records_) names.push_back(record.host.name);
+    return join(names, ", ");
+  }
+
+  bool is_many_targets() const {
+    for (const PathRecord& path : records_.front().paths) {
+      std::set<std::string> addresses;
+      for (const Record& record : records_) {
+        if (const PathRecord* same = find_path(record, path.name)) addresses.insert(same->storage.address);
+      }
+      if (addresses.size() > 1) return true;
+    }
+    return false;
+  }
+
+  const std::vector<Record>& records_;
+  std::vector<std::string> apart_;
+};
+
+}  // namespace
+
+Result<std::string> merge_runs(const std::vector<Record>& records) {
+  if (records.size() < 2) {
+    return fail(Errc::Invalid, "one record is no picture of several hosts",
+                "give the records of two hosts or more");
+  }
+  std::set<std::string> ids;
+  for (const Record& record : records) {
+    if (!ids.insert(record.run_id + record.host.name).second) {
+      return fail(Errc::Invalid, "the record " + record.run_id + " was given twice",
+                  "each host has one of its own");
+    }
+  }
+  return Merger(records).run();
+}
+
+std::string list_of_runs(const std::vector<RunEntry>& runs) {
+  if (runs.empty()) return "No run is kept here yet.\n";
+  std::vector<std::vector<std::string>> rows = {{"RUN", "HOST", "PATHS", "STATE"}};
+  for (const RunEntry& run : runs) {
+    if (!run.problem.empty()) {
+      rows.push_back({printable(run.id), "-", "-", "unreadable"});
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const PathRecord& path : run.record.paths) names.push_back(path.name);
+    std::string paths = join(names, " ");
+    if (paths.size() > 32) paths = std::to_string(names.size()) + " paths";
+    rows.push_back({printable(run.id), run.record.host.name.substr(0, 16), paths,
+                    run.record.interrupted ? "interrupted" : "complete"});
+  }
+  return in_columns(rows);
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,54 @@
+// What people read of a run. Everything is made from records alone, so any of it can be made again later.
+// Text that comes from a record is shown safely wherever it came from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/record.hpp"
+#include "bench/run_folder.hpp"
+
+namespace spark::bench {
+
+// One path in one scenario, as words.
+struct ResultRow {
+  std::string scenario, shape, path, cache, headline, range, rounds, latency, cpu, ratio;
+  std::string remarks;  // why it is no result, or how to read it; empty: nothing to say
+};
+std::vector<ResultRow> result_rows(const Record& record);
+
+// What was measured where: pairs of a name and its words.
+std::vector<std::pair<std::string, std::string>> facts_of(const Record& record, const PathRecord& path);
+std::vector<std::pair<std::string, std::string>> facts_of(const Record& record);
+
+std::string markdown(const Record& record);
+
+// A line a cell, with a header.
+std::string csv(const Record& record);
+
+// One file with charts, for light and dark screens of any width; it asks nothing of any network.
+std::string html_page(const Record& record);
+
+// Charts as SVG elements for html_page, drawn by gnuplot; Unsupported when there is none.
+struct Charts {
+  std::string break_even;                                      // empty: no rates for it
+  std::vector<std::pair<std::string, std::string>> scenarios;  // title and picture: every round as a dot
+};
+Result<Charts> draw_charts(const Record& record);
+
+// Scenario by scenario, path by path: the second run against the first. Refused when the hosts differ, unless
+// `any_host`.
+Result<std::string> compare_runs(const Record& before, const Record& after, bool any_host);
+
+// Several hosts that read at once: what each got, and all together.
+Result<std::string> merge_runs(const std::vector<Record>& records);
+
+std::string list_of_runs(const std::vector<RunEntry>& runs);
+
+// At most 80 columns a line, all but the first line indented.
+std::string wrapped(const std::string& text, std::size_t indent);
+
+// Columns of one width each, two spaces apart.
+std::string in_columns(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace spark::bench

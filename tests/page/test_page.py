@@ -1,0 +1,110 @@
+"""The benchmark's page in a real browser: it fits, it is quiet, and it asks nobody for anything."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+import sample
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("SPARK_PAGE_PROGRAM", ROOT / "build/release/cli/spark-stage"))
+SCREENSHOTS = ROOT / "build/page"
+WIDTHS = (380, 1280)
+
+# Elements whose text sticks out of the window, or is cut by their own box.
+TOO_WIDE = """
+const wide = [];
+for (const e of document.querySelectorAll('body *')) {
+  const box = e.getBoundingClientRect();
+  if (box.width && (box.right > innerWidth + 1 || box.left < -1)) wide.push(e.tagName + ' ' + e.textContent.slice(0, 60));
+}
+return wide;
+"""
+SMALLEST_CHART_TEXT = """
+return Math.min(...[...document.querySelectorAll('svg text')].filter(e => e.textContent.trim())
+  .map(e => e.getBoundingClientRect().height));
+"""
+BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "record.json").write_text(json.dumps(sample.record()))
+    made = subprocess.run([PROGRAM, "bench", "report", folder / "record.json", "--html", folder / "page.html"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert made.returncode == 0, made.stderr
+    return folder / "page.html"
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def browser(request, tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+                     f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                           {"features": [{"name": "prefers-color-scheme", "value": request.param}]})
+    driver.scheme = request.param
+    yield driver
+    driver.quit()
+
+
+def show(browser, page, width):
+    """Opens the page at that width; a screenshot of all of it is kept for eyes."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    browser.get(page.as_uri())
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    browser.save_screenshot(str(SCREENSHOTS / f"{browser.scheme}-{width}.png"))
+
+
+def requests_of(browser):
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [message["params"]["request"]["url"] for message in messages
+            if message["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everything_fits_into_the_window(browser, page, width):
+    show(browser, page, width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_text_in_charts_can_be_read(browser, page, width):
+    show(browser, page, width)
+    assert browser.execute_script(SMALLEST_CHART_TEXT) >= 10
+
+
+def test_the_page_is_quiet_and_asks_nobody(browser, page):
+    browser.get_log("performance")
+    browser.get_log("browser")
+    show(browser, page, 1280)
+    assert browser.get_log("browser") == []
+    assert [url for url in requests_of(browser) if not url.startswith(("file:", "data:"))] == []
+
+
+def test_it_takes_the_readers_light_or_dark(browser, page):
+    show(browser, page, 1280)
+    dark = browser.execute_script(BACKGROUND) == "rgb(13, 17, 23)"
+    assert dark == (browser.scheme == "dark")
+
+
+def test_it_says_what_to_do_and_shows_every_scenario(browser, page):
+    show(browser, page, 1280)
+    text = browser.execute_script("return document.body.innerText")
+    assert "Stage first" in text or "No clear difference" in text or "Train directly" in text
+    charts = browser.execute_script("return document.querySelectorAll('svg').length")
+    assert charts == 1 + len(sample.SCENARIOS)
+    assert "served by RAM" in text
