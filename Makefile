@@ -37,7 +37,7 @@ bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB); 
 	$(PYTHON) bench/staging $(ARGS)
 
 format:  ## clang-format over all C++
-	find base nvmetcp staging bench daemon cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
+	find base nvmetcp staging bench daemon host doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py

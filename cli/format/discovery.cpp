@@ -7,6 +7,8 @@
 #include "cli/format/screens.hpp"
 #include "cli/format/table.hpp"
 #include "cli/format/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "host/words.hpp"
 
 namespace spark::cli {
 namespace {
@@ -32,40 +34,6 @@ std::vector<json::object> objects_in(const json::object& object, std::string_vie
   return objects;
 }
 
-// "nqn.2024-01.com.example:tank/Image Net" → "image-net"; "raid5-data" stays.
-std::string name_for(const std::string& nqn, std::set<std::string>& taken) {
-  const std::string last = nqn.substr(nqn.find_last_of(":/") + 1);
-  std::string name;
-  for (const char c : last) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 && byte < 0x80) {
-      name += static_cast<char>(std::tolower(byte));
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
-    }
-  }
-  while (!name.empty() && name.back() == '-') name.pop_back();
-  if (name.empty()) name = "volume";
-  std::string unique = name;
-  for (int i = 2; !taken.insert(unique).second; ++i) unique = name + "-" + std::to_string(i);
-  return unique;
-}
-
-// A YAML scalar that means exactly this text; the text is printable already.
-std::string quoted(const std::string& text) {
-  const bool plain =
-      !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/") ==
-          std::string::npos;
-  static const std::set<std::string> reserved = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (plain && !reserved.contains(lower)) return text;
-  std::string safe = "\"";
-  for (const char c : text) safe += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-  return safe + "\"";
-}
-
 // The I/O subsystems that can be used over TCP, with the portals each is offered at.
 std::map<std::string, std::set<std::string>> usable_subsystems(const json::object& discovery) {
   std::map<std::string, std::set<std::string>> portals;
@@ -78,8 +46,9 @@ std::map<std::string, std::set<std::string>> usable_subsystems(const json::objec
 
 std::string volume_yaml(const std::string& nqn, const std::set<std::string>& portals,
                         const std::string& asked, std::set<std::string>& taken) {
-  const std::string name = name_for(nqn, taken);
-  std::string yaml = "  " + quoted(name) + ":\n    target: target\n    subsystem: " + quoted(nqn) + "\n";
+  const std::string name = host::name_for(nqn, taken);
+  std::string yaml = "  " + config::yaml_word(name) +
+                     ":\n    target: target\n    subsystem: " + config::yaml_word(nqn) + "\n";
   if (!portals.contains(asked)) {
     const std::vector<std::string> others(portals.begin(), portals.end());
     yaml += "    # the target names " + join(others, ", ") + " for it, not the address that was asked\n";
@@ -122,13 +91,13 @@ std::string discovery_as_config(const json::object& discovery, WallTime now) {
   const json::object* host = get_object(discovery, "host");
   if (target == nullptr) target = &nothing;
   if (host == nullptr) host = &nothing;
-  std::string yaml =
-      "# Made by 'spark-stage discover " + text_of(*target, "address") + " --yaml' at " + rfc3339(now) +
-      ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"
-      "# The target knows this host as " +
-      text_of(*host, "nqn") +
-      "\nversion: 1\ntargets:\n  target:   # any name\n    address: " + quoted(text_of(*target, "address")) +
-      "\n    port: " + std::to_string(get_int(*target, "port").value_or(4420)) + "\n";
+  std::string yaml = "# Made by 'spark-stage discover " + text_of(*target, "address") + " --yaml' at " +
+                     rfc3339(now) +
+                     ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"
+                     "# The target knows this host as " +
+                     text_of(*host, "nqn") + "\nversion: 1\ntargets:\n  target:   # any name\n    address: " +
+                     config::yaml_word(text_of(*target, "address")) +
+                     "\n    port: " + std::to_string(get_int(*target, "port").value_or(4420)) + "\n";
   const auto subsystems = usable_subsystems(discovery);
   if (subsystems.empty()) {
     return yaml +

@@ -17,6 +17,7 @@ void add_all_verbs(App& app) {
   add_copy(app);
   add_bench(app);
   add_config(app);
+  add_import(app);
 }
 
 }  // namespace spark::cli

@@ -19,6 +19,7 @@ void add_release(App& app);
 void add_copy(App& app);
 void add_bench(App& app);
 void add_config(App& app);
+void add_import(App& app);
 
 void add_all_verbs(App& app);
 

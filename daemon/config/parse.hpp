@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -23,6 +24,9 @@ Result<Config> load(const std::filesystem::path& file);
 json::object to_json(const Config& config);
 std::string to_yaml(const Config& config);
 std::string to_yaml(const json::object& shown);  // of to_json's object
+
+// A YAML scalar that means exactly this text, quoted where it has to be; the text is printable.
+std::string yaml_word(std::string_view word);
 
 // NAME from the config or VOLUME:PATH for any folder of a volume. NotFound names the nearest.
 Result<Dataset> find_dataset(const Config& config, const std::string& name);

@@ -5,6 +5,15 @@
 #include "daemon/config/values.hpp"
 
 namespace spark::config {
+
+// Without quotes where YAML can't take the word for anything but itself.
+std::string yaml_word(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+  const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos &&
+                     word[0] != '-' && word != "null" && word != "Null" && word != "NULL";
+  return plain ? std::string(word) : json::serialize(json::string(word.data(), word.size()));
+}
+
 namespace {
 
 std::string in_seconds(std::chrono::seconds duration) {
@@ -93,14 +102,6 @@ json::object show(const Dataset& dataset) {
   shown["exclude"] = list(dataset.exclude);
   if (!dataset.env.empty()) shown["env"] = dataset.env;
   return shown;
-}
-
-// Without quotes where YAML can't take the word for anything but itself.
-std::string yaml_word(std::string_view word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
-  const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos &&
-                     word[0] != '-' && word != "null" && word != "Null" && word != "NULL";
-  return plain ? std::string(word) : json::serialize(json::string(word.data(), word.size()));
 }
 
 std::string yaml_value(const json::value& value) {

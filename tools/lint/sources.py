@@ -3,7 +3,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("base", "nvmetcp", "staging", "bench", "daemon", "cli", "tests", "tools", "units", "configs", "docs", "cmake")
+ROOMS = ("base", "nvmetcp", "staging", "bench", "daemon", "host", "doctor", "cli", "tests", "tools", "units",
+         "configs", "docs", "cmake")
 
 
 def files(*endings, root=ROOT):

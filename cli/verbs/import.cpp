@@ -1,0 +1,48 @@
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "cli/format/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "host/import.hpp"
+
+namespace spark::cli {
+namespace {
+
+Result<> write_new(const std::string& file, const std::string& yaml) {
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) {
+    return fail(Errc::Refused, "writing " + printable(file) + ": it is there already",
+                "name another file, and compare the two");
+  }
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  return write_file_atomically(folder / std::filesystem::path(file).filename(), yaml);
+}
+
+Result<int> import(Context& context, const std::string& file) {
+  const auto imported =
+      host::import_configuration(context.root, host::survey(context.root), context.timer.wall());
+  if (file.empty()) {
+    context.out << imported.yaml;
+  } else if (auto written = write_new(file, imported.yaml); !written) {
+    return tl::unexpected<Error>(written.error());
+  }
+  context.err << counted(imported.targets, "target") << ", " << counted(imported.volumes, "volume");
+  if (imported.left_out > 0) {
+    context.err << "; " << imported.left_out << " not taken over, the reasons stand in the comments";
+  }
+  context.err << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_import(App& app) {
+  const auto file = std::make_shared<std::string>();
+  Verb verb = app.verb("import", "a configuration from what fstab and units do today",
+                       "  spark-stage import\n"
+                       "  sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml",
+                       [file](Context& context) { return import(context, *file); });
+  verb.option("--output", "FILE", *file, "a new file instead of standard output");
+}
+
+}  // namespace spark::cli

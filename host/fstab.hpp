@@ -1,0 +1,31 @@
+// /etc/fstab, line by line. Only read: this project never changes it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+
+namespace spark::host {
+
+struct FstabLine {
+  int number = 0;      // from 1
+  std::string source;  // "/dev/nvme1n1", "UUID=…", "192.168.0.98:/data"
+  std::string mount;
+  std::string type;
+  std::string options;  // comma-separated
+  int pass = 0;         // the order of fsck at boot; 0: none
+  bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
+};
+
+// Lines that mount something; comments and lines with fewer than two columns are left out.
+std::vector<FstabLine> parse_fstab(std::string_view text);
+
+// An fstab that can't be read has no lines.
+std::vector<FstabLine> read_fstab(const SystemRoot& root);
+
+// "/dev/nvme1n1" and "/dev/nvme1n1p1": a name that the order of connecting gives.
+bool is_kernel_name(std::string_view source);
+
+}  // namespace spark::host
