@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "base/child.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "bench/bench.hpp"
@@ -46,6 +47,7 @@ struct Context {
   std::function<std::unique_ptr<nvmetcp::NvmeGateway>()> make_gateway;
   CopyEngine copy;
   BenchRun bench;
+  std::function<Result<ChildOutput>(const std::vector<std::string>& argv)> run_tool;  // with a deadline
   SystemRoot root;
   bool is_root = false;
 

@@ -65,6 +65,10 @@ Terminal this_terminal() {
   return terminal;
 }
 
+Result<ChildOutput> run_tool(const std::vector<std::string>& argv) {
+  return run_child(argv, std::chrono::seconds(10));
+}
+
 int run(int argc, char** argv) {
   SystemTimer timer;
   Context context{std::cout,
@@ -77,6 +81,7 @@ int run(int argc, char** argv) {
                   [] { return std::make_unique<nvmetcp::LibnvmeGateway>(SystemRoot{}); },
                   staging::copy,
                   bench::run,
+                  run_tool,
                   SystemRoot{},
                   ::geteuid() == 0,
                   {},

@@ -18,6 +18,9 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
 // A commented configuration to start from, with what the target offers.
 std::string discovery_as_config(const json::object& discovery, WallTime now);
 
+// What doctor found, its to_json().
+void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report);
+
 // "142 GB, 1,281,167 files, copied in 61 s (2.31 GB/s)", of one dataset in the result of `stage`.
 std::string staged_in_words(const json::object& dataset);
 

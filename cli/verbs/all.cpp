@@ -16,6 +16,7 @@ void add_all_verbs(App& app) {
   add_release(app);
   add_copy(app);
   add_bench(app);
+  add_doctor(app);
   add_config(app);
   add_import(app);
 }

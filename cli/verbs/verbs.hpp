@@ -18,6 +18,7 @@ void add_evict(App& app);
 void add_release(App& app);
 void add_copy(App& app);
 void add_bench(App& app);
+void add_doctor(App& app);
 void add_config(App& app);
 void add_import(App& app);
 

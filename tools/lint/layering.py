@@ -12,8 +12,10 @@ ALLOWED = {
     "daemon/mounts": ["base"],
     "daemon": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts"],
     "host": ["base", "nvmetcp", "daemon/config", "daemon/mounts/table.hpp"],
-    "cli": ["base", "nvmetcp", "staging", "bench", "daemon/config", "host"],
-    "tests": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts", "daemon", "host", "cli"],
+    "doctor": ["base", "nvmetcp", "daemon/config", "daemon/mounts/table.hpp", "host"],
+    "cli": ["base", "nvmetcp", "staging", "bench", "daemon/config", "host", "doctor"],
+    "tests": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts", "daemon", "host", "doctor",
+              "cli"],
 }
 
 # Outside headers -> the only files that may see them (prefixes of paths). Tests see what they test through it.

@@ -46,6 +46,7 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"config"},
                                                        {"config", "check"},
                                                        {"config", "show"},
+                                                       {"doctor"},
                                                        {"import"},
                                                        {"bench"}};
   std::string all;

@@ -59,6 +59,9 @@ Program::Program()
               [] { return nullptr; },
               nullptr,
               nullptr,
+              [](const std::vector<std::string>& argv) -> Result<ChildOutput> {
+                return fail(Errc::NotFound, argv.front() + " is not installed");
+              },
               SystemRoot{"/nowhere"},
               false,
               {},

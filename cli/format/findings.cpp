@@ -1,0 +1,57 @@
+#include "base/text.hpp"
+#include "cli/format/screens.hpp"
+#include "cli/format/table.hpp"
+#include "cli/format/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kIndent = 7;  // under the first word of what was found
+
+std::string of(const json::object& object, std::string_view key) {
+  return get_string(object, key).value_or("");
+}
+
+void print_finding(std::ostream& out, const Terminal& terminal, std::size_t width,
+                   const json::object& finding) {
+  const bool is_wrong = of(finding, "level") == "wrong";
+  out << coloured(is_wrong ? "WRONG  " : "note   ", is_wrong ? Colour::Red : Colour::Yellow, terminal.colour)
+      << wrapped(of(finding, "what"), width, kIndent).substr(kIndent)
+      << wrapped(of(finding, "why"), width, kIndent) << wrapped("Fix: " + of(finding, "fix"), width, kIndent);
+}
+
+// "fine   kernel 6.17 · libnvme · clock"
+void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
+  std::vector<std::string> all;
+  if (words != nullptr) {
+    for (const json::value& value : *words) {
+      if (value.is_string()) all.emplace_back(value.get_string());
+    }
+  }
+  if (all.empty()) return;
+  out << title << std::string(kIndent - title.size(), ' ')
+      << wrapped(join(all, ", "), width, kIndent).substr(kIndent);
+}
+
+}  // namespace
+
+void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report) {
+  const std::size_t width = terminal.out ? terminal.columns : 80;
+  const auto wrong = get_int(report, "wrong").value_or(0), notes = get_int(report, "notes").value_or(0);
+  if (const json::array* findings = get_array(report, "findings")) {
+    for (const json::value& finding : *findings) {
+      if (finding.is_object()) print_finding(out, terminal, width, finding.get_object());
+    }
+    if (!findings->empty()) out << "\n";
+  }
+  print_words(out, width, "fine", get_array(report, "fine"));
+  print_words(out, width, "not", get_array(report, "unknown"));
+  if (wrong == 0 && notes == 0) {
+    out << "Nothing is wrong.\n";
+  } else {
+    out << (wrong == 0 ? "Nothing is" : std::to_string(wrong) + (wrong == 1 ? " thing is" : " things are"))
+        << " wrong" << (notes == 0 ? "" : ", " + counted(static_cast<std::uint64_t>(notes), "note")) << ".\n";
+  }
+}
+
+}  // namespace spark::cli

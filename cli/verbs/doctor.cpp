@@ -1,0 +1,64 @@
+#include "doctor/doctor.hpp"
+
+#include <sys/timex.h>
+#include <sys/utsname.h>
+
+#include <thread>
+
+#include "cli/bounded_call.hpp"
+#include "cli/format/screens.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "daemon/config/parse.hpp"
+#include "nvmetcp/libnvme_gateway.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr Duration kLook{5'000};  // of one look at a drive, a device or the name service
+
+std::string kernel_release() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.release : "of this host";
+}
+
+bool clock_is_synchronised() {
+  timex asked{};  // modes = 0: nothing is set
+  return ::adjtimex(&asked) != TIME_ERROR;
+}
+
+doctor::Host this_host(const Context& context) {
+  return {context.root,
+          config::load(context.config_file),
+          context.run_tool,
+          [](const std::function<Result<json::object>()>& work) { return call_bounded(kLook, work); },
+          context.socket,
+          kernel_release(),
+          context.is_root,
+          clock_is_synchronised(),
+          nvmetcp::check_libnvme_version(),
+          std::max(1U, std::thread::hardware_concurrency())};
+}
+
+Result<int> examine(Context& context, bool as_json) {
+  const doctor::Report report = doctor::examine(this_host(context));
+  if (as_json) {
+    context.out << pretty(to_json(report)) << "\n";
+  } else {
+    print_findings(context.out, context.terminal, to_json(report));
+  }
+  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(App& app) {
+  const auto as_json = std::make_shared<bool>(false);
+  Verb verb = app.verb("doctor", "what is wrong with this host and its network (no daemon)",
+                       "  sudo spark-stage doctor\n"
+                       "  spark-stage doctor || echo \"something is wrong\"\n"
+                       "  spark-stage doctor --json",
+                       [as_json](Context& context) { return examine(context, *as_json); });
+  verb.flag("--json", *as_json, "as JSON");
+}
+
+}  // namespace spark::cli

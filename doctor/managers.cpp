@@ -1,0 +1,72 @@
+// Other programs on this host that connect, disconnect or claim NVMe devices by themselves.
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "doctor/doctor.hpp"
+#include "host/survey.hpp"
+
+namespace spark::doctor {
+namespace {
+
+constexpr char kArea[] = "managers";
+
+bool exists(const Host& host, const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(host.root / path, ignored));
+}
+
+bool runs(const Host& host, const std::string& unit) {
+  const auto processes = read_line_file(host.root / ("sys/fs/cgroup/system.slice/" + unit + "/cgroup.procs"));
+  return processes && !processes->empty();
+}
+
+bool is_enabled(const Host& host, const std::string& unit) {
+  for (const char* target :
+       {"default.target", "multi-user.target", "sysinit.target", "remote-fs-pre.target"}) {
+    if (exists(host, "etc/systemd/system/" + std::string(target) + ".wants/" + unit)) return true;
+  }
+  return false;
+}
+
+void check_autoconnect(const Host& host, Report& report) {
+  constexpr char kUnit[] = "nvmf-autoconnect.service";
+  const host::Survey survey = host::survey(host.root);
+  if (!is_enabled(host, kUnit) || (survey.discovery_conf.empty() && survey.config_json.empty())) return;
+  report.note(kArea,
+              std::string(kUnit) + " connects at boot what /etc/nvme/discovery.conf or config.json lists",
+              "its connections have its own timeouts; the daemon takes them over as they are",
+              "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
+}
+
+void check_stas(const Host& host, Report& report) {
+  for (const char* unit : {"stacd.service", "stafd.service"}) {
+    if (!runs(host, unit) && !is_enabled(host, unit)) continue;
+    report.note(
+        kArea, std::string(unit) + " (nvme-stas) manages NVMe connections on this host",
+        "two managers that disconnect what they did not make end each other's connections",
+        "exclude this host's volumes in /etc/stas/stacd.conf, or: sudo systemctl disable --now stacd stafd");
+    return;
+  }
+}
+
+// With the kernel's own multipath, device mapper's has nothing to claim.
+void check_multipathd(const Host& host, Report& report) {
+  const auto native = read_line_file(host.root / "sys/module/nvme_core/parameters/multipath");
+  if (!runs(host, "multipathd.service") || !native || *native != "N") return;
+  report.wrong(kArea, "multipathd runs, and the kernel's own NVMe multipath is off",
+               "it may claim a volume's device, which can't be mounted then",
+               "printf 'blacklist {\\n  devnode \"^nvme\"\\n}\\n' | sudo tee "
+               "/etc/multipath/conf.d/spark-stage.conf && sudo systemctl restart multipathd");
+}
+
+}  // namespace
+
+void check_managers(const Host& host, Report& report) {
+  const std::size_t before = report.findings.size();
+  check_autoconnect(host, report);
+  check_stas(host, report);
+  check_multipathd(host, report);
+  report.fine_since(before, "no other manager");
+}
+
+}  // namespace spark::doctor

@@ -1,0 +1,102 @@
+// A host for doctor: a tree of files, and answers of ip and ping that were written down.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "doctor/doctor.hpp"
+#include "tests/support/host_by_hand.hpp"
+
+namespace spark::test {
+
+class FakeHost {
+ public:
+  // In order as it stands: identity, driver, one fast card to one target at its full packet size.
+  FakeHost() {
+    const auto identity = test_host();
+    files.write("etc/machine-id", "0123456789abcdef0123456789abcdef");
+    files.write("etc/nvme/hostnqn", identity.nqn);
+    files.write("etc/nvme/hostid", identity.id);
+    files.write("sys/module/nvme_tcp/version", "1");
+    files.write("proc/net/unix",
+                "Num RefCount Protocol Flags Type St Inode Path\n"
+                "0: 00000002 00000000 00010000 0001 01 21 /run/spark-stage/api.sock");
+    files.write("proc/meminfo",
+                "MemTotal: 131072000 kB\nMemFree: 90000000 kB\nCached: 20000000 kB\nShmem: 0 kB\n"
+                "Dirty: 100 kB\nWriteback: 0 kB");
+    std::filesystem::create_directories(files.root() / "var/lib/spark-stage/cache");
+    add_nic("fast0", 200'000, 9000, "192.168.0.188");
+    add_target("192.168.0.100");
+  }
+
+  void add_nic(const std::string& name, unsigned megabits, unsigned mtu, const std::string& address) {
+    const std::string folder = "sys/class/net/" + name + "/";
+    files.write(folder + "operstate", "up");
+    files.write(folder + "speed", std::to_string(megabits));
+    files.write(folder + "mtu", std::to_string(mtu));
+    files.write(folder + "statistics/rx_bytes", "1000");
+    files.write(folder + "statistics/tx_bytes", "1000");
+    addresses += std::string(addresses.empty() ? "" : ",") + R"({"ifname": ")" + name +
+                 R"(", "addr_info": [{"local": ")" + address + R"(", "prefixlen": 24}]})";
+  }
+
+  void add_target(const std::string& address, const std::string& interface = "") {
+    config::Target target;
+    target.name = "rose";
+    target.portals = {{address, 4420}};
+    target.interface = interface;
+    config.targets["rose"] = target;
+    config::Volume volume;
+    volume.name = "datasets";
+    volume.nvme = config::NvmeSource{"rose", "raid5-data", 1, "", ""};
+    volume.mount = "/mnt/datasets";
+    config.volumes = {volume};
+  }
+
+  doctor::Host host() {
+    return {files.root(),
+            has_config ? Result<config::Config>(config)
+                       : Result<config::Config>(fail(Errc::NotFound, "there is no config file")),
+            [this](const std::vector<std::string>& argv) { return answer(argv); },
+            [](const std::function<Result<json::object>()>& work) { return work(); },
+            "/run/spark-stage/api.sock",
+            "6.17.0-1014-nvidia",
+            true,
+            true,
+            {},
+            20};
+  }
+
+  FakeSysfs files;
+  config::Config config;
+  bool has_config = true;
+  std::string addresses;        // of `ip address`, links separated by commas
+  std::string route = "fast0";  // the card that `ip route get` names; empty: no route
+  std::string gateway;
+  std::string replies_come_in = "fast0";
+  unsigned largest_packet = 9000;  // that comes back; 0: nothing answers ping
+  bool has_tools = true;
+
+ private:
+  Result<ChildOutput> answer(const std::vector<std::string>& argv) {
+    if (!has_tools) return fail(Errc::NotFound, "running " + argv[0] + ": No such file or directory");
+    if (argv[0] == "ping") return ping(argv);
+    if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};
+    if (route.empty()) return ChildOutput{2, "", "RTNETLINK answers: Network is unreachable\n"};
+    const std::string through = gateway.empty() ? "" : R"(, "gateway": ")" + gateway + "\"";
+    return ChildOutput{0, R"([{"dst": "x", "dev": ")" + route + "\"" + through + "}]", ""};
+  }
+
+  Result<ChildOutput> ping(const std::vector<std::string>& argv) {
+    const auto size = std::find(argv.begin(), argv.end(), "-s");
+    const unsigned packet = static_cast<unsigned>(std::stoul(*(size + 1))) + 28;
+    if (packet > largest_packet) return ChildOutput{1, "", ""};
+    const std::string counter = "sys/class/net/" + replies_come_in + "/statistics/rx_bytes";
+    files.write(counter, std::to_string(std::stoul(files.read(counter)) + 5 * packet));
+    return ChildOutput{0, "", ""};
+  }
+};
+
+}  // namespace spark::test

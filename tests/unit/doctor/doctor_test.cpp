@@ -1,0 +1,260 @@
+// What doctor says of a host, its files and its settings. The network: network_test.cpp
+#include "doctor/doctor.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "doctor/smart.hpp"
+#include "tests/support/fake_host.hpp"
+
+namespace spark::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Doctor : public ::testing::Test {
+ protected:
+  // The findings of one area, as "what | why | fix".
+  std::vector<std::string> found(const std::string& area) {
+    std::vector<std::string> all;
+    for (const Finding& finding : examine(fake.host()).findings) {
+      if (finding.area != area) continue;
+      all.push_back(finding.what + " | " + finding.why + " | " + finding.fix);
+    }
+    return all;
+  }
+  // Exactly one, with these words in it.
+  void expect(const std::string& area, const std::vector<std::string>& words) {
+    const auto all = found(area);
+    ASSERT_EQ(all.size(), 1u) << join(all, "\n");
+    for (const std::string& word : words) EXPECT_THAT(all.front(), HasSubstr(word));
+  }
+
+  test::FakeHost fake;
+};
+
+TEST_F(Doctor, FindsNothingWrongWithAHostInOrder) {
+  const Report report = examine(fake.host());
+  EXPECT_TRUE(report.findings.empty()) << pretty(to_json(report));
+  EXPECT_EQ(report.count(Level::Wrong), 0u);
+  EXPECT_GE(report.fine.size(), 8u);
+}
+
+TEST_F(Doctor, EveryFindingSaysWhatWhyAndHowToMendIt) {
+  test::set_up_by_hand(fake.files);
+  fake.files.remove("etc/nvme/hostid");
+  fake.files.remove("sys/module/nvme_tcp");
+  fake.route = "";
+  const Report report = examine(fake.host());
+  EXPECT_GE(report.findings.size(), 6u);
+  for (const Finding& finding : report.findings) {
+    EXPECT_FALSE(finding.area.empty() || finding.what.empty() || finding.why.empty() || finding.fix.empty())
+        << pretty(to_json(report));
+  }
+}
+
+TEST_F(Doctor, WithoutAConfigurationSaysHowToMakeOne) {
+  fake.has_config = false;
+  expect("config", {"no configuration", "spark-stage import"});
+}
+
+TEST_F(Doctor, SeesThatTheDaemonDoesNotRun) {
+  fake.files.write("proc/net/unix", "Num RefCount Protocol Flags Type St Inode Path");
+  expect("daemon", {"does not run", "systemctl enable --now spark-staged"});
+}
+
+TEST_F(Doctor, SeesAKernelWithoutTheDriver) {
+  fake.files.remove("sys/module/nvme_tcp");
+  expect("kernel", {"6.17.0-1014-nvidia", "has no NVMe/TCP driver", "linux-modules-extra"});
+}
+
+TEST_F(Doctor, ADriverThatIsNotLoadedYetIsOnlyANote) {
+  fake.files.remove("sys/module/nvme_tcp");
+  fake.files.write("lib/modules/6.17.0-1014-nvidia/modules.dep",
+                   "kernel/drivers/nvme/host/nvme-tcp.ko.zst: a");
+  expect("kernel", {"not loaded", "modprobe nvme-tcp"});
+  EXPECT_EQ(examine(fake.host()).count(Level::Wrong), 0u);
+}
+
+TEST_F(Doctor, SeesOptionsThatTheKernelDoesNotKnow) {
+  fake.config.targets["rose"].data_digest = true;
+  fake.files.write("dev/nvme-fabrics",
+                   "instance=-1,cntlid=-1,transport=%s,traddr=%s,trsvcid=%s,nqn=%s,nr_io_queues=%d,"
+                   "keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d,hostnqn=%s,hostid=%s");
+  expect("kernel", {"target rose", "data_digest"});
+}
+
+TEST_F(Doctor, SeesAnotherLibnvme) {
+  auto host = fake.host();
+  host.libnvme = fail(Errc::Unsupported, "built for libnvme 1.3, libnvme 1.8 is loaded", "build it here");
+  const Report report = examine(host);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings.front().fix, "build it here");
+}
+
+TEST_F(Doctor, SeesAMissingIdentity) {
+  fake.files.remove("etc/nvme/hostnqn");
+  expect("identity", {"hostnqn", "is missing", "gen-hostnqn"});
+}
+
+TEST_F(Doctor, SeesAnIdentityThatManyBoardsHave) {
+  fake.files.write("etc/nvme/hostnqn",
+                   "nqn.2014-08.org.nvmexpress:uuid:03000200-0400-0500-0006-000700080009");
+  fake.files.write("etc/nvme/hostid", "03000200-0400-0500-0006-000700080009");
+  expect("identity", {"many boards", "uuidgen"});
+}
+
+TEST_F(Doctor, DoubtsAnIdentityThatCameWithACopiedImage) {
+  std::filesystem::last_write_time(fake.files.root() / "etc/nvme/hostnqn",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(24));
+  expect("identity", {"older than /etc/machine-id", "no two may be equal", "gen-hostnqn"});
+}
+
+TEST_F(Doctor, SeesTheFilesOfOneIdentityDisagree) {
+  fake.files.write("etc/nvme/hostid", "99999999-2222-3333-4444-555555555555");
+  expect("identity", {"is not the UUID in /etc/nvme/hostnqn"});
+}
+
+TEST_F(Doctor, SeesAConnectionOfAnotherHostsIdentity) {
+  auto other = test::tcp_controller("nvme4", "raid5-data");
+  other.host_nqn = "nqn.2014-08.org.nvmexpress:uuid:99999999-2222-3333-4444-555555555555";
+  fake.files.add_controller(other);
+  expect("identity", {"nvme4", "as another host"});
+}
+
+TEST_F(Doctor, ComparesConnectionsWithTheConfiguration) {
+  fake.files.add_controller(test::tcp_controller("nvme4", "raid5-data"));
+  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
+  expect("connection", {"nvme4 (raid5-data)", "controller_loss is 600, not off"});
+}
+
+TEST_F(Doctor, SeesConnectionsThatAreNotLiveOrWillBeGivenUp) {
+  fake.files.add_controller(test::tcp_controller("nvme4", "foreign", "connecting"));
+  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
+  fake.files.write("sys/class/nvme/nvme4/queue_count", "21");
+  const std::string all = join(found("connection"), "\n");
+  EXPECT_THAT(all, HasSubstr("'connecting', not live"));
+  EXPECT_THAT(all, HasSubstr("given up 600 s after"));
+  EXPECT_THAT(all, HasSubstr("21 queues"));
+}
+
+TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndLeavesLocalOnesAlone) {
+  test::set_up_by_hand(fake.files);
+  const auto lines = found("fstab");
+  ASSERT_EQ(lines.size(), 2u) << join(lines, "\n");
+  EXPECT_THAT(lines[0], HasSubstr("line 2 of /etc/fstab (/dev/nvme1n1 on /mnt/rosa-storage)"));
+  EXPECT_THAT(lines[0], HasSubstr("order of connecting"));
+  EXPECT_THAT(lines[0], HasSubstr("read-write"));
+  EXPECT_THAT(lines[0], HasSubstr("no nofail"));
+  EXPECT_THAT(lines[0], HasSubstr("fsck"));
+  EXPECT_THAT(lines[0], HasSubstr("sed -i '2s/^/#/'"));
+}
+
+TEST_F(Doctor, SeesTwoWhoMountTheSame) {
+  fake.files.write("etc/fstab", "UUID=1 /mnt/datasets ext4 ro,nofail,_netdev 0 0");
+  expect("fstab", {"mounts what volume datasets mounts"});
+}
+
+TEST_F(Doctor, NamesAUnitThatConnectsOnceAndNeverStopsIt) {
+  test::set_up_by_hand(fake.files);
+  expect("unit", {"nvme-rosa-connect.service", "never connected", "disconnects under the mount",
+                  "without stopping it: sudo systemctl disable nvme-rosa-connect.service"});
+}
+
+TEST_F(Doctor, SeesWhatADesktopMounted) {
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  fake.files.write("proc/self/mountinfo", "30 21 259:1 / /media/sem/data rw - ext4 /dev/nvme1n1 rw");
+  expect("mount", {"by the desktop", "umount /media/sem/data", "UDISKS_IGNORE"});
+}
+
+TEST_F(Doctor, NamesOtherManagers) {
+  fake.files.write("sys/fs/cgroup/system.slice/stacd.service/cgroup.procs", "812");
+  fake.files.write("etc/nvme/discovery.conf", "--transport=tcp --traddr=10.0.0.5");
+  fake.files.write("etc/systemd/system/default.target.wants/nvmf-autoconnect.service", "");
+  fake.files.write("sys/fs/cgroup/system.slice/multipathd.service/cgroup.procs", "813");
+  fake.files.write("sys/module/nvme_core/parameters/multipath", "N");
+  const std::string all = join(found("managers"), "\n");
+  EXPECT_THAT(all, HasSubstr("stacd.service"));
+  EXPECT_THAT(all, HasSubstr("nvmf-autoconnect.service connects at boot"));
+  EXPECT_THAT(all, HasSubstr("multipathd runs"));
+}
+
+TEST_F(Doctor, LeavesIdleManagersAlone) {
+  fake.files.write("etc/nvme/discovery.conf", "# nothing");
+  fake.files.write("etc/systemd/system/default.target.wants/nvmf-autoconnect.service", "");
+  fake.files.write("sys/fs/cgroup/system.slice/multipathd.service/cgroup.procs", "813");
+  fake.files.write("sys/module/nvme_core/parameters/multipath", "Y");
+  EXPECT_TRUE(found("managers").empty());
+}
+
+TEST_F(Doctor, SeesACacheWithoutRoom) {
+  fake.config.cache.keep_free = {0, 100};
+  expect("cache", {"keep_free holds back", "nothing can be staged"});
+}
+
+TEST_F(Doctor, SaysWhatItCouldNotLookAt) {
+  auto host = fake.host();
+  fake.files.write("dev/nvme-fabrics", "nqn=%s");
+  host.is_root = false;
+  const Report report = examine(host);
+  EXPECT_THAT(join(report.unknown, "\n"), HasSubstr("needs root"));
+}
+
+TEST_F(Doctor, ACacheThatDoesNotAnswerIsWrongAndHoldsNothingUp) {
+  auto host = fake.host();
+  host.bounded = [](const auto&) { return fail(Errc::TimedOut, "no answer within 5 s"); };
+  const Report report = examine(host);
+  EXPECT_THAT(pretty(to_json(report)), HasSubstr("can't be looked at: no answer within 5 s"));
+}
+
+TEST_F(Doctor, NamesWhoFillsThePageCache) {
+  fake.files.write("proc/meminfo",
+                   "MemTotal: 131072000 kB\nMemFree: 2000000 kB\nCached: 117000000 kB\nShmem: 0 kB\n"
+                   "Dirty: 20000000 kB\nWriteback: 0 kB");
+  fake.files.write("sys/fs/cgroup/system.slice/docker-abc.scope/memory.stat", "anon 5\nfile 100000000000");
+  fake.files.write("sys/fs/cgroup/system.slice/ssh.service/memory.stat", "anon 5\nfile 1000000");
+  const std::string all = join(found("memory"), "\n");
+  EXPECT_THAT(all, HasSubstr("docker-abc.scope 100 GB, ssh.service 1.00 MB"));
+  EXPECT_THAT(all, HasSubstr("drop_caches"));
+  EXPECT_THAT(all, HasSubstr("waits to be written"));
+}
+
+TEST_F(Doctor, SeesAClockThatNobodySets) {
+  auto host = fake.host();
+  host.clock_is_synchronised = false;
+  const Report report = examine(host);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings.front().fix, "sudo timedatectl set-ntp true");
+}
+
+TEST(Smart, SaysWhatTheDriveWarnsOf) {
+  std::string page(512, '\0');
+  EXPECT_TRUE(parse_health(page)->warnings.empty());
+  page[0] = 0x01 | 0x08;
+  page[5] = 93;
+  const auto health = parse_health(page);
+  ASSERT_TRUE(health);
+  EXPECT_THAT(join(health->warnings, "; "), HasSubstr("spare blocks"));
+  EXPECT_THAT(join(health->warnings, "; "), HasSubstr("read-only"));
+  EXPECT_EQ(health->percent_used, 93u);
+  EXPECT_FALSE(parse_health("short"));
+}
+
+TEST(Smart, FindsTheDriveBehindAPartitionAndBehindAVolumeGroup) {
+  test::FakeSysfs files;
+  const auto sys = files.root() / "sys";
+  files.write("sys/devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2/dev", "259:2");
+  files.write("sys/devices/virtual/block/dm-0/dev", "252:0");
+  std::filesystem::create_directories(sys / "dev/block");
+  std::filesystem::create_directories(sys / "devices/virtual/block/dm-0/slaves");
+  std::filesystem::create_symlink("../../devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2", sys / "dev/block/259:2");
+  std::filesystem::create_symlink("../../devices/virtual/block/dm-0", sys / "dev/block/252:0");
+  std::filesystem::create_symlink("../../../../pci0/nvme/nvme0/nvme0n1/nvme0n1p2",
+                                  sys / "devices/virtual/block/dm-0/slaves/nvme0n1p2");
+  EXPECT_EQ(controller_of(sys, "259:2"), "nvme0");
+  EXPECT_EQ(controller_of(sys, "252:0"), "nvme0");
+  EXPECT_EQ(controller_of(sys, "8:1"), "");
+}
+
+}  // namespace
+}  // namespace spark::doctor
