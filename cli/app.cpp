@@ -31,7 +31,9 @@ constexpr char kExitStatuses[] =
 
 std::vector<std::string> verb_names(const CLI::App& parser) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : parser.get_subcommands(nullptr)) names.push_back(verb->get_name());
+  for (const CLI::App* verb : parser.get_subcommands(nullptr)) {
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());
+  }
   return names;
 }
 
@@ -196,9 +198,41 @@ void App::add_to_usage(const Verb& verb, const std::string& words) {
   parser_->help->usage_ends[verb.parser_] = words;
 }
 
+void App::hide(const Verb& verb) {
+  verb.parser_->group("");
+}
+
+Completion App::complete(const std::vector<std::string>& words) const {
+  const CLI::App* verb = &parser_->root;
+  const CLI::Option* waiting = nullptr;  // an option whose value comes next
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "--") return {{}, "", true};
+    const bool is_value = waiting != nullptr;
+    waiting = nullptr;
+    if (is_value) continue;
+    if (words[i].starts_with('-')) {
+      const CLI::Option* option = verb->get_option_no_throw(words[i]);
+      if (option != nullptr && option->get_items_expected_min() > 0) waiting = option;
+    } else {
+      const auto inner =
+          verb->get_subcommands([&](const CLI::App* app) { return app->get_name() == words[i]; });
+      if (!inner.empty()) verb = inner.front();
+    }
+  }
+  if (waiting != nullptr) {
+    const std::string type = waiting->get_type_name();
+    return {{}, "", type == "FILE" || type == "PATH"};
+  }
+  if (!words.empty() && words.back().starts_with('-')) return {option_names(*verb), "", false};
+  if (const auto names = verb_names(*verb); !names.empty()) return {names, "", false};
+  const std::string path = path_of(*verb);
+  return {{}, path.substr(path.find(' ') + 1), false};
+}
+
 int App::run(Context& context, std::vector<std::string> arguments) {
   CLI::App& root = parser_->root;
-  if (first_word(root, arguments) == "run") {
+  const std::string verb = first_word(root, arguments);
+  if (verb == "run" || verb == "complete") {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) context.command.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());

@@ -15,6 +15,13 @@ namespace spark::cli {
 // What a verb does once its options are parsed: its exit status, or an error that App prints.
 using Action = std::function<Result<int>(Context&)>;
 
+// What may stand as the last of some words.
+struct Completion {
+  std::vector<std::string> words;  // verbs or options
+  std::string verb;                // whose argument it is otherwise: "volumes up"; empty: nothing is known
+  bool is_file = false;            // any file's name
+};
+
 class App {
  public:
   App();
@@ -26,6 +33,12 @@ class App {
   Verb group(const std::string& name, const std::string& summary, const std::string& examples);
   Verb verb_of(const Verb& group, const std::string& name, const std::string& summary,
                const std::string& examples, Action action);
+
+  // Left out of the help, for other programs to call.
+  void hide(const Verb& verb);
+
+  // For shells: the words of a command line behind the program's name, the last one being typed.
+  Completion complete(const std::vector<std::string>& words) const;
 
   // What the usage line of a verb's help ends with.
   void add_to_usage(const Verb& verb, const std::string& words);

@@ -25,6 +25,10 @@ constexpr std::array kCommonUuids = {"03000200-0400-0500-0006-000700080009",
                                      "00020003-0004-0005-0006-000700080009",
                                      "ffffffff-ffff-ffff-ffff-ffffffffffff"};
 
+std::string sentences(const std::vector<std::string>& parts) {
+  return join(parts, "; ");
+}
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
@@ -45,7 +49,7 @@ void check_clone(const Host& host, const nvmetcp::HostIdentity& identity, Report
     if (identity.id != uuid && !nqn.ends_with(uuid)) continue;
     report.wrong(kArea, "/etc/nvme has the UUID " + std::string(uuid) + ", which many boards have",
                  "to a target, hosts with equal identities are one host: reservations and allow lists fail",
-                 "`uuidgen` makes one of its own for both files; " + std::string(kRenew));
+                 sentences({"`uuidgen` makes one of its own for both files", kRenew}));
     return;
   }
   if (came_with_the_image(host.root)) {
@@ -53,7 +57,7 @@ void check_clone(const Host& host, const nvmetcp::HostIdentity& identity, Report
                 "/etc/nvme/hostnqn is older than /etc/machine-id: it may have come with a copied image, "
                 "to other hosts as well",
                 "to a target, hosts with equal identities are one host: a reservation keeps neither out",
-                std::string(kCompare) + "; if two are: " + kRenew);
+                sentences({kCompare, "if two are", kRenew}));
   }
 }
 
@@ -83,8 +87,7 @@ void check_identity(const Host& host, Report& report) {
     return;
   }
   if (const auto doubt = nvmetcp::identity_doubt(*identity)) {
-    const std::size_t colon = doubt->find("): ");
-    report.note(kArea, doubt->substr(0, colon + 1),
+    report.note(kArea, doubt->substr(0, doubt->find(": connections work")),
                 "connections work, but tools that derive one from the other take this host for two",
                 "with nothing connected: sed 's/.*uuid://' /etc/nvme/hostnqn | sudo tee /etc/nvme/hostid");
   }

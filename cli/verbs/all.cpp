@@ -19,6 +19,7 @@ void add_all_verbs(App& app) {
   add_doctor(app);
   add_config(app);
   add_import(app);
+  add_complete(app);
 }
 
 }  // namespace spark::cli

@@ -21,6 +21,7 @@ void add_bench(App& app);
 void add_doctor(App& app);
 void add_config(App& app);
 void add_import(App& app);
+void add_complete(App& app);
 
 void add_all_verbs(App& app);
 

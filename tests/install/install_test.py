@@ -12,6 +12,9 @@ FILES = {
     "lib/systemd/system/spark-staged.service",
     "lib/sysusers.d/spark-stage.conf", "lib/tmpfiles.d/spark-stage.conf", "lib/modules-load.d/spark-stage.conf",
     "share/doc/spark-stage/README.md", "share/doc/spark-stage/LICENSE", "share/doc/spark-stage/CHANGELOG.md",
+    "share/man/man1/spark-stage.1", "share/man/man5/spark-stage.yaml.5", "share/man/man8/spark-staged.8",
+    "share/bash-completion/completions/spark-stage", "share/zsh/vendor-completions/_spark-stage",
+    "share/fish/vendor_completions.d/spark-stage.fish",
     "share/doc/spark-stage/spark-stage.yaml", "share/doc/spark-stage/examples/rosa.yaml",
 }
 
@@ -50,6 +53,37 @@ class Install(unittest.TestCase):
         for config in ("spark-stage.yaml", "examples/rosa.yaml"):
             done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / "share/doc/spark-stage" / config))
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def complete(self, shell, script, typed):
+        """What a real shell offers behind these words."""
+        tree = self.install("/usr")
+        path = f"{tree / 'bin'}:/usr/bin:/bin"
+        (self.root / "config.yaml").write_text(
+            "version: 1\nvolumes:\n  nas: {nfs: '10.0.0.1:/a', mount: /mnt/a}\n")
+        words = ["spark-stage", "--config", str(self.root / "config.yaml"), *typed]
+        done = run(shell, "-c", script, shell, *words, cwd=self.root,
+                   env={"PATH": path, "HOME": str(self.root), "SPARK_STAGE_SOCKET": "/nowhere", "TREE": str(tree),
+                        "TERM": "dumb"})
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    SHELLS = {
+        "bash": 'source "$TREE/share/bash-completion/completions/spark-stage"; COMP_WORDS=("$@");'
+                ' COMP_CWORD=$(($# - 1)); _spark_stage; echo "${COMPREPLY[@]}"',
+        # Outside of its line editor zsh has no compadd and no _files.
+        "zsh": 'compadd() { shift; print -l -- $@ }; _files() { print -l -- *(N) }; words=("$@"); CURRENT=$#;'
+               ' . "$TREE/share/zsh/vendor-completions/_spark-stage"',
+        "fish": 'source "$TREE/share/fish/vendor_completions.d/spark-stage.fish"; complete -C "$argv[2..-1]"',
+    }
+
+    def test_every_shell_offers_verbs_options_volumes_and_files(self):
+        for shell, script in self.SHELLS.items():
+            with self.subTest(shell):
+                self.assertIn("doctor", self.complete(shell, script, [""]))
+                self.assertEqual(set(self.complete(shell, script, ["volumes", ""])), {"up", "down"})
+                self.assertIn("--lease", self.complete(shell, script, ["stage", "--"]))
+                self.assertEqual(self.complete(shell, script, ["wait", ""]), ["nas"])
+                self.assertIn("config.yaml", self.complete(shell, script, ["config", "check", ""]))
 
     def test_the_unit_starts_the_program_of_its_own_prefix(self):
         for prefix in ("/usr", "/opt/spark"):

@@ -6,6 +6,7 @@ import unittest
 import built
 import co_await
 import layering
+import man
 import sizes
 import sources
 import units
@@ -66,6 +67,16 @@ def shell_scripts():
             if path.suffix == ".sh" or path.read_bytes()[:64].startswith((b"#!/bin/sh", b"#!/bin/bash"))]
 
 
+def manual():
+    def text(path):
+        return (sources.ROOT / path).read_text()
+
+    pages = sorted((sources.ROOT / "docs/man").iterdir())
+    return (_tool(["mandoc", "-T", "lint", "-W", "warning"], pages)
+            + man.check_command(text("tests/unit/cli/golden/help-verbs.txt"), text("docs/man/spark-stage.1"))
+            + man.check_keys(text("configs/spark-stage.yaml"), text("docs/man/spark-stage.yaml.5")))
+
+
 CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
     "the staging benchmark counts right": lambda: _tool(
@@ -78,6 +89,7 @@ CHECKS = {
     "units keep out of mount namespaces": lambda: _each((".service", ".in"), units.check),
     "format of C++": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP)),
     "shell scripts": lambda: _tool(["shellcheck", "--severity=warning"], shell_scripts()),
+    "manual pages": manual,
     "python compiles": lambda: _each([".py"], lambda path, text: compile(text, path, "exec") and []),
 }
 

@@ -4,6 +4,7 @@ import unittest
 import built
 import co_await
 import layering
+import man
 import sizes
 import sources
 import units
@@ -178,6 +179,21 @@ class Words(unittest.TestCase):
         for line in self.GOOD:
             with self.subTest(line):
                 self.assertEqual(words.check("a", line), [])
+
+
+class Man(unittest.TestCase):
+    HELP = "$ spark-stage config --help\n$ spark-stage config show --help\n  -h,--help  this\n  --json  as JSON\n"
+    PAGE = '.SS "spark\\-stage config show"\n.B \\-\\-json\n.BR \\-h ", " \\-\\-help\n'
+
+    def test_a_missing_verb_or_option_is_found(self):
+        self.assertEqual(man.check_command(self.HELP, self.PAGE), [])
+        self.assertTrue(man.check_command(self.HELP, self.PAGE.replace("json", "yaml")))
+        self.assertTrue(man.check_command(self.HELP, self.PAGE.replace("show", "hide")))
+
+    def test_a_missing_key_is_found(self):
+        reference = "# It\n# offers: more\ncache:\n  # scrub: 30d   # once\n"
+        self.assertEqual(man.check_keys(reference, ".B cache\nx\n.B scrub\ny\n"), [])
+        self.assertTrue(man.check_keys(reference, ".B cache\nx\n"))
 
 
 class Units(unittest.TestCase):

@@ -1,0 +1,77 @@
+// What a shell offers at the Tab key. configs/completions/ call this, so that they know of no verb or option.
+#include <set>
+
+#include "base/text.hpp"
+#include "cli/api.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr char kFiles[] = ":files";  // no name of ours begins with a colon
+
+void add_keys(const json::object* object, std::set<std::string>& names) {
+  if (object == nullptr) return;
+  for (const auto& member : *object) names.insert(std::string(member.key()));
+}
+
+// Of the configuration that is in force; without a daemon, of the file.
+std::set<std::string> configured(Context& context, std::string_view section) {
+  std::set<std::string> names;
+  auto shown = call(*context.client, {"GET", "/v1/config", ""});
+  if (!shown) {
+    const auto loaded = config::load(context.config_file);
+    if (!loaded) return names;
+    shown = config::to_json(*loaded);
+  }
+  add_keys(get_object(*shown, section), names);
+  return names;
+}
+
+std::set<std::string> listed(Context& context, bool leases) {
+  std::set<std::string> names;
+  const auto answer = call(*context.client, {"GET", "/v1/datasets", ""});
+  const json::array* datasets = answer ? get_array(*answer, "datasets") : nullptr;
+  if (datasets == nullptr) return names;
+  for (const json::value& dataset : *datasets) {
+    if (!dataset.is_object()) continue;
+    const auto name = get_string(dataset.get_object(), "name");
+    if (!leases && name) names.insert(*name);
+    const json::array* held = leases ? get_array(dataset.get_object(), "leases") : nullptr;
+    if (held == nullptr) continue;
+    for (const json::value& lease : *held) {
+      const auto id = lease.is_object() ? get_int(lease.get_object(), "id") : std::nullopt;
+      if (id) names.insert(std::to_string(*id));
+    }
+  }
+  return names;
+}
+
+std::set<std::string> arguments_of(Context& context, const std::string& verb) {
+  if (verb == "wait" || verb.starts_with("volumes ")) return configured(context, "volumes");
+  if (verb == "stage" || verb == "run") return configured(context, "datasets");
+  if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
+  if (verb == "release") return listed(context, true);
+  if (verb == "copy" || verb == "bench" || verb == "config check") return {kFiles};
+  return {};
+}
+
+Result<int> complete(Context& context, const App& app) {
+  const Completion completion = app.complete(context.command);
+  for (const std::string& word : completion.words) context.out << word << "\n";
+  for (const std::string& name : arguments_of(context, completion.verb))
+    context.out << printable(name) << "\n";
+  if (completion.is_file) context.out << kFiles << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_complete(App& app) {
+  app.hide(app.verb("complete", "words that may stand last, for shells",
+                    "  spark-stage complete -- volumes u",
+                    [&app](Context& context) { return complete(context, app); }));
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,64 @@
+// What a shell is told; the shells themselves: tests/install
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class Complete : public ::testing::Test {
+ protected:
+  std::vector<std::string> offered(std::vector<std::string> words) {
+    program.out.str("");
+    words.insert(words.begin(), {"complete", "--"});
+    EXPECT_EQ(program.run(words), 0) << program.errors();
+    return split(trim(program.output()), '\n');
+  }
+  bool offers(const std::vector<std::string>& words, const std::string& wanted) {
+    const auto all = offered(words);
+    return std::find(all.begin(), all.end(), wanted) != all.end();
+  }
+  using Words = std::vector<std::string>;
+  Program program;
+};
+
+TEST_F(Complete, OffersVerbsAndTheirVerbs) {
+  EXPECT_TRUE(offers({""}, "stage"));
+  EXPECT_TRUE(offers({"--config", "a.yaml", ""}, "doctor"));
+  EXPECT_FALSE(offers({""}, "complete"));
+  EXPECT_EQ(offered({"volumes", ""}), (Words{"up", "down"}));
+}
+
+TEST_F(Complete, OffersTheOptionsOfTheVerb) {
+  EXPECT_TRUE(offers({"stage", "-"}, "--lease"));
+  EXPECT_FALSE(offers({"ls", "-"}, "--lease"));
+  EXPECT_TRUE(offers({"-"}, "--version"));
+}
+
+TEST_F(Complete, OffersFilesWhereFilesBelong) {
+  EXPECT_EQ(offered({"--config", ""}), Words{":files"});
+  EXPECT_EQ(offered({"copy", ""}), Words{":files"});
+  EXPECT_EQ(offered({"run", "imagenet", "--", ""}), Words{":files"});
+  EXPECT_EQ(offered({"stage", "--lease", ""}), Words{""});
+}
+
+TEST_F(Complete, OffersNamesThatTheDaemonHas) {
+  program.client.answer("GET /v1/config", 200,
+                        R"({"volumes": {"rosa": {}, "nas": {}}, "datasets": {"imagenet": {}}})");
+  program.client.answer("GET /v1/datasets", 200,
+                        R"({"datasets": [{"name": "llama", "leases": [{"id": 12}]}, {"name": "models"}]})");
+  EXPECT_EQ(offered({"wait", "nas", ""}), (Words{"nas", "rosa"}));
+  EXPECT_EQ(offered({"volumes", "up", ""}), (Words{"nas", "rosa"}));
+  EXPECT_EQ(offered({"run", ""}), Words{"imagenet"});
+  EXPECT_EQ(offered({"evict", ""}), (Words{"llama", "models"}));
+  EXPECT_EQ(offered({"release", ""}), Words{"12"});
+}
+
+TEST_F(Complete, IsSilentWithoutADaemonAndConfiguration) {
+  EXPECT_EQ(offered({"stage", ""}), Words{""});
+  EXPECT_EQ(program.errors(), "");
+}
+
+}  // namespace
+}  // namespace spark::cli
