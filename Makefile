@@ -7,7 +7,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check demo bench-staging format lint install clean
+.PHONY: help setup build test check deb demo bench-staging format lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test:  ## the fast loop: debug build and unit tests
 check:  ## everything that tests, from nothing; some of it: make check STEPS="lint unit"
 	@test -x $(PYTHON) || tools/setup.sh test
 	@$(PYTHON) tools/check.py $(STEPS)
+
+deb:  ## the Debian package of this release and architecture, in build/deb, checked by lintian
+	tools/deb.sh $(JOBS)
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py
