@@ -23,7 +23,8 @@ struct Found {
 std::vector<Found> connections_of(const Survey& survey) {
   std::vector<Found> found;
   for (const ConnectUnit& unit : survey.units) {
-    for (const ByHandConnection& connection : unit.connections) found.push_back({connection, unit.file});
+    for (const ByHandConnection& connection : unit.connections)
+      found.push_back({connection, printable(unit.file)});
   }
   for (const auto& connection : survey.config_json) found.push_back({connection, "/etc/nvme/config.json"});
   for (const auto& connection : survey.discovery_conf) {
@@ -187,9 +188,12 @@ class Writer {
   }
 
   std::string body() const {
-    return "version: 1\ntargets:" + (targets_yaml_.empty() ? std::string(" {}\n") : "\n" + targets_yaml_) +
-           "volumes:" + (imported_.volumes == 0 && !has_entry(volumes_yaml_) ? " {}\n" : "\n") +
-           volumes_yaml_;
+    return "version: 1\n" + section("targets", targets_yaml_) + section("volumes", volumes_yaml_);
+  }
+
+  // A section of comments alone would be no map.
+  static std::string section(const std::string& name, const std::string& yaml) {
+    return name + (has_entry(yaml) ? ":\n" : ": {}\n") + yaml;
   }
 
   static bool has_entry(const std::string& yaml) {

@@ -57,7 +57,17 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   return {};
 }
 
+// The command line that is being typed may name another daemon or configuration.
+void heed_options(Context& context) {
+  const auto& words = context.command;
+  for (std::size_t i = 0; i + 2 < words.size() && words[i] != "--"; ++i) {
+    if (words[i] == "--config") context.config_file = words[i + 1];
+    if (words[i] == "--socket") context.client = context.make_client(words[i + 1]);
+  }
+}
+
 Result<int> complete(Context& context, const App& app) {
+  heed_options(context);
   const Completion completion = app.complete(context.command);
   for (const std::string& word : completion.words) context.out << word << "\n";
   for (const std::string& name : arguments_of(context, completion.verb))

@@ -5,6 +5,7 @@ import built
 import co_await
 import layering
 import man
+import sentences
 import sizes
 import sources
 import units
@@ -194,6 +195,13 @@ class Man(unittest.TestCase):
         reference = "# It\n# offers: more\ncache:\n  # scrub: 30d   # once\n"
         self.assertEqual(man.check_keys(reference, ".B cache\nx\n.B scrub\ny\n"), [])
         self.assertTrue(man.check_keys(reference, ".B cache\nx\n"))
+
+
+class Sentences(unittest.TestCase):
+    def test_a_sentence_that_nobody_says_is_found(self):
+        page = '| "no answer" | so |\n| "a long one" | so |\n'
+        self.assertEqual(sentences.check(page, 'fail("no answer", "a long"\n   " one")'), [])
+        self.assertTrue(sentences.check(page, 'fail("no answer")'))
 
 
 class Units(unittest.TestCase):

@@ -1,7 +1,10 @@
 // What a shell is told; the shells themselves: tests/install
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/text.hpp"
+#include "tests/support/temp_folder.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {
@@ -53,6 +56,14 @@ TEST_F(Complete, OffersNamesThatTheDaemonHas) {
   EXPECT_EQ(offered({"run", ""}), Words{"imagenet"});
   EXPECT_EQ(offered({"evict", ""}), (Words{"llama", "models"}));
   EXPECT_EQ(offered({"release", ""}), Words{"12"});
+}
+
+TEST_F(Complete, HeedsTheConfigurationOnTheLine) {
+  const test::TempFolder folder;
+  const std::string file = folder.path() / "a.yaml";
+  std::ofstream(file) << "version: 1\nvolumes: {nas: {nfs: '10.0.0.1:/a', mount: /mnt/a}}\n";
+  EXPECT_EQ(offered({"--config", file, "wait", ""}), Words{"nas"});
+  EXPECT_EQ(offered({"wait", "--config", file, ""}), Words{"nas"});
 }
 
 TEST_F(Complete, IsSilentWithoutADaemonAndConfiguration) {

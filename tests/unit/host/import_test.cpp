@@ -80,6 +80,14 @@ TEST_F(Import, LeavesOutWhatOurConfigurationRefusesAndSaysWhy) {
   EXPECT_NE(imported.yaml.find("belongs to the system"), std::string::npos) << imported.yaml;
 }
 
+TEST_F(Import, OfAnImpossibleTargetIsAConfigurationToo) {
+  host.write("etc/systemd/system/c.service",
+             "[Service]\nExecStart=nvme connect -t tcp -n a -a 'no such address'");
+  const Imported imported = import();
+  EXPECT_TRUE(parsed(imported).targets.empty()) << imported.yaml;
+  EXPECT_NE(imported.yaml.find("# Not taken over"), std::string::npos) << imported.yaml;
+}
+
 TEST_F(Import, TakesSettingsOverAndNamesThoseThatItCant) {
   test::set_up_by_hand(host);
   host.write(
