@@ -26,8 +26,9 @@ void check_set_up(const Host& host, Report& report) {
     return;
   }
   if (!host.config) {
-    report.wrong("config", host.config.error().what, "the daemon does not start with it",
-                 "spark-stage config check");
+    // One mistake a line.
+    report.wrong("config", join(split(host.config.error().what, '\n'), "; "),
+                 "the daemon does not start with it", "spark-stage config check");
     return;
   }
   if (!host.config->volumes.empty() && !daemon_listens(host)) {

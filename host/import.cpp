@@ -208,7 +208,7 @@ class Writer {
         " from /etc/fstab, units that connect,\n# /etc/nvme/config.json, /etc/nvme/discovery.conf "
         "and what is connected and mounted now.\n# Look it over; every key: "
         "spark-stage.yaml(5).\n";
-    for (const std::string& sentence : survey_.unread) text += "# Not read: " + sentence + "\n";
+    for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Found& found : foreign_) {
       const auto& connection = found.connection;
       text += "# Not taken over from " + printable(found.origin) + ": a connection " +

@@ -97,7 +97,7 @@ std::string options_yaml(const MountByHand& mount, config::Access access, bool i
     if (taken) {
       kept.push_back(yaml_word(*taken));
     } else {
-      remarks += "    # left out: " + taken.error().what + "\n";
+      remarks += "    # left out: " + printable(taken.error().what) + "\n";
     }
   }
   return (kept.empty() ? "" : "    options: [" + join(kept, ", ") + "]\n") + remarks;
@@ -113,7 +113,7 @@ Entry target_entry(const TargetDraft& target) {
   } else {
     std::vector<std::string> all;
     for (const nvmetcp::Portal& portal : target.portals) {
-      all.push_back(yaml_word(config::to_string(config::Portal{portal.address, portal.port})));
+      all.push_back(yaml_word(printable(config::to_string(config::Portal{portal.address, portal.port}))));
     }
     yaml += "    portals: [" + join(all, ", ") + "]\n";
   }
