@@ -73,6 +73,7 @@ STEPS = [
     Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 1800, [["tools/debian13.sh", JOBS]]),
     Step("install", "what `cmake --install` places, and that systemd accepts it", 1200,
          [*configure_and_build("release"), [PYTHON, "tests/install/install_test.py", "build/release"]]),
+    Step("package", "the Debian package of this release, and lintian's word on it", 1800, [["tools/deb.sh", JOBS]]),
     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 900,
          [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/crash", "-c", "tests/crash/pytest.ini", "-q"]]),
     Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 300,
