@@ -32,7 +32,7 @@ const mounts::Mount* mount_of(const std::vector<mounts::Mount>& table, const std
   const mounts::Mount* best = nullptr;
   for (const mounts::Mount& mount : table) {
     const std::string target = mount.target == "/" ? "" : mount.target.native();
-    const std::string name = path.native();
+    const std::string& name = path.native();
     const bool holds = name == target || (name.starts_with(target) && name[target.size()] == '/');
     if (holds && (best == nullptr || mount.target.native().size() >= best->target.native().size()))
       best = &mount;

@@ -26,8 +26,8 @@ Result<bool> comes_back(const Host& host, const std::string& address, const std:
                                     std::to_string(kProbePackets),
                                     "-i",
                                     "0.2",
-                                    "-w",
-                                    "2",
+                                    "-W",
+                                    "1",
                                     "-s",
                                     payload(address, packet)};
   if (!interface.empty()) words.insert(words.end(), {"-I", interface});

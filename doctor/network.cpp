@@ -63,7 +63,8 @@ const Nic* better_nic(const std::vector<Nic>& nics, const Nic& used, const std::
   for (const Nic& nic : nics) {
     const bool reaches = std::any_of(nic.networks.begin(), nic.networks.end(),
                                      [&](const auto& network) { return is_in_network(address, network); });
-    const bool faster = nic.megabits > used.megabits || (used.is_wireless && !nic.is_wireless);
+    const bool faster =
+        (used.megabits != 0 && nic.megabits > used.megabits) || (used.is_wireless && !nic.is_wireless);
     if (!reaches || !nic.is_up || nic.name == used.name || !faster) continue;
     if (best == nullptr || nic.megabits > best->megabits) best = &nic;
   }
