@@ -8,7 +8,7 @@ jobs=${1:-$(nproc)}
 if [ $# -gt 0 ]; then shift; fi
 if [ $# -eq 0 ]; then
   # shellcheck disable=SC2046  # our file names have no spaces
-  set -- $(find base nvmetcp staging bench daemon cli -name '*.cpp' | sort)
+  set -- $(find base nvmetcp staging bench daemon host doctor cli -name '*.cpp' | sort)
 fi
 CXX=g++ cmake -S . -B build/tidy -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSPARK_TESTS=OFF -DSPARK_PCH=OFF > build/tidy.log ||
   { cat build/tidy.log; exit 1; }
