@@ -1,33 +1,114 @@
-"""Three paths side by side."""
+"""Three paths side by side, and what is decided from them."""
 import json
+from statistics import median
 
 import pytest
 
 PATHS = "nvme-tcp=/mnt/yard nfs=/mnt/dell-shared local=/local"
+SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "samples", "latency", "stagecopy", "epochs"))
+RUN = f"bench {PATHS} {SCENARIOS} --size 64MiB --runtime 2s --rounds 3 --epochs 30 --dataset 1GB"
+LIMIT = 40_000_000  # bytes per second
 
 
 @pytest.fixture(scope="module")
 def measured(house):
     with house.volume("yard", access="exclusive", fence="none", size="512M"):
         house.product.wait_volume("yard", "ready")
-        result = house.product.run(f"bench {PATHS} --size 16MiB --runtime 1s --rounds 1 --json /tmp/bench.json", 400)
+        result = house.product.run(f"{RUN} --json /tmp/bench.json --html /tmp/bench.html", 900)
         assert result.rc == 0, result.out + result.err
         leftovers = house.host.sh("ls -A /mnt/yard /mnt/dell-shared /local")
         yield result.out, json.loads(house.host.get("/tmp/bench.json")), leftovers
 
 
+def rates(record, path, scenario):
+    """Bytes per second of the valid rounds, the warm-up left out."""
+    return [cell["bytes"] / cell["seconds"] for cell in record["cells"]
+            if (cell["path"], cell["scenario"], cell["status"]) == (path, scenario, "valid") and cell["round"] > 0]
+
+
+def share_from_storage(record, path, scenario):
+    cells = [cell for cell in record["cells"] if (cell["path"], cell["scenario"]) == (path, scenario) and cell["round"] > 0]
+    return sum(cell["origin"]["bytes"] for cell in cells) / sum(cell["bytes"] for cell in cells)
+
+
+def label(record, path, scenario):
+    return next(row["cache"] for row in record["summary"] if (row["path"], row["scenario"]) == (path, scenario))
+
+
 def test_one_table_compares_the_paths(measured):
     table, _, _ = measured
     print(table)
-    for word in ("nvme-tcp", "nfs", "local", "read", "write"):
+    for word in ("nvme-tcp", "nfs", "local", "read", "staging copy"):
         assert word in table
 
 
-def test_the_numbers_are_also_json(measured):
-    _, document, _ = measured
-    text = json.dumps(document)
-    assert all(f'"{name}"' in text for name in ("nvme-tcp", "nfs", "local"))
+def test_it_knows_what_each_path_is(measured):
+    _, record, _ = measured
+    assert [path["storage"]["kind"] for path in record["paths"]] == ["remote_block", "nas", "local"]
+    assert record["paths"][0]["storage"]["settings"]["transport"] == "tcp"
+    assert record["paths"][1]["storage"]["nic"]["mtu"] >= 1500
+
+
+def test_the_verdict_is_what_a_hand_calculation_from_the_record_gives(measured):
+    _, record, _ = measured
+    verdict = record["verdict"]
+    print("\n".join(verdict["sentences"]))
+    assert verdict["advice"] != "not_decided", verdict["not_decided_because"]
+    local = median(rates(record, "local", "shards"))
+    for source in verdict["sources"]:
+        read, copy = (median(rates(record, source["name"], scenario)) for scenario in ("shards", "stagecopy"))
+        saved = 1 / read - 1 / local
+        expected = 1 / copy / saved if saved > 0 else None
+        assert source["break_even_epochs"] == (pytest.approx(expected) if expected else None)
+        direct = next(way for way in verdict["ways"] if way["source"] == source["name"] and not way["staged"])
+        staged = next(way for way in verdict["ways"] if way["source"] == source["name"] and way["staged"])
+        assert direct["seconds"]["value"] == pytest.approx(30 * 1e9 / read)
+        assert staged["seconds"]["value"] == pytest.approx(1e9 / copy + 30 * 1e9 / local)
+
+
+def test_direct_reads_are_proven_by_the_counters_of_block_device_and_nfs_mount(measured):
+    _, record, _ = measured
+    assert share_from_storage(record, "nvme-tcp", "shards") > 0.95
+    assert share_from_storage(record, "nfs", "shards") > 0.95
+    counters = {cell["path"]: cell["origin"]["counter"] for cell in record["cells"]}
+    assert counters["nfs"] == "NFS mount"
+
+
+def test_a_second_epoch_that_ram_served_is_labelled_so(measured):
+    _, record, _ = measured
+    assert label(record, "nvme-tcp", "epoch-1").startswith("cold")
+    assert label(record, "nvme-tcp", "epoch-2") == "served by RAM"
+    assert share_from_storage(record, "nvme-tcp", "epoch-2") < 0.05
+
+
+def test_the_run_is_kept_and_shown_again(house, measured):
+    table, record, _ = measured
+    assert house.product.sh(f"bench report {record['run_id']}") == table
+    assert record["run_id"] in house.product.sh("bench list")
 
 
 def test_it_cleans_up_after_itself(measured):
     assert "bench" not in measured[2]
+
+
+def test_without_paths_it_would_measure_the_configured_volumes_and_the_cache(house):
+    told = house.product.sh("bench --dry-run")
+    for path in ("datasets: /mnt/rosa-storage", "nas: /mnt/dell-shared", "local: /local/cache"):
+        assert path in told
+
+
+def test_a_path_held_to_a_known_rate_is_measured_within_five_percent(house):
+    run = "spark-stage bench local=/local --scenario shards --size 64MiB --runtime 8s --rounds 3 --json /tmp/limited.json"
+    house.host.sh(f"systemd-run --scope -q -p 'IOReadBandwidthMax=/local {LIMIT}' {run}", 300)
+    rate = median(rates(json.loads(house.host.get("/tmp/limited.json")), "local", "shards"))
+    print(f"{rate / 1e6:.1f} MB/s of {LIMIT / 1e6:.0f}")
+    assert rate == pytest.approx(LIMIT, rel=0.05)
+
+
+def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):
+    house.host.sh("(timeout -s KILL 15 spark-stage bench local=/local --scenario shards --size 64MiB --runtime 60s "
+                  ">/dev/null 2>&1; true)", 60)
+    assert ".spark-stage-bench-" in house.host.sh("ls -A /local")
+    house.host.wait_until("! pgrep -x fio", 5)  # it must not outlive the benchmark
+    house.product.sh("bench local=/local --scenario latency --size 16MiB --runtime 1s --rounds 1", 120)
+    assert ".spark-stage-bench-" not in house.host.sh("ls -A /local")
