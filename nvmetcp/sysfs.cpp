@@ -141,7 +141,8 @@ Result<std::vector<Controller>> ControllerList::look() {
     auto controller =
         is_same ? read_state(folder / name, known->second.controller) : read_controller(folder / name);
     if (!controller) continue;
-    seen[name] = {info.st_ino, *controller};
+    // Before it is live for the first time it is being made, and its attributes are not all there yet.
+    if (is_same || controller->is_live()) seen[name] = {info.st_ino, *controller};
     controllers.push_back(std::move(*controller));
   }
   known_ = std::move(seen);

@@ -42,6 +42,7 @@ def test_the_machine_goes_down_within_30_s_with(house, fault):
             assert "needs_recovery" not in house.target_machine.sh(f"tune2fs -l /srv/{NAME}.img")
             house.target_machine.sh(f"e2fsck -fn /srv/{NAME}.img", 60)
         house.start_host()
+        house.host.wait_until("spark-stage status", 60)
         house.wait_ready(180)
         house.product.wait_volume(NAME, "ready", 180)
         assert seconds < patience(WITHIN_S)

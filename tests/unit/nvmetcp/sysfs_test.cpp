@@ -78,6 +78,17 @@ TEST(ControllerList, ReadsTheStateAnewAndForgetsWhoseNameWasTakenOver) {
   EXPECT_EQ(list.look().value().at(0).subsystem, "another-subsystem");
 }
 
+TEST(ControllerList, ReadsAControllerThatIsBeingMadeAgainUntilItIsLive) {
+  test::FakeSysfs sysfs;
+  sysfs.add_controller(tcp_controller("nvme3", kData, "new"));
+  sysfs.write("sys/class/nvme/nvme3/subsysnqn", "");
+  ControllerList list(sysfs.root());
+  EXPECT_EQ(list.look().value().at(0).subsystem, "");
+  sysfs.write("sys/class/nvme/nvme3/subsysnqn", kData);
+  sysfs.write("sys/class/nvme/nvme3/state", "live");
+  EXPECT_EQ(list.look().value().at(0).subsystem, kData);
+}
+
 TEST(Sysfs, ControllersAreChosenBySubsystemAndHost) {
   Controller other_host = tcp_controller("nvme2", kData);
   other_host.host_nqn = "nqn.other";
