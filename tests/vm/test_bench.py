@@ -14,7 +14,7 @@ LIMIT = 40_000_000  # bytes per second
 def measured(house):
     with house.volume("yard", access="exclusive", fence="none", size="512M"):
         house.product.wait_volume("yard", "ready")
-        result = house.product.run(f"{RUN} --json /tmp/bench.json --html /tmp/bench.html", 900)
+        result = house.product.run(f"{RUN} --json /tmp/bench.json", 900)
         assert result.rc == 0, result.out + result.err
         leftovers = house.host.sh("ls -A /mnt/yard /mnt/dell-shared /local")
         yield result.out, json.loads(house.host.get("/tmp/bench.json")), leftovers
