@@ -10,7 +10,9 @@ namespace spark::volumes {
 
 bool Volume::has_path(const Portal& portal) const {
   return std::ranges::any_of(status_.paths, [&](const PathStatus& path) {
-    return !path.controller.empty() && path.controller == portal.controller;
+    if (path.controller.empty()) return false;
+    // By its address as well: it may be there before whoever connected it has said so.
+    return path.controller == portal.controller || path.address == portal_text(portal.address);
   });
 }
 
