@@ -40,6 +40,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+// The byte at which column `column` begins.
+std::size_t byte_of_column(std::string_view text, std::size_t column) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (starts_character(text[i]) && column-- == 0) return i;
+  }
+  return text.size();
+}
+
 }  // namespace
 
 std::string_view trim(std::string_view text) {
@@ -96,6 +108,23 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     }
   }
   return best;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::string shorten(const std::string& text, std::size_t width) {
+  const std::size_t all = display_width(text);
+  if (all <= width) return text;
+  if (width < 3) return text.substr(0, byte_of_column(text, width));
+  const std::size_t front = width / 2, back = width - front - 1;
+  return text.substr(0, byte_of_column(text, front)) + "…" + text.substr(byte_of_column(text, all - back));
+}
+
+std::string cut_short(const std::string& text, std::size_t width) {
+  if (display_width(text) <= width) return text;
+  return text.substr(0, byte_of_column(text, width > 0 ? width - 1 : 0)) + (width > 0 ? "…" : "");
 }
 
 }  // namespace spark

@@ -19,4 +19,13 @@ std::string printable(std::string_view name);
 // The candidate nearest to `word` by edits, or empty when none is near enough for a "did you mean".
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
+// Columns on a terminal: code points of UTF-8 (a double-width character counts once).
+std::size_t display_width(std::string_view text);
+
+// At most `width` columns: the middle gives way to "…", since names differ at both ends.
+std::string shorten(const std::string& text, std::size_t width);
+
+// The same, but the end gives way: for sentences.
+std::string cut_short(const std::string& text, std::size_t width);
+
 }  // namespace spark

@@ -15,26 +15,9 @@ constexpr std::size_t kLabelWidth = 20;
 constexpr std::size_t kCellWidth = 20;
 constexpr std::size_t kPathsAbreast = 3;
 
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-// At most `width` columns; longer ends in "…".
-std::string cut(const std::string& text, std::size_t width) {
-  if (columns_of(text) <= width) return text;
-  std::string kept;
-  std::size_t columns = 0;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++columns >= width) break;
-    kept += c;
-  }
-  return kept + "…";
-}
-
 std::string padded(const std::string& text, std::size_t width) {
-  const std::string shown = cut(text, width - 1);
-  return shown + std::string(width - columns_of(shown), ' ');
+  const std::string shown = cut_short(text, width - 1);
+  return shown + std::string(width - display_width(shown), ' ');
 }
 
 void end_line(std::string& line, std::string& out) {
@@ -238,7 +221,7 @@ std::string progress_line(const Progress& progress) {
   line += progress.path + ": " + progress.doing;
   if (progress.bytes_per_second > 0) line += "  " + format_rate(progress.bytes_per_second);
   const std::string left = "  " + format_duration(progress.left) + " left";
-  return cut(line, 79 - columns_of(left)) + left;
+  return cut_short(line, 79 - display_width(left)) + left;
 }
 
 }  // namespace spark::bench

@@ -7,18 +7,10 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace spark::cli {
-
-// Columns on a terminal: code points of UTF-8 (a double-width character counts once).
-std::size_t display_width(std::string_view text);
-
-// At most `width` columns: the middle gives way to "…", since names differ at both ends.
-std::string shorten(const std::string& text, std::size_t width);
-
-// The same, but the end gives way: for sentences.
-std::string cut_short(const std::string& text, std::size_t width);
 
 // Words broken into lines of at most `width` columns, each behind `indent` spaces, each with its end.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);

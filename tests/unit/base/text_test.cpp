@@ -50,5 +50,17 @@ TEST(Text, NearestFindsTyposAndNotStrangers) {
   EXPECT_EQ(nearest("anything", {}), "");
 }
 
+TEST(Text, IsShortenedInTheMiddleAndByCharacter) {
+  EXPECT_EQ(shorten("short", 10), "short");
+  EXPECT_EQ(shorten("/mnt/a/very/long/path", 11), "/mnt/…/path");
+  EXPECT_EQ(display_width(shorten("äöüäöüäöüäöü", 7)), 7u);
+}
+
+TEST(Text, ASentenceIsCutShortAtItsEndAndByCharacter) {
+  EXPECT_EQ(cut_short("short", 5), "short");
+  EXPECT_EQ(cut_short("größer als erlaubt", 7), "größer…");
+  EXPECT_EQ(cut_short("x", 0), "");
+}
+
 }  // namespace
 }  // namespace spark

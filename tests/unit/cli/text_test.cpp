@@ -7,18 +7,6 @@
 namespace spark::cli {
 namespace {
 
-TEST(Text, IsShortenedInTheMiddleAndByCharacter) {
-  EXPECT_EQ(shorten("short", 10), "short");
-  EXPECT_EQ(shorten("/mnt/a/very/long/path", 11), "/mnt/…/path");
-  EXPECT_EQ(display_width(shorten("äöüäöüäöüäöü", 7)), 7u);
-}
-
-TEST(Text, ASentenceIsCutShortAtItsEndAndByCharacter) {
-  EXPECT_EQ(cut_short("short", 5), "short");
-  EXPECT_EQ(cut_short("größer als erlaubt", 7), "größer…");
-  EXPECT_EQ(cut_short("x", 0), "");
-}
-
 TEST(Text, IsWrappedAtWords) {
   EXPECT_EQ(wrapped("one two three", 9, 2), "  one two\n  three\n");
   EXPECT_EQ(wrapped("unbreakable-word", 5, 0), "unbreakable-word\n");
