@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "doctor/doctor.hpp"
 #include "nvmetcp/sysfs.hpp"
 #include "nvmetcp/timers.hpp"
@@ -21,17 +22,6 @@ const config::Volume* volume_of(const config::Config& config, const nvmetcp::Con
   return at == config.volumes.end() ? nullptr : &*at;
 }
 
-// Digests and queues can't be read back from a connection; the rest is compared.
-nvmetcp::ConnectOptions asked_of(const config::Target& target) {
-  nvmetcp::ConnectOptions asked;
-  asked.interface = target.interface;
-  asked.keep_alive = target.keep_alive;
-  asked.reconnect_delay = target.reconnect_delay;
-  asked.controller_loss = target.controller_loss;
-  asked.fast_fail = target.fast_fail;
-  return asked;
-}
-
 void check_state(const nvmetcp::Controller& controller, const std::string& who, Report& report) {
   if (controller.is_live()) return;
   report.wrong(kArea, who + " is '" + printable(controller.state) + "', not live",
@@ -41,7 +31,7 @@ void check_state(const nvmetcp::Controller& controller, const std::string& who, 
 
 void check_settings(const Host& host, const nvmetcp::Controller& controller, const std::string& who,
                     const config::Target& target, Report& report) {
-  const auto differences = nvmetcp::differences(host.root, controller, asked_of(target));
+  const auto differences = nvmetcp::differences(host.root, controller, config::connect_options(target));
   if (differences.empty()) return;
   report.note(kArea, who + ": " + printable(join(differences, "; ")),
               "it was connected before with these; the volume does not behave as configured",

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "doctor/doctor.hpp"
 #include "nvmetcp/fabrics_device.hpp"
 
@@ -38,19 +39,6 @@ void check_driver(const Host& host, Report& report) {
   }
 }
 
-nvmetcp::ConnectOptions options_of(const config::Target& target) {
-  nvmetcp::ConnectOptions options;
-  options.interface = target.interface;
-  options.io_queues = target.io_queues;
-  options.keep_alive = target.keep_alive;
-  options.reconnect_delay = target.reconnect_delay;
-  options.controller_loss = target.controller_loss;
-  options.fast_fail = target.fast_fail;
-  options.header_digest = target.header_digest;
-  options.data_digest = target.data_digest;
-  return options;
-}
-
 // The device waits for a lock that a connect holds, so it is asked in a process of its own.
 void check_options(const Host& host, Report& report) {
   if (!exists(host, "dev/nvme-fabrics") || host.settings().targets.empty()) return;
@@ -61,7 +49,7 @@ void check_options(const Host& host, Report& report) {
   for (const auto& [name, target] : host.settings().targets) {
     const auto asked =
         nvmetcp::io_controller_options("x", {target.portals.front().address, target.portals.front().port},
-                                       {"x", "x"}, options_of(target), host.cpus);
+                                       {"x", "x"}, config::connect_options(target), host.cpus);
     const auto answer = host.bounded([&]() -> Result<json::object> {
       if (auto known = nvmetcp::check_supported(host.root, asked); !known)
         return tl::unexpected<Error>(known.error());

@@ -70,4 +70,17 @@ std::string environment_name(const std::string& dataset) {
   return variable;
 }
 
+nvmetcp::ConnectOptions connect_options(const Target& target) {
+  nvmetcp::ConnectOptions options;
+  options.interface = target.interface;
+  options.io_queues = target.io_queues;
+  options.keep_alive = target.keep_alive;
+  options.reconnect_delay = target.reconnect_delay;
+  options.controller_loss = target.controller_loss;
+  options.fast_fail = target.fast_fail;
+  options.header_digest = target.header_digest;
+  options.data_digest = target.data_digest;
+  return options;
+}
+
 }  // namespace spark::config

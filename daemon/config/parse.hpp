@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
+#include "nvmetcp/types.hpp"
 
 namespace spark::config {
 
@@ -31,6 +32,9 @@ std::string yaml_word(std::string_view word);
 // NAME from the config or VOLUME:PATH for any folder of a volume. NotFound names the nearest.
 Result<Dataset> find_dataset(const Config& config, const std::string& name);
 const Volume* find_volume(const Config& config, const std::string& name);
+
+// What a connection to the target has to have.
+nvmetcp::ConnectOptions connect_options(const Target& target);
 
 // NAME → SPARK_STAGE_<NAME>: upper case, `_` for what is neither letter nor digit.
 std::string environment_name(const std::string& dataset);

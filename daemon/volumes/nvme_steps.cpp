@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -52,19 +53,6 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   co_return Result<>{};
 }
 
-nvmetcp::ConnectOptions Volume::connect_options() const {
-  nvmetcp::ConnectOptions options;
-  options.interface = target_->interface;
-  options.io_queues = target_->io_queues;
-  options.keep_alive = target_->keep_alive;
-  options.reconnect_delay = target_->reconnect_delay;
-  options.controller_loss = target_->controller_loss;
-  options.fast_fail = target_->fast_fail;
-  options.header_digest = target_->header_digest;
-  options.data_digest = target_->data_digest;
-  return options;
-}
-
 // A controller of ours is live, or every portal is asked in turn until one is.
 asio::awaitable<Result<>> Volume::reach_subsystem() {
   if (look_at_paths() == Link::Live) co_return Result<>{};
@@ -80,7 +68,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
     Result<> reached = offered;
     if (offered) {
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
-      const auto options = connect_options();
+      const auto options = config::connect_options(*target_);
       const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
       if (connected) {
         healed_by_us_ = true;

@@ -4,6 +4,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "daemon/config/parse.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -33,7 +34,7 @@ asio::awaitable<void> Volume::tend_paths() {
 }
 
 asio::awaitable<void> Volume::connect_path(Portal& portal) {
-  const auto options = connect_options();
+  const auto options = config::connect_options(*target_);
   const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
   if (connected) {
     portal.controller = connected->controller;

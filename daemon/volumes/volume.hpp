@@ -102,7 +102,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
   asio::awaitable<Result<>> disconnect_all();
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
-  nvmetcp::ConnectOptions connect_options() const;
 
   // paths.cpp
   asio::awaitable<void> tend_paths();
