@@ -1,7 +1,15 @@
+# Faster builds from nothing.
+option(SPARK_WHOLE "for builds that are made once: a folder's files are compiled eight at a time" OFF)
+set(CMAKE_UNITY_BUILD ${SPARK_WHOLE})
+if(SPARK_WHOLE)
+  # In one translation unit the coroutines of a "header" hold types of an unnamed namespace: that is meant here.
+  target_compile_options(spark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
 # Outside headers that most files include, compiled once for each of three kinds of target: more than half of the time
 # from nothing. Of no use to ccache, so where that is, it is used instead. They hide a forgotten #include; clang-tidy,
 # which `make check` runs without them, finds it.
-if(CCACHE)
+if(CCACHE AND NOT SPARK_WHOLE)
   set(precompile OFF)
 else()
   set(precompile ON)

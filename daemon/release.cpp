@@ -1,15 +1,14 @@
 #include "daemon/release.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <vector>
 
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 
 namespace spark {
@@ -80,7 +79,7 @@ class Release {
       if (unmounted.error().kind != Errc::Refused || clock_.steady() >= end)
         co_return tl::unexpected<Error>(unmounted.error());
       timer.expires_after(patience_.look_again);
-      co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+      co_await timer.async_wait(kToken);
     }
   }
 

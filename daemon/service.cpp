@@ -2,19 +2,17 @@
 
 #include <signal.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 
 namespace spark {
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr char kGroup[] = "spark-stage";
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 
 using std::chrono::seconds;
 
-std::string text(seconds value) {
+std::string number(seconds value) {
   return std::to_string(value.count());
 }
 std::string text_or_off(std::optional<seconds> value) {
-  return value ? text(*value) : "off";
+  return value ? number(*value) : "off";
 }
 
 // The kernel keeps a number of attempts instead of the time, and shows attempts × delay.
@@ -31,11 +31,11 @@ struct Setting {
 };
 
 std::vector<Setting> settings(const ConnectOptions& asked) {
-  return {{"reconnect_delay", "reconnect_delay", text(asked.reconnect_delay)},
+  return {{"reconnect_delay", "reconnect_delay", number(asked.reconnect_delay)},
           {"ctrl_loss_tmo", "controller_loss",
            text_or_off(as_kept(asked.controller_loss, asked.reconnect_delay))},
           {"fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)},
-          {"kato", "keep_alive", text(asked.keep_alive)}};
+          {"kato", "keep_alive", number(asked.keep_alive)}};
 }
 
 void write_attribute(const std::filesystem::path& path, const std::string& value) {
@@ -66,9 +66,9 @@ void set_timers(const SystemRoot& root, const Controller& controller, const Conn
   const auto folder = root / "sys/class/nvme" / controller.name;
   const seconds off{-1};
   // In this order: ctrl_loss_tmo is divided by the delay that holds when it is written.
-  write_attribute(folder / "reconnect_delay", text(asked.reconnect_delay));
-  write_attribute(folder / "ctrl_loss_tmo", text(asked.controller_loss.value_or(off)));
-  write_attribute(folder / "fast_io_fail_tmo", text(asked.fast_fail.value_or(off)));
+  write_attribute(folder / "reconnect_delay", number(asked.reconnect_delay));
+  write_attribute(folder / "ctrl_loss_tmo", number(asked.controller_loss.value_or(off)));
+  write_attribute(folder / "fast_io_fail_tmo", number(asked.fast_fail.value_or(off)));
 }
 
 }  // namespace spark::nvmetcp

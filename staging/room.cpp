@@ -19,7 +19,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{100};
+constexpr std::chrono::milliseconds kRoomPoll{100};
 // File systems give the space of deleted files back with some delay.
 constexpr int kPollsAfterEviction = 20;
 
@@ -35,7 +35,7 @@ Result<UniqueFd> lock_space(const CacheFolder& folder, const StopFlag& stop) {
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     if (stop) return fail(Errc::Cancelled, "waiting for another dataset to be given room: interrupted");
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kRoomPoll);
   }
   return fd;
 }
@@ -60,7 +60,7 @@ class Room {
       if (shortage.is_none()) break;
       if (polls > 0) {
         --polls;
-        std::this_thread::sleep_for(kPoll);
+        std::this_thread::sleep_for(kRoomPoll);
         continue;
       }
       const auto victims = choose(shortage);

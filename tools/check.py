@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
 
+First what everything needs; then two lanes side by side: virtual machines, which mostly wait for their kernels' timers,
+and builds with their tests, at the lowest priority, which take the time that the machines leave.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
 """
 import os
-import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +27,15 @@ class Step:
     deadline_s: int
     commands: list  # of argument lists, run one after the other from the top folder
     environment: dict = field(default_factory=dict)
+    needs_programs: bool = False
+
+
+@dataclass
+class Outcome:
+    step: Step
+    problem: str | None
+    seconds: float
+    cpu_s: float  # of all its processes: on a busy machine it tells more than the time that passed
 
 
 def configure_and_build(preset, *targets):
@@ -36,135 +47,167 @@ def ctest(preset):
     return ["ctest", "--test-dir", f"build/{preset}", "--output-on-failure", "--no-tests=error", "-j", JOBS]
 
 
-# What goes wrong with targets, networks and hosts: half an hour, so a step of its own.
-FAULTS = ["test_healing.py", "test_portals.py", "test_shutdown.py"]
-LOCAL_DRIVES = ["test_power.py", "test_failing_drive.py"]
+def pytest(folder):
+    return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
 
 
-def machines(name, purpose, kernel, files):
-    return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 2700,
-                [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests"),
-                 [PYTHON, "-m", "pytest", *files, "-q", "-p", "no:cacheprovider", "--durations=20"]],
-                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"})
+def machines(kernel, purpose, *arguments):
+    return Step(f"vm-{kernel}", f"{purpose}, in virtual machines, kernel {kernel}", 3600,
+                [[PYTHON, "-m", "pytest", "tests/vm", *arguments, "-q", "-p", "no:cacheprovider", "--durations=30"]],
+                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"}, needs_programs=True)
 
 
-def scenarios(kernel, without, why=""):
-    purpose = "scenarios" + (f" without {' '.join(without)} ({why})" if why else "")
-    return machines(f"vm-{kernel}", purpose, kernel,
-                    ["tests/vm", *(f"--ignore=tests/vm/{name}" for name in [*without, *FAULTS])])
+PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
+                [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests")])
 
-
-def faults(kernel):
-    return machines(f"faults-{kernel}", "every fault of a target, a link or a host", kernel,
-                    [f"tests/vm/{name}" for name in FAULTS])
-
-
-STEPS = [
+FIRST = [
     Step("setup", "what building and testing needs is installed", 1200, [["tools/setup.sh", "test"]]),
     Step("lint", "layering, co_await trap, lengths, words, format, shell scripts", 120, [[PYTHON, "tools/lint/run.py"]]),
-    Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 1500,
-         [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
-    Step("tidy", "clang-tidy over every source file", 1200, [["tools/lint/tidy.sh", JOBS]]),
-    # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
-    Step("tsan", "the threaded parts under the thread sanitizer", 900,
-         [*configure_and_build("tsan", "spark_staging_tests"),
-          ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
-    Step("fuzz", "fuzzers of everything that reads what others wrote", 1200, [["tools/fuzz.sh", "20"]]),
-    Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 1800, [["tools/debian13.sh", JOBS]]),
-    Step("install", "what `cmake --install` places, and that systemd accepts it", 1200,
-         [*configure_and_build("release"), [PYTHON, "tests/install/install_test.py", "build/release"]]),
-    Step("package", "the Debian package of this release, and lintian's word on it", 1800, [["tools/deb.sh", JOBS]]),
-    Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 900,
-         [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/crash", "-c", "tests/crash/pytest.ini", "-q"]]),
-    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 300,
-         [*configure_and_build("release"), [PYTHON, "-m", "pytest", "tests/page", "-c", "tests/page/pytest.ini", "-q"]]),
-    scenarios("6.1", LOCAL_DRIVES, "a quarter of an hour about local drives; newest has them"),
-    scenarios("newest", []),
-    faults("6.1"),
-    faults("newest"),
+    PROGRAMS,
 ]
 
+# Scenarios about drives, configuration and words: the newest kernel runs them, and by hand any other.
+ANY_KERNEL = ["test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench"]
+MACHINES = [
+    machines("newest", "every scenario"),
+    machines("6.1", "those that the kernel can change", *(f"--ignore=tests/vm/{name}.py" for name in ANY_KERNEL)),
+]
 
-def run(command, log, environment, end):
-    """Runs to the end or the deadline; no process of it is left behind. Returns why it failed, or nothing."""
-    log.write(f"$ {' '.join(command)}\n".encode())
-    log.flush()
-    try:
-        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                 env=os.environ | {"CMAKE_BUILD_PARALLEL_LEVEL": JOBS} | environment,
-                                 start_new_session=True)
-    except OSError as error:
-        return f"{command[0]} can't be started: {error.strerror}"
-    try:
-        wait_aloud(child, end)
-        return f"{command[0]} exited with status {child.returncode}" if child.returncode else None
-    except subprocess.TimeoutExpired:
-        return f"{command[0]} did not end before the step's deadline"
-    finally:
+BUILDS = [
+    Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 2400,
+         [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
+    Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
+         needs_programs=True),
+    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
+         [pytest("tests/page")], needs_programs=True),
+    Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
+         [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+    Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 2400, [["tools/debian13.sh", JOBS]]),
+    # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
+    Step("tsan", "the threaded parts under the thread sanitizer", 1800,
+         [*configure_and_build("tsan", "spark_staging_tests"),
+          ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
+    Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "20"]]),
+    Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]]),
+    Step("package", "the Debian package of this release, and lintian's word on it", 2400, [["tools/deb.sh", JOBS]]),
+]
+
+_running = set()  # children that end with this program
+
+
+def start(command, log, environment, is_background):
+    environment = os.environ | {"CMAKE_BUILD_PARALLEL_LEVEL": JOBS} | environment
+    child = subprocess.Popen([*(["nice", "-n", "19"] if is_background else []), *command], cwd=ROOT, env=environment,
+                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    if is_background:  # kernels that group processes by session compare the groups first
         try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
+            Path(f"/proc/{child.pid}/autogroup").write_text("19")
+        except OSError:
             pass
-        child.wait()
+    _running.add(child)
+    return child
 
 
-def wait_aloud(child, end):
-    """Waits, and says once a minute that it still does."""
-    began = time.monotonic()
-    while True:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise subprocess.TimeoutExpired(child.args, 0)
+def end(child):
+    """No process of it is left behind."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    _running.discard(child)
+
+
+def wait_aloud(child, name, deadline):
+    """Returns the CPU seconds of a child that ended, or None at the deadline; says once a minute that it waits."""
+    began = said = time.monotonic()
+    while (now := time.monotonic()) < deadline:
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return used.ru_utime + used.ru_stime
+        if now - said >= 60:
+            said = now
+            print(f"   {name}: … {now - began:.0f} s", flush=True)
+        time.sleep(0.1)
+    return None
+
+
+def run(step, log, is_background, deadline):
+    """Returns why it failed, or None, and its CPU seconds."""
+    total = 0.0
+    for command in step.commands:
+        log.write(f"$ {' '.join(command)}\n".encode())
+        log.flush()
         try:
-            child.wait(min(60, left))
-            return
-        except subprocess.TimeoutExpired:
-            print(f"   … {time.monotonic() - began:.0f} s", flush=True)
+            child = start(command, log, step.environment, is_background)
+        except OSError as error:
+            return f"{command[0]} can't be started: {error.strerror}", total
+        cpu = wait_aloud(child, step.name, deadline)
+        end(child)
+        if cpu is None:
+            child.wait()
+            return f"{command[0]} did not end before the step's deadline", total
+        total += cpu
+        if child.returncode:
+            return f"{command[0]} exited with status {child.returncode}", total
+    return None, total
 
 
-def cpu_seconds():
-    """Of all processes that have ended: on a busy machine they tell more than the time that passed."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def run_step(step):
+def run_step(step, is_background):
     print(f"== {step.name}: {step.purpose}", flush=True)
-    began, cpu_began = time.monotonic(), cpu_seconds()
+    began = time.monotonic()
     path = LOGS / f"{step.name}.log"
     with open(path, "wb") as log:
-        problem = None
-        for command in step.commands:
-            problem = problem or run(command, log, step.environment, began + step.deadline_s)
-    seconds, cpu = time.monotonic() - began, cpu_seconds() - cpu_began
+        problem, cpu = run(step, log, is_background, began + step.deadline_s)
+    seconds = time.monotonic() - began
     if problem:
-        print(f"   FAILED after {seconds:.0f} s: {problem}; the end of {path.relative_to(ROOT)}:")
-        for line in path.read_text(errors="replace").splitlines()[-40:]:
-            print("   | " + line)
+        tail = "\n".join("   | " + line for line in path.read_text(errors="replace").splitlines()[-40:])
+        print(f"   {step.name}: FAILED after {seconds:.0f} s: {problem}; the end of {path.relative_to(ROOT)}:\n{tail}",
+              flush=True)
     else:
-        print(f"   ok, {seconds:.0f} s", flush=True)
-    return not problem, seconds, cpu
+        print(f"   {step.name}: ok, {seconds:.0f} s", flush=True)
+    return Outcome(step, problem, seconds, cpu)
+
+
+def chosen(steps):
+    """With what they need."""
+    return [PROGRAMS, *steps] if PROGRAMS not in steps and any(step.needs_programs for step in steps) else steps
+
+
+def run_all(steps):
+    outcomes = [run_step(step, False) for step in steps if step in FIRST]
+    behind = [step for step in steps if step in BUILDS]
+    ahead = [step for step in steps if step in MACHINES]
+    lane = threading.Thread(target=lambda: outcomes.extend([run_step(step, bool(ahead)) for step in behind]), daemon=True)
+    lane.start()
+    outcomes += [run_step(step, False) for step in ahead]
+    lane.join()
+    return outcomes
 
 
 def main(names):
-    known = {step.name: step for step in STEPS}
+    known = {step.name: step for step in [*FIRST, *MACHINES, *BUILDS]}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2
     LOGS.mkdir(parents=True, exist_ok=True)
-    steps = [known[name] for name in names] or STEPS
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # its children end with it
+    began = time.monotonic()
     try:
-        results = [(step, *run_step(step)) for step in steps]
+        outcomes = run_all(chosen([known[name] for name in names] or list(known.values())))
     except KeyboardInterrupt:
         print("check: interrupted", file=sys.stderr)
         return 130
-    passed = sum(ok for _, ok, *_ in results)
+    finally:
+        for child in list(_running):
+            end(child)
+    failed = sum(outcome.problem is not None for outcome in outcomes)
     print(f"\n{'step':<13} {'seconds':>7} {'CPU s':>7}  result")
-    for step, ok, seconds, cpu in results:
-        print(f"{step.name:<13} {seconds:>7.0f} {cpu:>7.0f}  {'pass' if ok else 'FAIL'}")
-    print(f"{'total':<13} {sum(row[2] for row in results):>7.0f} {sum(row[3] for row in results):>7.0f}\n")
-    print(f"{passed} passed, {len(results) - passed} failed")
-    return 0 if passed == len(results) else 1
+    for outcome in outcomes:
+        print(f"{outcome.step.name:<13} {outcome.seconds:>7.0f} {outcome.cpu_s:>7.0f}  {'FAIL' if outcome.problem else 'pass'}")
+    print(f"{'total':<13} {time.monotonic() - began:>7.0f} {sum(outcome.cpu_s for outcome in outcomes):>7.0f}\n")
+    print(f"{len(outcomes) - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ enter_root() {  # ROOT SOURCE BUILD JOBS
 build_inside() {  # JOBS
   echo "debian13: $(. /etc/os-release && echo "$PRETTY_NAME"), $(g++ --version | head -n 1)," \
     "libnvme $(dpkg-query -W -f '${Version}' libnvme-dev)"
-  cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSPARK_PCH=ON
+  cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSPARK_WHOLE=ON
   cmake --build /build -j "$1"
   ctest --test-dir /build --output-on-failure -j "$1"
 }

@@ -32,7 +32,7 @@ std::string quoted(const std::string& text) {
   return "\"" + doubled + "\"";
 }
 
-std::string number(double value) {
+std::string decimal(double value) {
   char text[64];
   std::snprintf(text, sizeof text, "%.9g", value);
   return text;
@@ -89,14 +89,14 @@ std::string csv(const Record& record) {
                                              to_string(cell.status),
                                              std::to_string(cell.bytes),
                                              std::to_string(cell.ios),
-                                             number(cell.seconds),
-                                             number(rate),
+                                             decimal(cell.seconds),
+                                             decimal(rate),
                                              optional_text(percentile(cell.bins, 50)),
                                              optional_text(percentile(cell.bins, 99)),
                                              optional_text(cell.origin.bytes),
                                              optional_text(cell.origin.nic_bytes),
-                                             cell.cpu ? number(cell.cpu->busy) : "",
-                                             cell.cpu ? number(cell.cpu->kernel_threads) : "",
+                                             cell.cpu ? decimal(cell.cpu->busy) : "",
+                                             cell.cpu ? decimal(cell.cpu->kernel_threads) : "",
                                              quoted(join(cell.reasons, "; "))};
     text += join(fields, ",") + "\n";
   }

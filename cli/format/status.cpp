@@ -39,7 +39,7 @@ const StateWords& words_of(std::string_view state) {
   return found == kStates.end() ? kUnknown : *found;
 }
 
-std::string text_of(const json::object& object, std::string_view key) {
+std::string cell_of(const json::object& object, std::string_view key) {
   const std::string text = printable(get_string(object, key).value_or(""));
   return text.empty() ? "-" : text;
 }
@@ -53,7 +53,7 @@ std::string reason_of(const json::object& volume) {
   const std::string state = get_string(volume, "state").value_or("");
   std::string reason = printable(get_string(volume, "reason").value_or(""));
   if (!reason.empty()) return reason;
-  if (state == "down") return "bring it up with 'spark-stage volumes up " + text_of(volume, "name") + "'";
+  if (state == "down") return "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
   return std::string(words_of(state).next_step);
 }
 
@@ -62,13 +62,13 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
   for (const json::value& value : volumes) {
     if (!value.is_object()) continue;
     const json::object& volume = value.get_object();
-    const std::string state = text_of(volume, "state");
-    table.add({{text_of(volume, "name")},
+    const std::string state = cell_of(volume, "state");
+    table.add({{cell_of(volume, "name")},
                {state, words_of(state).colour},
                {age_of(get_string(volume, "since"), now)},
-               {text_of(volume, "access")},
-               {text_of(volume, "mount")},
-               {text_of(volume, "device")}});
+               {cell_of(volume, "access")},
+               {cell_of(volume, "mount")},
+               {cell_of(volume, "device")}});
     if (const std::string reason = reason_of(volume); !reason.empty()) table.add_note(reason);
   }
   table.print(out, terminal);
@@ -97,7 +97,7 @@ void print_stage(std::ostream& out, const json::object& job) {
 
 std::string volume_in_words(const json::object& volume) {
   const std::string reason = reason_of(volume);
-  return text_of(volume, "name") + ": " + text_of(volume, "state") + (reason.empty() ? "" : " - " + reason);
+  return cell_of(volume, "name") + ": " + cell_of(volume, "state") + (reason.empty() ? "" : " - " + reason);
 }
 
 void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
@@ -117,7 +117,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   }
   if (const json::object* cache = get_object(status, "cache")) {
     out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
-    out << text_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
+    out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
         << format_bytes(bytes_of(*cache, "free_bytes")) << " free";
     if (const Bytes capacity = bytes_of(*cache, "capacity_bytes"); capacity > 0) {
       out << " of " << format_bytes(capacity);

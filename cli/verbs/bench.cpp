@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kPlainInterval{15};
 
-struct Options {
+struct BenchFlags {
   std::vector<std::string> paths, scenarios;
   std::string size, runtime, rate_limit, json_file, html_file;
   std::shared_ptr<std::string> runs = std::make_shared<std::string>();
@@ -19,7 +19,7 @@ struct Options {
   bool is_quick = false, is_dry = false;
 };
 
-Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const Options& given) {
+Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const BenchFlags& given) {
   if (given.paths.empty()) return configured_paths(context);
   std::vector<bench::PathUnderTest> paths;
   for (const std::string& argument : given.paths) {
@@ -30,7 +30,7 @@ Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const Optio
   return paths;
 }
 
-Result<> parse_numbers(const Options& given, bench::BenchOptions& options) {
+Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
   if (!given.size.empty()) {
     const auto size = parse_bytes(given.size);
     if (!size) return fail_with(size.error(), "--size");
@@ -53,7 +53,7 @@ Result<> parse_numbers(const Options& given, bench::BenchOptions& options) {
   return {};
 }
 
-Result<bench::BenchOptions> parse(Context& context, const Options& given) {
+Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
   bench::BenchOptions options;
   auto paths = paths_of(context, given);
   if (!paths) return tl::unexpected<Error>(std::move(paths.error()));
@@ -105,7 +105,7 @@ Result<bench::Record> measure(Context& context, const bench::BenchOptions& optio
       options, [&](const bench::Progress& progress) { line.show(progress); }, context.stop);
 }
 
-Result<> report_all(Context& context, const Options& given, const bench::Record& record) {
+Result<> report_all(Context& context, const BenchFlags& given, const bench::Record& record) {
   if (given.json_file != "-" && given.html_file != "-") context.out << bench::text_table(record);
   if (!given.json_file.empty()) {
     auto written = write_report(context, given.json_file, bench::json_text(record), "The whole record");
@@ -115,7 +115,7 @@ Result<> report_all(Context& context, const Options& given, const bench::Record&
   return write_report(context, given.html_file, bench::html_page(record), "The page");
 }
 
-Result<int> bench(Context& context, const Options& given) {
+Result<int> bench(Context& context, const BenchFlags& given) {
   const auto options = parse(context, given);
   if (!options) return tl::unexpected<Error>(options.error());
   if (given.is_dry) {
@@ -153,7 +153,7 @@ Result<> write_report(Context& context, const std::string& file, const std::stri
 }
 
 void add_bench(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchFlags>();
   Verb verb = app.verb("bench", "measure paths side by side: stage first, or not?",
                        "  spark-stage bench                              every volume and the cache\n"
                        "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"

@@ -7,7 +7,7 @@
 namespace spark::cli {
 namespace {
 
-struct Options {
+struct CopyOptions {
   std::string source, destination, max_rate, chunk, io = "auto";
   unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
@@ -48,7 +48,7 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"sha256_files", report.sha256_files}};
 }
 
-Result<staging::CopyOptions> engine_options(const Options& options) {
+Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
   engine.verify = options.verify;
@@ -72,7 +72,7 @@ Result<staging::CopyOptions> engine_options(const Options& options) {
   return engine;
 }
 
-Result<int> copy(Context& context, const Options& options) {
+Result<int> copy(Context& context, const CopyOptions& options) {
   const auto engine = engine_options(options);
   if (!engine) return tl::unexpected<Error>(engine.error());
   const auto destination = std::filesystem::absolute(options.destination).lexically_normal();
@@ -107,7 +107,7 @@ Result<int> copy(Context& context, const Options& options) {
 }  // namespace
 
 void add_copy(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CopyOptions>();
   Verb verb = app.verb("copy", "copy a file or folder, hashed and resumable (no daemon)",
                        "  spark-stage copy /mnt/nas/imagenet /data/imagenet\n"
                        "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"

@@ -11,7 +11,7 @@ namespace {
 // Longer than the gateway's own deadlines together, so that it takes its discovery controller away again.
 constexpr Duration kDeadline{60'000};
 
-struct Options {
+struct DiscoverOptions {
   std::string address;
   std::uint16_t port = 4420;
   bool as_json = false, as_yaml = false;
@@ -48,7 +48,7 @@ json::object to_json(const nvmetcp::DiscoveryLog& log, const nvmetcp::Portal& po
           {"ignored", std::move(ignored)}};
 }
 
-Result<int> discover(Context& context, const Options& options) {
+Result<int> discover(Context& context, const DiscoverOptions& options) {
   if (options.as_json && options.as_yaml) {
     return fail(Errc::Invalid, "--json and --yaml are two answers", "ask for one of them");
   }
@@ -85,7 +85,7 @@ Result<int> discover(Context& context, const Options& options) {
 }  // namespace
 
 void add_discover(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DiscoverOptions>();
   Verb verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
                        "  sudo spark-stage discover 192.168.0.100\n"
                        "  sudo spark-stage discover rose.lan --port 8009\n"

@@ -8,7 +8,7 @@
 namespace spark::cli {
 namespace {
 
-struct Options {
+struct StageOptions {
   std::vector<std::string> datasets;
   std::string lease, hold, max_rate;
   bool detach = false, as_json = false;
@@ -24,7 +24,7 @@ Result<json::value> parse_holder(const std::string& text) {
               "for example: --hold $$");
 }
 
-Result<StageWish> wish_of(const Options& options) {
+Result<StageWish> wish_of(const StageOptions& options) {
   StageWish wish;
   wish.datasets = options.datasets;
   if (!options.lease.empty()) {
@@ -45,14 +45,14 @@ Result<StageWish> wish_of(const Options& options) {
   return wish;
 }
 
-Result<int> detach(Context& context, const Options& options, const StageWish& wish) {
+Result<int> detach(Context& context, const StageOptions& options, const StageWish& wish) {
   const auto job = start_job(context, stage_request(wish));
   if (!job) return tl::unexpected<Error>(job.error());
   context.out << (options.as_json ? pretty(job->answer) : printable(job->id)) << "\n";
   return 0;
 }
 
-Result<int> stage(Context& context, const Options& options) {
+Result<int> stage(Context& context, const StageOptions& options) {
   const auto wish = wish_of(options);
   if (!wish) return tl::unexpected<Error>(wish.error());
   if (options.detach) return detach(context, options, *wish);
@@ -71,7 +71,7 @@ Result<int> stage(Context& context, const Options& options) {
 }  // namespace
 
 void add_stage(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StageOptions>();
   Verb verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
                        "  spark-stage stage imagenet\n"
                        "  spark-stage stage imagenet models --lease 12h\n"

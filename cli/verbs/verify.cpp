@@ -7,12 +7,12 @@
 namespace spark::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string dataset;
   bool sha256 = false;
 };
 
-Result<int> verify(Context& context, const Options& options) {
+Result<int> verify(Context& context, const VerifyOptions& options) {
   const std::string& dataset = options.dataset;
   ProgressView view(context);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
@@ -37,7 +37,7 @@ Result<int> verify(Context& context, const Options& options) {
 }  // namespace
 
 void add_verify(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyOptions>();
   Verb verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
                        "  spark-stage verify imagenet\n"
                        "  spark-stage verify imagenet || spark-stage evict imagenet\n"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kPoll{1'000};
 
-struct Options {
+struct WaitOptions {
   std::vector<std::string> volumes;
   std::string timeout;
 };
@@ -77,7 +77,7 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
   return waiting;
 }
 
-Result<int> wait(Context& context, const Options& options) {
+Result<int> wait(Context& context, const WaitOptions& options) {
   std::optional<Duration> timeout;
   if (!options.timeout.empty()) {
     const auto parsed = parse_optional_duration(options.timeout, "never");
@@ -106,7 +106,7 @@ Result<int> wait(Context& context, const Options& options) {
 }  // namespace
 
 void add_wait(App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<WaitOptions>();
   Verb verb = app.verb("wait", "until volumes are ready",
                        "  spark-stage wait datasets models --timeout 5m\n"
                        "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit",

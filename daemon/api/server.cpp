@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
@@ -21,6 +19,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 
 namespace spark::api {
 namespace {
@@ -30,7 +29,6 @@ namespace http = boost::beast::http;
 using Local = asio::local::stream_protocol;
 using Stream = beast::basic_stream<Local, asio::any_io_executor>;
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint64_t kLargestBody = 1 << 20;
 constexpr std::uint32_t kLargestHeader = 16 << 10;
 constexpr std::size_t kMostConnections = 200;

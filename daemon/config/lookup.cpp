@@ -9,10 +9,6 @@
 namespace spark::config {
 namespace {
 
-std::string quote(std::string_view word) {
-  return "'" + printable(word) + "'";
-}
-
 std::vector<std::string> volume_names(const Config& config) {
   std::vector<std::string> names;
   for (const Volume& volume : config.volumes) names.push_back(volume.name);

@@ -5,13 +5,10 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "daemon/config/values.hpp"
 
 namespace spark::config {
 namespace {
-
-std::string quote(std::string_view word) {
-  return "'" + printable(word) + "'";
-}
 
 const char* kind_name(const Node& node) {
   switch (node.kind) {

@@ -10,10 +10,6 @@
 namespace spark::config {
 namespace {
 
-std::string quote(std::string_view word) {
-  return "'" + printable(word) + "'";
-}
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -62,6 +58,10 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 }
 
 }  // namespace
+
+std::string quote(std::string_view word) {
+  return "'" + printable(word) + "'";
+}
 
 Result<std::string> parse_address(std::string_view text) {
   const std::string address(text);

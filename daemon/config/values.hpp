@@ -10,6 +10,9 @@
 
 namespace spark::config {
 
+// A word of the file, in quotes, as errors show it.
+std::string quote(std::string_view word);
+
 // An IPv4 or IPv6 address (without brackets, zone allowed) or a host name.
 Result<std::string> parse_address(std::string_view text);
 // ADDR, ADDR:PORT, [V6] or [V6]:PORT.

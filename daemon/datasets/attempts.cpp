@@ -1,17 +1,15 @@
 // One dataset, until it is staged or has failed for good: its turn, trouble of its source, its priority.
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/text.hpp"
 #include "daemon/datasets/stager.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 #include "daemon/workers/priority.hpp"
 
 namespace spark::datasets {
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr Duration kLongestRetry{60'000};
 
 void log_evictions(const Task& task, const json::object& staged) {

@@ -1,10 +1,9 @@
 #include "daemon/datasets/job.hpp"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/text.hpp"
+#include "daemon/token.hpp"
 
 namespace spark::datasets {
 
@@ -60,7 +59,7 @@ Result<> Job::cancel() {
 }
 
 asio::awaitable<void> Job::next_change() {
-  co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_await changed_.async_wait(kToken);
 }
 
 std::shared_ptr<Job> Jobs::create(std::string verb, std::vector<std::string> subjects) {

@@ -4,22 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <random>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::datasets {
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
-constexpr std::chrono::seconds kCatalogDeadline{30};
+constexpr std::chrono::seconds kLeaseDeadline{30};
 // A control group is looked at so often. A process tells its end itself; the rest is for a wall clock that is
 // set anew, and for a kernel that gives no descriptor for the process.
 constexpr std::chrono::seconds kLookAtCgroup{1}, kLook{30};
@@ -148,7 +146,7 @@ asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::
   call.verb = "lease";
   call.subject = "the catalog";
   call.request = std::move(request);
-  call.deadline = kCatalogDeadline;
+  call.deadline = kLeaseDeadline;
   co_return co_await runner_.run(std::move(call));
 }
 

@@ -1,19 +1,17 @@
 #include "daemon/datasets/stager.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::datasets {
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kCatalogDeadline{60}, kCatalogAgain{30};
 
 }  // namespace

@@ -1,18 +1,15 @@
 // Copies that are there: verified, scrubbed, evicted.
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/text.hpp"
 #include "daemon/datasets/stager.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 
 namespace spark::datasets {
 namespace {
-
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
 json::object verdict(const std::string& dataset, const Result<json::object>& read) {
   if (read) {

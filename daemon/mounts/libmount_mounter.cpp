@@ -26,10 +26,6 @@ std::string quote(const std::filesystem::path& path) {
   return printable(path.native());
 }
 
-std::string doing(const MountRequest& request) {
-  return "mounting " + printable(request.source) + " at " + quote(request.target);
-}
-
 bool is_nfs(const MountRequest& request) {
   return request.type == "nfs" || request.type == "nfs4";
 }

@@ -9,10 +9,6 @@
 namespace spark::mounts {
 namespace {
 
-std::string doing(const MountRequest& request) {
-  return "mounting " + printable(request.source) + " at " + printable(request.target.native());
-}
-
 struct Explanation {
   int error_number;
   Errc kind;
@@ -92,6 +88,10 @@ std::string sentence(std::string_view words) {
 }
 
 }  // namespace
+
+std::string doing(const MountRequest& request) {
+  return "mounting " + printable(request.source) + " at " + printable(request.target.native());
+}
 
 Error explain_block_mount(const MountRequest& request, int error_number, const Superblock& superblock,
                           const std::string& kernel_words) {

@@ -10,6 +10,9 @@
 
 namespace spark::mounts {
 
+// "mounting /dev/nvme0n1 at /mnt/a": how every error about it begins.
+std::string doing(const MountRequest& request);
+
 // For a block device. `superblock` as it was before the mount, `kernel_words` what the kernel logged about
 // the device meanwhile, or nothing.
 Error explain_block_mount(const MountRequest& request, int error_number, const Superblock& superblock,

@@ -1,10 +1,9 @@
 // The paths of a volume whose target has several portals: each is connected by itself, and again when it is
 // lost. The kernel's multipath makes one device of them.
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "daemon/config/parse.hpp"
+#include "daemon/token.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -29,7 +28,7 @@ asio::awaitable<void> Volume::tend_paths() {
       connecting_path_ = false;
     }
     path_timer_.expires_after(pace_.watch);
-    co_await path_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await path_timer_.async_wait(kToken);
   }
 }
 

@@ -1,17 +1,11 @@
 #include "daemon/volumes/volume.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
+
+#include "daemon/token.hpp"
 
 namespace spark::volumes {
-namespace {
-
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
-
-}  // namespace
-
 Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
                std::unique_ptr<VolumeActions> actions, const Clock& clock, Pace pace, OnChange on_change)
     : executor_(executor),

@@ -3,23 +3,21 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
 #include "base/child.hpp"
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/token.hpp"
 
 namespace spark::workers {
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 // From SIGKILL to giving up: a process that is not in the kernel dies within milliseconds.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::size_t kLongestLine = 64 << 20;
