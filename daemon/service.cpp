@@ -34,7 +34,12 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       stager_(
           context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
           [this]() -> const config::Config& { return config_; },
-          [this](const config::Dataset& dataset) { return find_source(dataset); }, datasets::Patience{}) {}
+          [this](const config::Dataset& dataset) { return find_source(dataset); },
+          [this](const config::Dataset& dataset) {
+            const auto volume = volumes_.find(dataset.volume);
+            return volume && volume->is_settling();
+          },
+          datasets::Patience{}) {}
 
 Result<> Service::start() {
   auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,

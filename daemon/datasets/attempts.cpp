@@ -44,6 +44,10 @@ asio::awaitable<void> Stager::run_task(TaskPtr task) {
 asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
   const std::string doing = "staging " + printable(task->dataset.name);
   Duration pause = patience_.retry;
+  while (!task->is_cancelled && is_settling_(task->dataset)) {
+    task->pause.expires_after(patience_.settling);
+    co_await task->pause.async_wait(kToken);
+  }
   for (unsigned tries = 0;;) {
     auto staged = co_await attempt_in_turn(task);
     give_turn_back(*task);

@@ -17,7 +17,8 @@ constexpr std::chrono::seconds kCatalogDeadline{60}, kCatalogAgain{30};
 }  // namespace
 
 Stager::Stager(asio::any_io_executor executor, workers::Runner& runner, Jobs& jobs, const Clock& clock,
-               std::string state_dir, CurrentConfig config, FindSource find_source, Patience patience)
+               std::string state_dir, CurrentConfig config, FindSource find_source, IsSettling is_settling,
+               Patience patience)
     : executor_(executor),
       runner_(runner),
       jobs_(jobs),
@@ -25,6 +26,7 @@ Stager::Stager(asio::any_io_executor executor, workers::Runner& runner, Jobs& jo
       state_dir_(std::move(state_dir)),
       config_(std::move(config)),
       find_source_(std::move(find_source)),
+      is_settling_(std::move(is_settling)),
       patience_(patience),
       leases_(
           executor, runner, clock, [this] { return catalog_request(); }, [this] { set_priorities(); }),

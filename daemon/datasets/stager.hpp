@@ -45,6 +45,7 @@ struct Patience {
   Duration stuck{60'000};           // without a byte although the volume is back: the worker is replaced
   Duration upkeep{60'000};          // between two looks for a copy to scrub
   Duration scrub_again{3'600'000};  // after a scrub that could not be done
+  Duration settling{100};           // between looks at a volume that is on its first attempt
 };
 
 class Stager {
@@ -55,10 +56,13 @@ class Stager {
     std::string mount;  // the volume's mount point that has to carry it; empty: any folder
   };
   using FindSource = std::function<Result<SourcePlace>(const config::Dataset&)>;
+  // Its volume is on its first attempt, as after the daemon's start: worth the moment that it takes.
+  using IsSettling = std::function<bool(const config::Dataset&)>;
   using CurrentConfig = std::function<const config::Config&()>;
 
   Stager(asio::any_io_executor executor, workers::Runner& runner, Jobs& jobs, const Clock& clock,
-         std::string state_dir, CurrentConfig config, FindSource find_source, Patience patience);
+         std::string state_dir, CurrentConfig config, FindSource find_source, IsSettling is_settling,
+         Patience patience);
 
   // Reads catalog and leases, and tries again until it could; then scrubs what is due, for ever. An
   // unreadable catalog is told to everyone who asks, and changes nothing.
@@ -122,6 +126,7 @@ class Stager {
   std::string state_dir_;
   CurrentConfig config_;
   FindSource find_source_;
+  IsSettling is_settling_;
   Patience patience_;
   Leases leases_;
   std::map<std::string, TaskPtr> tasks_;       // in flight, by dataset

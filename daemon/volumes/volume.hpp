@@ -55,6 +55,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   const config::Volume& settings() const { return settings_; }
   const std::optional<config::Target>& target() const { return target_; }
   const Status& status() const { return status_; }
+  // Its first attempt is under way: whether it can be had is not known yet.
+  bool is_settling() const { return wanted_up_ && !tried_ && status_.state <= State::Mounting; }
   // It needs a subsystem's controllers now, or may at any moment.
   bool wants_subsystem(const std::string& subsystem) const;
 

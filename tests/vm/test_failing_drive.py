@@ -59,8 +59,8 @@ def drive(house):
 def tree(folder):
     """Large files and small ones."""
     return f"""set -e; mkdir -p {folder}/small
-        for i in 1 2 3 4; do head -c {20 * MIB + 1} /dev/urandom >{folder}/large-$i; done
-        for i in $(seq 300); do head -c $((i * 100)) /dev/urandom >{folder}/small/$i; done; sync"""
+        for i in 1 2 3 4; do head -c {12 * MIB + 1} /dev/urandom >{folder}/large-$i; done
+        for i in $(seq 150); do head -c $((i * 200)) /dev/urandom >{folder}/small/$i; done; sync"""
 
 
 def wait_journal(host, copy, lines):
@@ -71,7 +71,7 @@ def wait_journal(host, copy, lines):
 
 def copy_until(drive, kind, source, copy, io):
     """Starts a copy that takes some seconds, lets the drive fail, and returns how it ended."""
-    process = drive.host.spawn(f"spark-stage copy {source} {copy} --io={io} --max-rate={RATE}B/s")
+    process = drive.host.spawn(f"spark-stage copy {source} {copy} --io={io} --max-rate={RATE // 2}B/s")
     wait_journal(drive.host, copy, 3)
     drive.become(kind)
     return process.wait(60)

@@ -47,7 +47,7 @@ class StagerTest : public testing::Test {
           if (source_error && away == dataset.name) return tl::unexpected<Error>(*source_error);
           return Stager::SourcePlace{dataset.path, ""};
         },
-        patience);
+        [this](const config::Dataset&) { return is_settling; }, patience);
     boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
     ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value() && worker.calls("lease") == 1; }));
   }
@@ -101,6 +101,7 @@ class StagerTest : public testing::Test {
   std::string away = "imagenet";  // whose source that is
   Patience patience{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),
                     Duration(60'000)};
+  bool is_settling = false;
   std::optional<Stager> stager;
 };
 

@@ -61,6 +61,23 @@ TEST_F(StagerTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   EXPECT_EQ(worker.calls("stage"), 0);
 }
 
+TEST_F(StagerTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
+  patience.settling = Duration{1};
+  is_settling = true;
+  source_error = Error{Errc::Unavailable, "volume datasets is waiting: starting", ""};
+  start();
+  const auto job = stage();
+  boost::asio::steady_timer arrives(context, std::chrono::milliseconds(50));
+  arrives.async_wait([&](const boost::system::error_code&) {
+    EXPECT_TRUE(job->is_running());
+    is_settling = false;
+    source_error.reset();
+  });
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage"), 1);
+  EXPECT_EQ(get_string(job->final_event(), "event"), "done");
+}
+
 // As the API does: from within the loop, where a coroutine that never waits ends before its starter goes on.
 TEST_F(StagerTest, ATaskThatEndsAtOnceIsStillAnswered) {
   start();
@@ -136,7 +153,8 @@ TEST_F(StagerTest, ACatalogThatCanNotBeOpenedIsToldAndNotTakenForEmpty) {
   stager.emplace(
       context.get_executor(), runner, jobs, clock, "/state",
       [this]() -> const config::Config& { return settings; },
-      [](const config::Dataset&) -> Result<Stager::SourcePlace> { return Stager::SourcePlace{}; }, patience);
+      [](const config::Dataset&) -> Result<Stager::SourcePlace> { return Stager::SourcePlace{}; },
+      [](const config::Dataset&) { return false; }, patience);
   boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
   ASSERT_TRUE(run_until(context, [&] {
     const auto list = stager->list();

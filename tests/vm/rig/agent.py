@@ -91,6 +91,13 @@ class Agent:
         self.send(id=process._number, run=command, stdin=base64.b64encode(stdin).decode())
         return process
 
+    def get(self, socket_file, path):
+        """A GET over a Unix socket of the guest; returns its Process, whose output is "STATUS\nBODY"."""
+        process = Process(self, next(self._numbers), f"GET {path} from {socket_file}", None)
+        self._processes[process._number] = process
+        self.send(id=process._number, get=path, socket=socket_file)
+        return process
+
     def send(self, **message):
         with self._lock:
             self._socket.sendall((json.dumps(message) + "\n").encode())

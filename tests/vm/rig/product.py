@@ -32,14 +32,12 @@ class Product:
 
     def get(self, path):
         """Asks the API itself; returns (HTTP status, body)."""
-        return self._request("GET", path)
+        status, body = self.machine.http_get(SOCKET, path)
+        return status, json.loads(body)
 
     def post(self, path):
-        return self._request("POST", path)
-
-    def _request(self, method, path):
         out = self.machine.sh(f"curl -s -m 20 -o /tmp/answer -w '%{{http_code}}' --unix-socket {SOCKET} "
-                              f"-X {method} http://localhost{path}; echo; cat /tmp/answer")
+                              f"-X POST http://localhost{path}; echo; cat /tmp/answer")
         status, body = out.split("\n", 1)
         return int(status), json.loads(body)
 
@@ -66,15 +64,17 @@ class Product:
 
     # --- what it says ---
 
+    # Asked of the API: the program takes a fifth of a second of CPU here, and is tested where it is meant.
+
     def status(self):
-        return self.json("status")
+        return self.get("/v1/status")[1]
 
     def volume(self, name):
         return next(volume for volume in self.status()["volumes"] if volume["name"] == name)
 
     def dataset(self, name):
         """The row of `ls`, or None."""
-        return next((row for row in self.json("ls")["datasets"] if row["name"] == name), None)
+        return next((row for row in self.get("/v1/datasets")[1]["datasets"] if row["name"] == name), None)
 
     def wait_volume(self, name, wanted, deadline=60):
         """Until the volume satisfies `wanted`, a state or a predicate; returns it."""

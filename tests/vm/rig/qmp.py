@@ -1,5 +1,6 @@
 """QEMU's monitor: one command at a time, events are ignored."""
 import json
+import subprocess
 
 from .agent import connect
 from .settings import patience
@@ -22,6 +23,15 @@ class Qmp:
                 raise RuntimeError(f"QEMU refused {command} {arguments}: {answer['error']['desc']}")
             if "return" in answer:
                 return answer["return"]
+
+    def quit(self, process, deadline=10):
+        """Ends QEMU, whatever its guest does; returns whether it has ended."""
+        try:
+            self.execute("quit")
+            process.wait(deadline)
+        except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired):
+            pass
+        return process.poll() is not None
 
     def close(self):
         self._socket.close()
