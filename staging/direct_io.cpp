@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,12 @@ IoMode make_direct(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_DIRECT) != 0) return {};
   return {true, alignment};
+}
+
+ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes offset) {
+  constexpr int kDontCache = 0x80;  // RWF_DONTCACHE of linux/fs.h, which Debian 12 does not have yet
+  const iovec vector{const_cast<std::byte*>(from), bytes};
+  return ::pwritev2(fd, &vector, 1, static_cast<off_t>(offset), kDontCache);
 }
 
 void drop_pages(int fd, Bytes offset, std::size_t bytes) {

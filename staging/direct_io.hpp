@@ -2,6 +2,8 @@
 // system refuses direct I/O.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -49,6 +51,11 @@ ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t wan
 // Writes `bytes` at `offset`, zero-padded up to the alignment (the buffer has room): the caller cuts the file
 // to its size at the end. Gives errno, or 0.
 int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Bytes offset);
+
+// A buffered write whose write-back begins at once, and whose pages leave the cache when it ends, with no
+// more calls: RWF_DONTCACHE, Linux 6.14 and later, where the file system has it. As pwrite(); EOPNOTSUPP
+// where it is not to be had.
+ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes offset);
 
 // Of a buffered file: takes what was read, or written and written back by now, out of the page cache.
 void drop_pages(int fd, Bytes offset, std::size_t bytes);

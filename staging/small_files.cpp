@@ -71,6 +71,7 @@ class Worker {
   bool reads_direct_;
   IoBuffer buffer_;
   Parents sources_, copies_;
+  bool is_uncached_ = true;  // until the kernel says that it can't
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;
 
@@ -103,13 +104,16 @@ class Worker {
     if (failed != 0) return fail_errno(failed, "writing " + shown);
     if (auto put = put_plain_metadata(copy.get(), entry, shown); !put)
       return tl::unexpected<Error>(put.error());
-    ::sync_file_range(copy.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // begins; release() waits
+    if (!is_uncached_) ::sync_file_range(copy.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // begins; release() waits
     Hasher hasher;
     hasher.add(std::span<const std::byte>(buffer_.data(), entry.size));
     entry.hash = hasher.digest();
     context_.counters->bytes_done += entry.size;
     ++context_.counters->files_done;
-    if (!context_.flush_each) context_.journal->finished(entry);
+    if (!context_.flush_each) {
+      context_.journal->finished(entry);
+      if (is_uncached_) return true;  // the kernel does the rest; errors come with the flush of all
+    }
     held_.push_back({std::move(copy), entry.size, &entry});
     held_bytes_ += entry.size;
     if (held_.size() < kMostHeld && held_bytes_ < kMostHeldBytes) return true;
@@ -118,9 +122,15 @@ class Worker {
   }
 
   // Gives errno, or 0.
-  int write_at(int fd, Bytes bytes) const {
+  int write_at(int fd, Bytes bytes) {
     for (Bytes done = 0; done < bytes;) {
-      const ssize_t wrote = ::pwrite(fd, buffer_.data() + done, bytes - done, static_cast<off_t>(done));
+      const std::byte* from = buffer_.data() + done;
+      const ssize_t wrote = is_uncached_ ? write_uncached(fd, from, bytes - done, done)
+                                         : ::pwrite(fd, from, bytes - done, static_cast<off_t>(done));
+      if (wrote < 0 && is_uncached_ && (errno == EOPNOTSUPP || errno == EINVAL)) {
+        is_uncached_ = false;
+        continue;
+      }
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) return wrote < 0 ? errno : EIO;
       done += static_cast<Bytes>(wrote);
