@@ -29,7 +29,7 @@ class Release {
     if (is_mounted && answers) {
       const auto unmounted = co_await unmount_patiently();
       said += unmounted ? "unmounted" : unmounted.error().what;
-      // Still in use: what is written is on the target, and the link goes with the machine.
+      // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
       if (!unmounted) co_return said;
     } else if (is_mounted) {
       said += "its target does not answer: cut off, what was not written yet is lost";
