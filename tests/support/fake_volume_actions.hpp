@@ -25,6 +25,7 @@ struct FakeWorld {
   std::vector<mounts::Mount> mounts;
   std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
   std::optional<FilesystemIdentity> pinned;
+  unsigned silent_probes = 0;  // so many of the next ones get no answer
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
   double probe_us = 250;
@@ -142,7 +143,9 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest) override {
     world_.touched.emplace_back("probe");
-    if (!world_.answers) co_return fail(Errc::TimedOut, "no answer");
+    const bool is_silent = world_.silent_probes > 0;
+    if (is_silent) --world_.silent_probes;
+    if (is_silent || !world_.answers) co_return fail(Errc::TimedOut, "no answer");
     co_return ProbeAnswer{world_.probe_us, world_.superblock.uuid, world_.shut_down};
   }
   asio::awaitable<void> save_history(json::object history) override {

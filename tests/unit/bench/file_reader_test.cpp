@@ -37,14 +37,14 @@ TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
   EXPECT_GT(read->files, 4u);
 }
 
-TEST(FileReader, KeepsToItsRate) {
+TEST(FileReader, IsNeverFasterThanItsRate) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", 10, 100'000));
   FileReading reading;
   reading.files = small_file_names(disk / "small", 10);
   reading.threads = 2;
   reading.rate = 5'000'000;
-  EXPECT_NEAR(read_files(reading)->seconds, 0.2, 0.05);
+  EXPECT_GE(read_files(reading)->seconds, 0.15);  // 0.2 s less what may go at once
 }
 
 TEST(FileReader, SmallFilesAreNotAlike) {
