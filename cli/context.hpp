@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -39,6 +40,7 @@ using BenchRun = std::function<Result<bench::Record>(
 struct Context {
   std::ostream& out;
   std::ostream& err;
+  std::istream& in;  // what a person answers
   Terminal terminal;
   Timer& timer;
   StopFlag& stop;                          // set by ^C, SIGTERM and SIGHUP once catch_interrupts was called

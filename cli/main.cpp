@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   SystemTimer timer;
   Context context{std::cout,
                   std::cerr,
+                  std::cin,
                   this_terminal(),
                   timer,
                   stop,

@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "daemon/log.hpp"
 #include "daemon/service.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -123,6 +124,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
     if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
     wanted.max_rate = static_cast<Bytes>(*rate);
   }
+  wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return tl::unexpected<Error>(std::move(held.error()));
   return wanted;
 }
@@ -162,10 +164,15 @@ asio::awaitable<Answer> Service::answer(Request request) {
 }
 
 asio::awaitable<Answer> Service::answer_volume(Request request) {
-  const bool known_verb = request.path.size() == 4 &&
-                          (request.path[3] == "up" || request.path[3] == "down") && request.method == "POST";
+  const bool known_verb =
+      request.path.size() == 4 &&
+      (request.path[3] == "up" || request.path[3] == "down" || request.path[3] == "take") &&
+      request.method == "POST";
   if (!known_verb) co_return not_found(request);
   if (!request.caller.may_change) co_return denied(request);
+  if (request.path[3] == "take")
+    log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
+                 " asks to take it over from whoever holds it");
   co_return change_volume(request.path[2], request.path[3]);
 }
 
@@ -188,7 +195,9 @@ Answer Service::change_volume(const std::string& name, const std::string& verb) 
       ended.finish(std::move(done));
     }
   };
-  if (verb == "up") {
+  if (verb == "take") {
+    asio::co_spawn(context_, take_over(job, volume), asio::detached);
+  } else if (verb == "up") {
     volume->ask_up();
     finish(*job, *volume, {});
   } else {

@@ -31,6 +31,7 @@ class Release {
       said += unmounted ? "unmounted" : unmounted.error().what;
       // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
       if (!unmounted) co_return said;
+      said += co_await give_back();
     } else if (is_mounted) {
       said += "its target does not answer: cut off, what was not written yet is lost";
     } else {
@@ -64,7 +65,7 @@ class Release {
     bool is_live = !volume_.nvme;
     for (const auto& controller : controllers()) is_live = is_live || controller.is_live();
     if (!is_live) co_return false;
-    volumes::ProbeRequest request{volume_.mount, device_};
+    volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
     const auto answer = co_await actions_.probe(std::move(request));
     co_return answer.has_value();
   }
@@ -81,6 +82,17 @@ class Release {
       timer.expires_after(patience_.look_again);
       co_await timer.async_wait(kToken);
     }
+  }
+
+  // Another host may write from now on.
+  asio::awaitable<std::string> give_back() {
+    const bool has_reservation = volume_.nvme && volume_.access == config::Access::Exclusive &&
+                                 volume_.fence != config::Fence::None && volume_.fence != config::Fence::Mmp;
+    if (!has_reservation) co_return "";
+    volumes::ReservationRequest request{volumes::ReservationAct::Release, device_, volume_.nvme->nsid};
+    const auto given = co_await actions_.reservation(std::move(request));
+    if (!given) co_return ", its reservation was not given back: " + given.error().what;
+    co_return given->hold == nvmetcp::Hold::Unsupported ? "" : ", its reservation given back";
   }
 
   asio::awaitable<std::string> disconnect() {

@@ -42,6 +42,8 @@ class Service {
   api::Answer answer_job(const api::Request& request);
   api::Answer answer_staging(const api::Request& request);
   api::Answer change_volume(const std::string& name, const std::string& verb);
+  asio::awaitable<void> take_over(std::shared_ptr<datasets::Job> job,
+                                  std::shared_ptr<volumes::Volume> volume);
   json::object status_json() const;
   json::object readiness_json() const;
 

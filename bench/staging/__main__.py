@@ -7,7 +7,6 @@ import signal
 import sys
 from pathlib import Path
 
-import agreement
 import contenders
 import drives
 import long
@@ -25,7 +24,6 @@ examples:
   bench/staging --sets large,small --contenders spark-stage,cp,rsync --rounds 3
   bench/staging --source /mnt/nas --target /data      folders that are there, such as a volume and the local NVMe
   bench/staging --long --json run.json --require      for the record: everything, exit 1 for a missed target
-  bench/staging --agreement                           is stagecopy of `spark-stage bench` to be believed?
   bench/staging --scale 0.02 --rounds 1               does it work at all? the numbers mean nothing"""
 
 
@@ -56,8 +54,6 @@ def arguments():
     add("--source", metavar="DIR", help="copy from a new folder here, not from a drive in memory")
     add("--target", metavar="DIR", help="copy to a new folder here")
     add("--long", action="store_true", help="also 1,000,000 files, and kill -9 at half way; some minutes more")
-    add("--agreement", action="store_true",
-        help="only whether the benchmark's stagecopy agrees with `spark-stage copy`")
     add("--scale", type=float, default=1, metavar="F", help="sets of this size (default: 1)")
     add("--json", metavar="FILE", help="every run's numbers")
     add("--require", action="store_true", help="exit 1 if a target is missed")
@@ -70,12 +66,11 @@ def arguments():
     return options
 
 
-def open_drives(options, chosen, beside=0):
-    """With room for the chosen sets, and for so many bytes beside them."""
+def open_drives(options, chosen):
     if os.geteuid() != 0:
         raise Problem("root is needed, to drop the page cache and to make drives - run it with sudo")
     used = [*chosen, sets.MILLION, sets.SETS["large"]] if options.long else chosen
-    size = sets.drive_size(used, options.scale) + int(beside * options.scale)
+    size = sets.drive_size(used, options.scale)
     if options.source:
         return drives.Folders(options.source, options.target, size)
     tell(f"making two drives of {size / GIB:.1f} GiB in memory")
@@ -116,17 +111,6 @@ def report(results, found, order, absent, facts):
     return verdicts
 
 
-def agree(options):
-    place = open_drives(options, [sets.SETS["large"]], agreement.FILES_OF_A_PATH * agreement.FILE_BYTES)
-    try:
-        machine.adopt_orphans()
-        found = agreement.run(place, os.path.abspath(options.binary), options.rounds, options.scale, tell)
-    finally:
-        place.close()
-    print(agreement.in_words(found))
-    return 0
-
-
 def wait_for_user(place):
     tell(f"kept: {place.source} and {place.target}, from elsewhere below /proc/{os.getpid()}/root - "
          f"Enter or ^C ends and removes it")
@@ -139,8 +123,6 @@ def wait_for_user(place):
 def main():
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if options.agreement:
-        return agree(options)
     chosen = [sets.SETS[name] for name in options.sets]
     taking_part, absent = choose(options)
     for words in absent:

@@ -11,7 +11,7 @@ namespace {
 struct StageOptions {
   std::vector<std::string> datasets;
   std::string lease, hold, max_rate;
-  bool detach = false, as_json = false;
+  bool allow_dirty = false, detach = false, as_json = false;
 };
 
 Result<json::value> parse_holder(const std::string& text) {
@@ -32,6 +32,7 @@ Result<StageWish> wish_of(const StageOptions& options) {
     if (!time) return fail_with(time.error(), "--lease");
     wish.time = *time;
   }
+  wish.allow_dirty = options.allow_dirty;
   if (!options.hold.empty()) {
     auto holder = parse_holder(options.hold);
     if (!holder) return tl::unexpected<Error>(std::move(holder.error()));
@@ -84,6 +85,7 @@ void add_stage(App& app) {
   verb.option("--lease", "TIME", options->lease, "keep it from eviction that long: 30m, 12h, 3d");
   verb.option("--hold", "PID|cgroup", options->hold, "keep it while that process, or this cgroup, lives");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
   verb.flag("--detach", options->detach, "do not wait; print the job's number");
   verb.flag("--json", options->as_json, "what was staged, as JSON");
 }

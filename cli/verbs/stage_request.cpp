@@ -13,6 +13,7 @@ Request stage_request(const StageWish& wish) {
   if (wish.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*wish.time).count();
   if (!wish.hold.is_null()) body["hold"] = wish.hold;
   if (wish.max_rate > 0) body["max_rate"] = wish.max_rate;
+  if (wish.allow_dirty) body["allow_dirty"] = true;
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 

@@ -16,6 +16,7 @@ struct StageWish {
   std::optional<Duration> time;  // a lease by time
   json::value hold;              // a lease by holder, as the API takes it: true is this process; null: none
   Bytes max_rate = 0;            // bytes per second; 0: no limit
+  bool allow_dirty = false;      // also from a volume that another host writes
 };
 
 Request stage_request(const StageWish& wish);

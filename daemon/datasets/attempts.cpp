@@ -22,6 +22,14 @@ void log_evictions(const Task& task, const json::object& staged) {
   }
 }
 
+// A copy of a file system that changes underneath is of no state that it ever had.
+tl::unexpected<Error> refuse_doubtful(const Task& task) {
+  return fail(
+      Errc::Refused,
+      "staging " + printable(task.dataset.name) + ": volume " + task.dataset.volume + " is " + task.doubt,
+      "let the other host unmount it, then stage again; --allow-dirty copies whatever is read there");
+}
+
 }  // namespace
 
 asio::awaitable<void> Stager::run_task(TaskPtr task) {
@@ -52,6 +60,7 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     give_turn_back(*task);
     if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
+    if (!staged && !task->doubt.empty()) co_return refuse_doubtful(*task);
     const bool trouble =
         !staged && (task->is_given_up || (task->has_begun && staged.error().kind == Errc::Unavailable));
     if (!trouble) co_return staged;
@@ -111,6 +120,7 @@ asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached)
   const auto source = find_source_(task->dataset);
   if (!source) co_return fail_with(source.error(), "staging " + printable(task->dataset.name));
   task->was_tried = true;
+  if (!source->doubt.empty() && !task->allow_dirty) co_return co_await serve_or_refuse(task, *source);
   if (!only_cached) copying_ = task->has_turn = true;
   auto call = call_to_stage(task, *source);
   call.request["only_cached"] = only_cached;
@@ -118,6 +128,17 @@ asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached)
   auto staged = co_await runner_.run(std::move(call), cancellation);
   task->worker = 0;
   co_return staged;
+}
+
+// What is in the cache was copied before the writer came.
+asio::awaitable<Stager::Outcome> Stager::serve_or_refuse(TaskPtr task, SourcePlace source) {
+  task->doubt = source.doubt;
+  auto call = call_to_stage(task, source);
+  call.request["only_cached"] = true;
+  const workers::Cancellation cancellation = task->attempt;
+  auto served = co_await runner_.run(std::move(call), cancellation);
+  task->worker = 0;
+  co_return served;
 }
 
 workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& source) {
@@ -156,6 +177,11 @@ void Stager::note_progress(Task& task, const json::object& progress) {
     task.saw_outage = false;
   }
   const auto source = find_source_(task.dataset);
+  if (source && !source->doubt.empty() && !task.allow_dirty && task.doubt.empty()) {
+    task.doubt = source->doubt;
+    task.attempt.cancel();
+    return;
+  }
   if (!source) {
     task.saw_outage = true;
     task.back_since = now;

@@ -85,7 +85,7 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
   auto job = jobs_.create("stage", request.datasets);
   std::vector<TaskPtr> tasks;
   for (const config::Dataset& dataset : wanted) {
-    tasks.push_back(join_or_start(dataset, request.max_rate));
+    tasks.push_back(join_or_start(dataset, request));
     ++tasks.back()->users;
     wanted_.insert(dataset.name);
   }
@@ -97,11 +97,12 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
   return job;
 }
 
-TaskPtr Stager::join_or_start(const config::Dataset& dataset, Bytes max_rate) {
+TaskPtr Stager::join_or_start(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = tasks_.find(dataset.name);
   // One that was cancelled may take its time to die: nobody waits for that.
   if (running != tasks_.end() && !running->second->is_cancelled) return running->second;
-  auto task = std::make_shared<Task>(executor_, dataset, max_rate);
+  auto task = std::make_shared<Task>(executor_, dataset, request.max_rate);
+  task->allow_dirty = request.allow_dirty;
   tasks_[dataset.name] = task;
   failed_.erase(dataset.name);
   // It may run, and end, before this returns.

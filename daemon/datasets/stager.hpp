@@ -32,6 +32,7 @@ struct StageRequest {
   staging::Cgroup cgroup;                     // by control group
   std::string holder;                         // for people
   Bytes max_rate = 0;                         // 0: no limit
+  bool allow_dirty = false;                   // from a volume that another host writes, too
 
   bool wants_lease() const { return lease || holder_pid != 0 || !cgroup.path.empty(); }
 };
@@ -52,8 +53,9 @@ class Stager {
  public:
   // Where a dataset can be read now, or why it can't (its volume is not ready).
   struct SourcePlace {
-    std::string path;   // absolute
-    std::string mount;  // the volume's mount point that has to carry it; empty: any folder
+    std::string path;     // absolute
+    std::string mount;    // the volume's mount point that has to carry it; empty: any folder
+    std::string doubt{};  // why what is read there can't be trusted; empty: it can
   };
   using FindSource = std::function<Result<SourcePlace>(const config::Dataset&)>;
   // Its volume is on its first attempt, as after the daemon's start: worth the moment that it takes.
@@ -83,7 +85,7 @@ class Stager {
   using Outcome = Result<json::object>;
 
   // stager.cpp: jobs
-  TaskPtr join_or_start(const config::Dataset& dataset, Bytes max_rate);
+  TaskPtr join_or_start(const config::Dataset& dataset, const StageRequest& request);
   asio::awaitable<void> run_stage_job(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
                                       StageRequest request);
   asio::awaitable<Outcome> wait_for_tasks(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
@@ -98,6 +100,7 @@ class Stager {
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
   asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
+  asio::awaitable<Outcome> serve_or_refuse(TaskPtr task, SourcePlace source);
   asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
   void note_progress(Task& task, const json::object& progress);

@@ -22,7 +22,8 @@ struct Task {
   Task(asio::any_io_executor executor, config::Dataset what, Bytes rate);
 
   config::Dataset dataset;
-  Bytes max_rate = 0;  // 0: no limit
+  Bytes max_rate = 0;        // 0: no limit
+  bool allow_dirty = false;  // its volume may be written by another host meanwhile
   json::object progress;
   std::optional<Result<json::object>> ended;
   unsigned users = 0;
@@ -40,6 +41,7 @@ struct Task {
   bool has_moved = false;    // it copied something
   bool saw_outage = false;   // its volume was away since a byte moved
   bool is_given_up = false;  // it hangs on although its volume is back
+  std::string doubt;         // another host writes its volume; empty: none that is known of
   std::int64_t last_bytes = -1;
   SteadyTime last_moved, back_since;
 

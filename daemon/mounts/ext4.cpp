@@ -18,8 +18,8 @@ constexpr std::uint32_t kNeedsRecovery = 0x4, kIsJournal = 0x8, k64Bit = 0x80, k
 constexpr std::uint32_t kOnlyExt4Incompat = 0x40 | k64Bit | kMmp | 0x200;  // extents, 64bit, mmp, flex_bg
 
 // Offsets within the MMP block.
-constexpr std::size_t kMmpNode = 16, kMmpNodeBytes = 64, kMmpCheckInterval = 112;
-constexpr std::uint32_t kMmpMagic = 0x004D4D50;
+constexpr std::size_t kMmpSequence = 4, kMmpNode = 16, kMmpNodeBytes = 64, kMmpCheckInterval = 112;
+constexpr std::uint32_t kMmpMagic = 0x004D4D50, kMmpClean = 0xFF4D4D50;
 
 const std::uint8_t* superblock_in(const std::vector<std::uint8_t>& start) {
   return start.size() < kExt4Offset + kExt4Bytes ? nullptr : start.data() + kExt4Offset;
@@ -99,6 +99,7 @@ Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& s
   if (!block) return fail_with(block.error(), "reading the MMP block");
   if (block->size() < 512 || little_endian<std::uint32_t>(block->data()) != kMmpMagic) return {};
   superblock.mmp_node = label_text(block->data() + kMmpNode, kMmpNodeBytes);
+  superblock.mmp_open = little_endian<std::uint32_t>(block->data() + kMmpSequence) != kMmpClean;
   const unsigned checked = little_endian<std::uint16_t>(block->data() + kMmpCheckInterval);
   superblock.mmp_interval_s = std::max(superblock.mmp_interval_s, checked);
   return {};

@@ -34,6 +34,11 @@ Result<> parse(const DirectReader& device, const std::vector<std::uint8_t>& star
 
 }  // namespace
 
+std::chrono::seconds mmp_wait(const Superblock& superblock) {
+  if (!superblock.has_mmp) return {};
+  return std::chrono::seconds((superblock.mmp_open ? 2 : 1) * (2 * superblock.mmp_interval_s + 1));
+}
+
 Result<Superblock> probe_superblock(const std::filesystem::path& device) {
   const auto reader = DirectReader::open(device);
   if (!reader) return tl::unexpected<Error>(reader.error());

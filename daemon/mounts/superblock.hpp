@@ -2,6 +2,7 @@
 // open. Opens the device and may block: workers only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -24,7 +25,8 @@ struct Superblock {
   bool being_written = false;
   bool has_mmp = false;         // ext4 multi-mount protection
   unsigned mmp_interval_s = 0;  // its check interval; a mount waits about twice this and a second
-  std::string mmp_node;  // who wrote the MMP block last: the host's node name; empty: never mounted with it
+  std::string mmp_node;   // who wrote the MMP block last: the host's node name; empty: never mounted with it
+  bool mmp_open = false;  // MMP's block says that this node has it open, or died while it had
   bool has_errors = false;  // must not be mounted; `damage` says why, in words
   std::string damage;
 
@@ -32,6 +34,10 @@ struct Superblock {
   std::uint64_t stamp = 0;
   double read_us = 0;  // how long the direct read took
 };
+
+// What multi-mount protection costs a mount: the kernel waits for twice the interval and a second, and once
+// more if the last writer did not close it.
+std::chrono::seconds mmp_wait(const Superblock& superblock);
 
 // All of it, once before a mount. Errors name the device. NotFound: no such device. Refused: signatures of
 // more than one file system.

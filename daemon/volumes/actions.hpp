@@ -14,6 +14,7 @@
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/gateway.hpp"
+#include "nvmetcp/reservation_hold.hpp"
 
 namespace spark::volumes {
 
@@ -24,17 +25,31 @@ struct FilesystemIdentity {
   std::string type, uuid;    // empty: not known yet
   Bytes bytes = 0;           // of the file system; 0: not known
   std::string namespace_id;  // its UUID, NGUID or EUI-64; empty: the target gives none
+  std::uint64_t stamp = 0;   // of the superblock that was mounted; 0: not known
 };
 
 struct ProbeRequest {
   std::filesystem::path target;
-  std::string device;  // empty for NFS
+  std::string device;                               // empty for NFS
+  std::optional<std::uint32_t> keep_reservation{};  // of this namespace: an exclusive volume's
 };
 
 struct ProbeAnswer {
   double us = 0;           // a direct read of the superblock, or a question to the NFS server
   std::string uuid;        // of the file system on the device
   bool shut_down = false;  // the file system gives nothing but errors, although its device answers
+  bool being_written = false;
+  std::uint64_t stamp = 0;                    // of the superblock; 0: none
+  std::string mmp_node{};                     // who has it open for writing, with multi-mount protection
+  std::optional<nvmetcp::Holding> holding{};  // if it was asked for
+};
+
+// What is done with a namespace's reservation: nvmetcp/reservation_hold.hpp.
+enum class ReservationAct { Look, Hold, Take, Release };
+struct ReservationRequest {
+  ReservationAct act = ReservationAct::Look;
+  std::string device;
+  std::uint32_t nsid = 0;
 };
 
 struct Unmounted {
@@ -59,11 +74,17 @@ class VolumeActions {
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
   // The mounted file system and its device answer. Not while the link is down: it would hang.
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
+  // Release answers Free, or whose it is now.
+  virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
+  // The mounted file system writes nothing more to `device`, not even what it has not flushed.
+  virtual asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) = 0;
   // What saved_history() gives after a restart.
   virtual asio::awaitable<void> save_history(json::object history) = 0;
 
   // These never block.
   virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
+  // What multi-mount protection calls this host.
+  virtual std::string node_name() = 0;
   // Those of the subsystem that this host made.
   virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;

@@ -17,11 +17,6 @@ Result<> Volume::check_supported() const {
                 "target " + target_->name + " asks for authentication, which this version can't set up",
                 "remove `auth` from the target, or wait for a version with it");
   }
-  if (settings_.access == config::Access::Exclusive && settings_.fence == config::Fence::Reservation) {
-    return fail(Errc::Refused,
-                "volume " + settings_.name + " asks for an NVMe reservation, which this version can't take",
-                "use `fence: mmp` with an ext4 that has MMP");
-  }
   return {};
 }
 
@@ -83,16 +78,6 @@ Result<> Volume::check_safe_to_mount(const mounts::Superblock& superblock) const
             " is being written by another host, or was not unmounted cleanly: a read-only mount of it "
             "would read torn data",
         "unmount it on the writer, then it is mounted here by itself");
-  }
-  const bool exclusive = settings_.access == config::Access::Exclusive;
-  if (exclusive && settings_.fence != config::Fence::None && !superblock.has_mmp) {
-    return fail(Errc::Refused,
-                "exclusive access to " + where + " is not fenced: its " + superblock.type +
-                    " has no multi-mount protection",
-                superblock.type == "ext4"
-                    ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
-                      "`fence: none`"
-                    : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
   }
   return {};
 }

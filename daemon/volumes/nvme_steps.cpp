@@ -6,6 +6,7 @@
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
+
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
   if (auto supported = check_supported(); !supported) co_return supported;
   const Place place = look_at_mount();
@@ -50,6 +51,8 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   if (!superblock) co_return tl::unexpected<Error>(superblock.error());
   if (auto same = check_identity(*superblock); !same) co_return same;
   status_.filesystem_uuid = superblock->uuid;
+  mounted_stamp_ = actions_->pinned_identity().value_or(FilesystemIdentity{}).stamp;
+  if (is_fenced()) co_return co_await adopt_fence(*superblock);
   co_return Result<>{};
 }
 
@@ -136,12 +139,13 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   status_.filesystem_uuid = superblock->uuid;
   if (auto same = check_identity(*superblock); !same) co_return same;
   if (auto safe = check_safe_to_mount(*superblock); !safe) co_return safe;
+  if (auto armed = co_await arm_fence(*superblock); !armed) co_return armed;
 
   const bool exclusive = settings_.access == config::Access::Exclusive;
-  const std::string mmp_wait = exclusive && superblock->has_mmp
-                                   ? " (multi-mount protection waits up to " +
-                                         std::to_string(2 * superblock->mmp_interval_s + 1) + " s)"
-                                   : "";
+  const std::string mmp_wait =
+      exclusive && superblock->has_mmp
+          ? " (multi-mount protection waits " + std::to_string(mounts::mmp_wait(*superblock).count()) + " s)"
+          : "";
   set_state(working_state(State::Mounting),
             "mounting " + status_.device + " on " + settings_.mount.native() + mmp_wait);
   mounts::MountRequest request;
@@ -150,11 +154,18 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.type = superblock->type;
   request.read_only = !exclusive;
   request.options = settings_.options;
-  FilesystemIdentity identity{superblock->type, superblock->uuid, superblock->filesystem_bytes, block.id()};
+  FilesystemIdentity identity{superblock->type, superblock->uuid, superblock->filesystem_bytes, block.id(),
+                              superblock->stamp};
   const auto before = actions_->pinned_identity();
   const auto mounted = co_await actions_->mount(std::move(request), std::move(identity));
-  if (!mounted) co_return tl::unexpected<Error>(mounted.error());
+  if (!mounted) {
+    if (is_fresh_hold_) co_await give_back();  // whoever else wants it may try
+    co_return tl::unexpected<Error>(mounted.error());
+  }
   healed_by_us_ = true;
+  mounted_stamp_ = superblock->stamp;
+  mmp_node_.clear();
+  status_.foreign_writes = is_outdated_ = false;
   if (before) warn_of_change(*before, block);
   co_return Result<>{};
 }

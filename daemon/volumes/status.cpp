@@ -28,6 +28,12 @@ json::array outages_of(const History& history) {
   return outages;
 }
 
+json::value fence_of(const config::Volume& volume, const FenceStatus& fence) {
+  if (!volume.nvme || volume.access != config::Access::Exclusive) return nullptr;
+  return json::object{
+      {"reservation", fence.reservation}, {"mmp", fence.mmp}, {"held_by", text_or_null(fence.held_by)}};
+}
+
 }  // namespace
 
 const char* to_string(State state) {
@@ -83,6 +89,8 @@ json::object to_json(const config::Volume& volume, const Status& status) {
                                       {"uuid", text_or_null(status.filesystem_uuid)}}},
           {"subsystem", volume.nvme ? text_or_null(volume.nvme->subsystem) : json::value(nullptr)},
           {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
+          {"fence", fence_of(volume, status.fence)},
+          {"foreign_writes", status.foreign_writes},
           {"paths", std::move(paths)},
           {"warnings", std::move(warnings)},
           {"reconnects", status.history.reconnects()},

@@ -21,6 +21,13 @@ struct PathStatus {
   std::string reason;                      // why there is no controller; empty otherwise
 };
 
+// What keeps other writers out of an exclusive volume.
+struct FenceStatus {
+  bool reservation = false;  // this host holds the namespace's reservation
+  bool mmp = false;          // the file system has multi-mount protection
+  std::string held_by;       // another host that holds the volume, as far as it is known; empty: nobody
+};
+
 struct Status {
   State state = State::Waiting;
   std::string reason;  // a sentence; empty when ready or down
@@ -28,6 +35,8 @@ struct Status {
   std::optional<WallTime> next_attempt;
   std::string device;  // "/dev/nvme3n1", empty when there is none
   std::string filesystem_type, filesystem_uuid;
+  FenceStatus fence;
+  bool foreign_writes = false;  // a read-only mount is not of what is on the device now: `reason` says why
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
   History history;

@@ -2,6 +2,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <utility>
 
 #include "daemon/token.hpp"
 
@@ -18,7 +19,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       backoff_(pace.first_retry, pace.longest_retry),
       sleep_timer_(executor),
       path_timer_(executor),
-      down_answered_(executor, asio::steady_timer::time_point::max()) {
+      answered_(executor, asio::steady_timer::time_point::max()) {
   status_.since = clock_.wall();
   status_.reason = "starting";
   if (target_) {
@@ -55,9 +56,13 @@ asio::awaitable<Result<>> Volume::ask_down() {
   wanted_up_ = false;
   down_answer_.reset();
   wake();
-  while (!down_answer_ && !stopped_) co_await down_answered_.async_wait(kToken);
+  while (!down_answer_ && !stopped_) co_await wait_for_answer();
   if (!down_answer_) co_return fail(Errc::Cancelled, "volume " + settings_.name + " left the configuration");
   co_return *down_answer_;
+}
+
+asio::awaitable<void> Volume::wait_for_answer() {
+  co_await answered_.async_wait(kToken);
 }
 
 bool Volume::wants_subsystem(const std::string& subsystem) const {
@@ -71,7 +76,9 @@ asio::awaitable<void> Volume::run() {
       co_await take_down();
       continue;
     }
+    is_taking_ = std::exchange(is_take_asked_, false);
     auto up = co_await bring_up();
+    if (is_taking_) answer_take(up);
     if (stopped_ || !wanted_up_) continue;
     if (up && look_at_mount() != Place::Ours) {
       up = fail(Errc::Failed, "after mounting, " + settings_.mount.native() + " does not show this volume",
@@ -92,10 +99,10 @@ asio::awaitable<void> Volume::run() {
               : is_lost ? State::Lost
                         : working_state(State::Waiting),
               up.error().message());
-    co_await sleep(wait);
+    if (!is_take_asked_) co_await sleep(wait);
     status_.next_attempt.reset();
   }
-  down_answered_.cancel();
+  answered_.cancel();
 }
 
 asio::awaitable<Result<>> Volume::bring_up() {
@@ -107,14 +114,20 @@ asio::awaitable<Result<>> Volume::bring_up() {
 // keeps its broken file system in the kernel until the last user has let go.
 asio::awaitable<Result<>> Volume::clear_mount(Place place) {
   const bool detach = place == Place::Dead && settings_.on_loss == config::OnLoss::Remount;
-  set_state(State::Lost, "taking the dead mount off " + settings_.mount.native());
+  const bool lost_fence = !fence_lost_.empty();
+  set_state(lost_fence ? State::Refused : State::Lost,
+            lost_fence ? fence_lost_ : "taking the dead mount off " + settings_.mount.native());
   const auto unmounted = co_await actions_->unmount(settings_.mount, detach);
   if (!unmounted) {
     Error error = unmounted.error();
-    if (error.kind == Errc::Refused) error.kind = Errc::Unavailable;  // ends by itself when its users end
-    co_return fail_with(std::move(error), "the dead mount stays");
+    error.kind = lost_fence                    ? Errc::Refused
+                 : error.kind == Errc::Refused ? Errc::Unavailable  // ends by itself when its users end
+                                               : error.kind;
+    co_return fail_with(std::move(error),
+                        lost_fence ? fence_lost_ + "; the dead mount stays" : "the dead mount stays");
   }
   is_broken_ = false;
+  fence_lost_.clear();
   left_behind_ = unmounted->users;
   co_return Result<>{};
 }
@@ -124,7 +137,7 @@ asio::awaitable<Result<>> Volume::clear_mount(Place place) {
 asio::awaitable<void> Volume::take_down() {
   const auto answer = [this](Result<> result) {
     down_answer_ = std::move(result);
-    down_answered_.cancel();
+    answered_.cancel();
   };
   if (status_.state != State::Down) {
     while (connecting_path_)
@@ -138,13 +151,16 @@ asio::awaitable<void> Volume::take_down() {
       const auto unmounted = co_await actions_->unmount(settings_.mount, place == Place::Dead);
       if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
     }
+    if (done) co_await give_back();
     if (done && settings_.nvme) done = co_await disconnect_all();
     if (!done) {
       wanted_up_ = true;
       answer(std::move(done));
       co_return;
     }
-    was_ready_ = is_broken_ = false;
+    was_ready_ = is_broken_ = status_.foreign_writes = false;
+    fence_lost_.clear();
+    status_.fence = {};
     status_.history.outage_ends(clock_.wall(), std::nullopt);
     remember();
     status_.device.clear();

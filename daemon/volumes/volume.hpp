@@ -48,9 +48,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void stop();
 
   // Wants it up (default), or unmounted and disconnected. `ask_down` ends when it is down or with why it
-  // can't be.
+  // can't be; `ask_take`: fence.cpp.
   void ask_up();
   asio::awaitable<Result<>> ask_down();
+  asio::awaitable<Result<std::string>> ask_take();
 
   const config::Volume& settings() const { return settings_; }
   const std::optional<config::Target>& target() const { return target_; }
@@ -73,7 +74,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
     std::string reason{};      // why there is none
     SteadyTime next_attempt{};
   };
-  enum class Verdict { Good, Silent, Lost, Unsure };
+  enum class Verdict { Good, Silent, Lost, Fenced, Unsure };
   struct Finding {
     Verdict verdict = Verdict::Unsure;
     std::string reason;
@@ -83,6 +84,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> bring_up();
   asio::awaitable<Result<>> clear_mount(Place place);
   asio::awaitable<void> take_down();
+  asio::awaitable<void> wait_for_answer();
 
   // watch.cpp: a mounted volume's health
   asio::awaitable<void> watch();
@@ -104,6 +106,28 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
   asio::awaitable<Result<>> disconnect_all();
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
+
+  // fence.cpp: exclusive volumes
+  bool is_fenced() const;
+  bool wants_reservation() const;
+  asio::awaitable<Result<nvmetcp::Holding>> ask_reservation(ReservationAct act);
+  std::string name_holder(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
+  Error held_elsewhere(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
+  Result<> check_fence_offered(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
+  Result<> check_not_held(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
+  asio::awaitable<Result<>> arm_fence(mounts::Superblock superblock);
+  asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock);
+  asio::awaitable<Result<>> adopt_fence(mounts::Superblock superblock);
+  asio::awaitable<void> give_back();
+  std::string why_fence_is_lost(const ProbeAnswer& answer);
+  asio::awaitable<std::string> who_took_over();
+  asio::awaitable<void> lose_fence(std::string reason);
+  void answer_take(const Result<>& result);
+
+  // reader.cpp: read-only volumes
+  void look_for_writers(const ProbeAnswer& answer);
+  std::string reader_reason() const;
+  asio::awaitable<bool> leave_outdated_mount();
 
   // paths.cpp
   asio::awaitable<void> tend_paths();
@@ -140,7 +164,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Backoff backoff_;
   std::vector<Portal> portals_;  // none for NFS
   asio::steady_timer sleep_timer_, path_timer_;
-  asio::steady_timer down_answered_;  // never expires: cancelled when the answer is there
+  asio::steady_timer answered_;  // never expires: cancelled when an answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
   bool tried_ = false;         // and failed, since it was last ready or asked up
@@ -153,7 +177,15 @@ class Volume : public std::enable_shared_from_this<Volume> {
   SteadyTime next_probe_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
-  std::optional<Result<>> down_answer_;
+  std::optional<Result<>> down_answer_, take_answer_;
+  bool is_take_asked_ = false, is_taking_ = false;
+  bool is_fresh_hold_ = false;       // the reservation was free before this attempt to mount
+  std::string taken_from_;           // by the last take; empty: from nobody
+  std::string fence_lost_;           // why this host may not write, while its mount is still there
+  std::string mmp_node_;             // what multi-mount protection called this host at the mount
+  std::uint64_t mounted_stamp_ = 0;  // of the superblock under a read-only mount
+  bool is_outdated_ = false;         // a writer has closed what is mounted here
+  std::string reader_users_;         // why the outdated mount stays
   Status status_;
 };
 

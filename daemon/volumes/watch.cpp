@@ -26,7 +26,14 @@ asio::awaitable<void> Volume::watch() {
     } else if (place != Place::Unknown) {
       found = {Verdict::Lost, why_lost(place)};
     }
+    if (found.verdict == Verdict::Lost && (place == Place::Broken || is_broken_)) {
+      if (auto taken = co_await who_took_over(); !taken.empty()) found = {Verdict::Fenced, std::move(taken)};
+    }
     if (stopped_ || !wanted_up_) co_return;
+    if (found.verdict == Verdict::Fenced) {
+      co_await lose_fence(found.reason);
+      co_return;
+    }
     if (found.verdict == Verdict::Lost) {
       outage_starts(found.reason);
       const bool is_ours = place == Place::Ours || place == Place::Dead || place == Place::Broken;
@@ -37,11 +44,15 @@ asio::awaitable<void> Volume::watch() {
       outage_starts(found.reason);
       set_state(State::Stalled, found.reason);
     }
+    if (found.verdict == Verdict::Good && is_outdated_ && co_await leave_outdated_mount()) {
+      set_state(State::Recovering, "another host wrote it: mounting it anew");
+      co_return;
+    }
     if (found.verdict == Verdict::Good && status_.state != State::Ready) {
       outage_ends();
-      set_state(State::Ready);
       ready_since_ = clock_.steady();
     }
+    if (found.verdict == Verdict::Good) set_state(State::Ready, reader_reason());
     if (status_.state == State::Ready && clock_.steady() - ready_since_ >= pace_.settled) backoff_.reset();
     co_await sleep(status_.state == State::Ready ? pace_.watch : pace_.watch_closely);
   }
@@ -83,7 +94,8 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     co_return found;
   }
   next_probe_ = clock_.steady() + pace_.probe;
-  ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : ""};
+  ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : "", std::nullopt};
+  if (wants_reservation()) request.keep_reservation = settings_.nvme->nsid;
   const auto answer = co_await actions_->probe(std::move(request));
   if (!answer) {
     next_probe_ = clock_.steady();
@@ -103,6 +115,13 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     status_.filesystem_uuid.clear();  // looked at anew, and refused
     co_return found;
   }
+  if (is_fenced()) {
+    if (auto lost = why_fence_is_lost(*answer); !lost.empty()) {
+      found = {Verdict::Fenced, std::move(lost)};
+      co_return found;
+    }
+  }
+  look_for_writers(*answer);
   found.verdict = Verdict::Good;
   co_return found;
 }

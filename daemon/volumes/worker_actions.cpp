@@ -1,5 +1,7 @@
 #include "daemon/volumes/worker_actions.hpp"
 
+#include <sys/utsname.h>
+
 #include "daemon/log.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -15,6 +17,8 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
 constexpr Duration kProbe{5'000};
+constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
+constexpr Duration kStopWriting{20'000};
 constexpr Duration kRecord{30'000};  // a small file on the system's own drive
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
@@ -30,7 +34,8 @@ json::object pin_to_json(const FilesystemIdentity& identity) {
   return {{"type", identity.type},
           {"uuid", identity.uuid},
           {"bytes", identity.bytes},
-          {"namespace_id", identity.namespace_id}};
+          {"namespace_id", identity.namespace_id},
+          {"stamp", static_cast<std::int64_t>(identity.stamp)}};
 }
 
 std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
@@ -39,7 +44,8 @@ std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
   return FilesystemIdentity{get_string(*object, "type").value_or(""),
                             get_string(*object, "uuid").value_or(""),
                             static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
-                            get_string(*object, "namespace_id").value_or("")};
+                            get_string(*object, "namespace_id").value_or(""),
+                            static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0))};
 }
 
 }  // namespace
@@ -115,10 +121,34 @@ asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path 
 
 asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   json::object request{{"path", wanted.target.native()}, {"device", wanted.device}};
+  if (wanted.keep_reservation) request["keep_reservation"] = *wanted.keep_reservation;
   auto answer = co_await ask("probe", std::move(request), kProbe);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
-  co_return ProbeAnswer{get_double(*answer, "us").value_or(0), get_string(*answer, "uuid").value_or(""),
-                        get_bool(*answer, "shut_down").value_or(false)};
+  ProbeAnswer probed;
+  probed.us = get_double(*answer, "us").value_or(0);
+  probed.uuid = get_string(*answer, "uuid").value_or("");
+  probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
+  probed.being_written = get_bool(*answer, "being_written").value_or(false);
+  probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
+  probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
+  if (const json::object* holding = get_object(*answer, "reservation"))
+    probed.holding = workers::holding_from_json(*holding);
+  co_return probed;
+}
+
+asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(ReservationRequest wanted) {
+  static constexpr const char* kActs[] = {"look", "hold", "take", "release"};
+  json::object request{
+      {"act", kActs[static_cast<std::size_t>(wanted.act)]}, {"device", wanted.device}, {"nsid", wanted.nsid}};
+  auto answer = co_await ask("reservation", std::move(request), kReservation);
+  co_return answer.map(workers::holding_from_json);
+}
+
+asio::awaitable<Result<>> WorkerActions::stop_writing(std::filesystem::path target, std::string device) {
+  json::object request{{"target", target.native()}, {"device", device}};
+  const auto answer = co_await ask("stop-writing", std::move(request), kStopWriting);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return Result<>{};
 }
 
 json::object WorkerActions::saved_history() {
@@ -133,6 +163,11 @@ asio::awaitable<void> WorkerActions::save_history(json::object history) {
 
 Result<nvmetcp::HostIdentity> WorkerActions::host_identity() {
   return sight_.host();
+}
+
+std::string WorkerActions::node_name() {
+  struct utsname names {};
+  return ::uname(&names) == 0 ? names.nodename : "";
 }
 
 Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers(const std::string& subsystem) {

@@ -25,9 +25,12 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
+  asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+  asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
   asio::awaitable<void> save_history(json::object history) override;
 
   Result<nvmetcp::HostIdentity> host_identity() override;
+  std::string node_name() override;
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<std::string> subsystem_of_device(dev_t device) override;

@@ -2,6 +2,7 @@
 #include "daemon/workers/wire.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
+#include "nvmetcp/libnvme_reservations.hpp"
 
 namespace spark::workers {
 namespace {
@@ -9,6 +10,21 @@ namespace {
 nvmetcp::Portal portal_of(const json::object& request) {
   const json::object* portal = get_object(request, "portal");
   return portal == nullptr ? nvmetcp::Portal{} : portal_from_json(*portal);
+}
+
+using Act = Result<nvmetcp::Holding> (*)(nvmetcp::ReservationCommands&, const nvmetcp::Claimant&);
+
+Result<nvmetcp::Holding> release_it(nvmetcp::ReservationCommands& commands, const nvmetcp::Claimant& us) {
+  const auto released = nvmetcp::release_reservation(commands, us);
+  if (!released) return tl::unexpected<Error>(released.error());
+  return nvmetcp::look_at_reservation(commands, us);
+}
+
+Act act_of(const std::string& name) {
+  if (name == "hold") return nvmetcp::hold_reservation;
+  if (name == "keep") return nvmetcp::keep_reservation;
+  if (name == "take") return nvmetcp::take_reservation;
+  return name == "release" ? release_it : nvmetcp::look_at_reservation;
 }
 
 }  // namespace
@@ -43,6 +59,19 @@ Result<json::object> disconnect_verb(const json::object& request, const Progress
       .disconnect(get_string(request, "controller").value_or(""),
                   get_string(request, "subsystem").value_or(""))
       .map([](Change change) { return to_json(change); });
+}
+
+// {"act": "look", "hold", "keep", "take" or "release", "device", "nsid"} → holding
+Result<json::object> reservation_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const SystemRoot root;
+  const auto host = nvmetcp::read_host_identity(root);
+  if (!host) return tl::unexpected<Error>(host.error());
+  const nvmetcp::Claimant us{host->id, nvmetcp::reservation_key(*host, nvmetcp::read_machine_id(root))};
+  const auto nsid = static_cast<std::uint32_t>(get_int(request, "nsid").value_or(0));
+  auto commands = nvmetcp::LibnvmeReservations::open(get_string(request, "device").value_or(""), nsid);
+  if (!commands) return tl::unexpected<Error>(std::move(commands.error()));
+  return act_of(get_string(request, "act").value_or(""))(*commands, us)
+      .map([](const nvmetcp::Holding& holding) { return to_json(holding); });
 }
 
 }  // namespace spark::workers

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/users.hpp"
 #include "daemon/workers/verbs.hpp"
@@ -77,8 +78,9 @@ Result<json::object> unmount_verb(const json::object& request, const ProgressLin
   return answer;
 }
 
-// {"path", "device"} → {"us", "uuid", "shut_down"}; without a device it is an NFS mount.
-Result<json::object> probe_verb(const json::object& request, const ProgressLine& /*progress*/) {
+// {"path", "device", "keep_reservation"?: namespace} → {"us", "uuid", "shut_down", "being_written", "stamp",
+// "mmp_node", "reservation"?}; without a device it is an NFS mount.
+Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
   if (device.empty()) return probe_nfs(path);
@@ -86,7 +88,25 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   if (!superblock) return tl::unexpected<Error>(superblock.error());
   const auto gives = mounts::gives_names(path);
   if (!gives) return tl::unexpected<Error>(gives.error());
-  return json::object{{"us", superblock->read_us}, {"uuid", superblock->uuid}, {"shut_down", !*gives}};
+  json::object answer{{"us", superblock->read_us},
+                      {"uuid", superblock->uuid},
+                      {"shut_down", !*gives},
+                      {"being_written", superblock->being_written},
+                      {"stamp", static_cast<std::int64_t>(superblock->stamp)},
+                      {"mmp_node", superblock->mmp_node}};
+  if (const auto nsid = get_int(request, "keep_reservation")) {
+    auto kept = reservation_verb({{"act", "keep"}, {"device", device}, {"nsid", *nsid}}, progress);
+    if (!kept) return kept;
+    answer["reservation"] = std::move(*kept);
+  }
+  return answer;
+}
+
+// {"target", "device"} → {}
+Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return mounts::shut_down_filesystem(get_string(request, "target").value_or(""),
+                                      get_string(request, "device").value_or(""))
+      .map([] { return json::object{}; });
 }
 
 // {"file", "content"} → {}

@@ -12,12 +12,14 @@ namespace spark::workers {
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> reservation_verb(const json::object& request, const ProgressLine& progress);
 
 // Mounts (mount_verbs.cpp)
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);
 
 // Cache (cache_verbs.cpp)

@@ -116,6 +116,22 @@ nvmetcp::Connection connection_from_json(const json::object& object) {
   return {text(object, "controller"), change_from_json(object), texts(object, "differences")};
 }
 
+json::object to_json(const nvmetcp::Holding& holding) {
+  return {{"hold", static_cast<int>(holding.hold)},
+          {"holder", holding.holder},
+          {"cloned_id", holding.cloned_id},
+          {"restarted", holding.restarted}};
+}
+
+nvmetcp::Holding holding_from_json(const json::object& object) {
+  nvmetcp::Holding holding;
+  holding.hold = static_cast<nvmetcp::Hold>(number<int>(object, "hold"));
+  holding.holder = text(object, "holder");
+  holding.cloned_id = get_bool(object, "cloned_id").value_or(false);
+  holding.restarted = get_bool(object, "restarted").value_or(false);
+  return holding;
+}
+
 json::object to_json(const mounts::Superblock& superblock) {
   return {{"type", superblock.type},
           {"uuid", superblock.uuid},
@@ -126,6 +142,9 @@ json::object to_json(const mounts::Superblock& superblock) {
           {"being_written", superblock.being_written},
           {"has_mmp", superblock.has_mmp},
           {"mmp_interval_s", superblock.mmp_interval_s},
+          {"mmp_node", superblock.mmp_node},
+          {"mmp_open", superblock.mmp_open},
+          {"stamp", static_cast<std::int64_t>(superblock.stamp)},
           {"has_errors", superblock.has_errors},
           {"read_us", superblock.read_us}};
 }
@@ -141,6 +160,9 @@ mounts::Superblock superblock_from_json(const json::object& object) {
   superblock.being_written = get_bool(object, "being_written").value_or(false);
   superblock.has_mmp = get_bool(object, "has_mmp").value_or(false);
   superblock.mmp_interval_s = number<unsigned>(object, "mmp_interval_s");
+  superblock.mmp_node = text(object, "mmp_node");
+  superblock.mmp_open = get_bool(object, "mmp_open").value_or(false);
+  superblock.stamp = number<std::uint64_t>(object, "stamp");
   superblock.has_errors = get_bool(object, "has_errors").value_or(false);
   superblock.read_us = get_double(object, "read_us").value_or(0);
   return superblock;

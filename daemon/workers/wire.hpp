@@ -7,6 +7,7 @@
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "nvmetcp/gateway.hpp"
+#include "nvmetcp/reservation_hold.hpp"
 #include "staging/cache.hpp"
 #include "staging/catalog.hpp"
 
@@ -23,6 +24,9 @@ nvmetcp::DiscoveryLog discovery_log_from_json(const json::object& object);
 
 json::object to_json(const nvmetcp::Connection& connection);
 nvmetcp::Connection connection_from_json(const json::object& object);
+
+json::object to_json(const nvmetcp::Holding& holding);
+nvmetcp::Holding holding_from_json(const json::object& object);
 
 json::object to_json(const mounts::Superblock& superblock);
 mounts::Superblock superblock_from_json(const json::object& object);

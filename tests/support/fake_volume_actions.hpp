@@ -7,16 +7,20 @@
 
 #include "daemon/volumes/actions.hpp"
 #include "nvmetcp/sysfs.hpp"
+#include "tests/support/fake_reservations.hpp"
 
 namespace spark::volumes {
 
 struct FakeWorld {
+  static constexpr const char* kNode = "spark1";
+  static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
   // The target.
   bool target_up = true, has_discovery = true;
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
+  nvmetcp::test::FakeNamespace reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error;
 
   // This host.
@@ -141,20 +145,41 @@ class FakeVolumeActions final : public VolumeActions {
     std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
     co_return Unmounted{Change::Done, detach ? world_.users : ""};
   }
-  asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest) override {
+  asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override {
     world_.touched.emplace_back("probe");
     const bool is_silent = world_.silent_probes > 0;
     if (is_silent) --world_.silent_probes;
     if (is_silent || !world_.answers) co_return fail(Errc::TimedOut, "no answer");
-    co_return ProbeAnswer{world_.probe_us, world_.superblock.uuid, world_.shut_down};
+    ProbeAnswer answer;
+    answer.us = world_.probe_us;
+    answer.uuid = world_.superblock.uuid;
+    answer.shut_down = world_.shut_down;
+    answer.being_written = world_.superblock.being_written;
+    answer.stamp = world_.superblock.stamp;
+    answer.mmp_node = world_.superblock.mmp_node;
+    if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, kUs);
+    co_return answer;
+  }
+  asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override {
+    if (request.act == ReservationAct::Look) co_return nvmetcp::look_at_reservation(commands_, kUs);
+    if (request.act == ReservationAct::Hold) co_return nvmetcp::hold_reservation(commands_, kUs);
+    if (request.act == ReservationAct::Take) co_return nvmetcp::take_reservation(commands_, kUs);
+    const bool released = *nvmetcp::release_reservation(commands_, kUs) == Change::Done;
+    if (released) world_.touched.emplace_back("release");
+    co_return nvmetcp::look_at_reservation(commands_, kUs);
+  }
+  asio::awaitable<Result<>> stop_writing(std::filesystem::path, std::string) override {
+    world_.touched.emplace_back("stop writing");
+    co_return Result<>{};
   }
   asio::awaitable<void> save_history(json::object history) override {
     world_.history = std::move(history);
     co_return;
   }
 
+  std::string node_name() override { return FakeWorld::kNode; }
   Result<nvmetcp::HostIdentity> host_identity() override {
-    return nvmetcp::HostIdentity{FakeWorld::kHost, "11111111-2222-3333-4444-555555555555"};
+    return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId};
   }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
     return nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost);
@@ -179,7 +204,9 @@ class FakeVolumeActions final : public VolumeActions {
   bool subsystem_shared() override { return world_.shared; }
 
  private:
+  inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
   FakeWorld& world_;
+  nvmetcp::test::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};
 };
 
 }  // namespace spark::volumes

@@ -51,6 +51,7 @@ Result<Answer> FakeClient::stream(const Request& request, const LineSink& sink, 
 Program::Program()
     : context{out,
               err,
+              in,
               Terminal{},
               timer,
               stop,

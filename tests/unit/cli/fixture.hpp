@@ -64,6 +64,7 @@ class Program {
   std::string errors() const { return err.str(); }
 
   std::ostringstream out, err;
+  std::istringstream in;
   ManualTimer timer;
   FakeClient client{timer};
   StopFlag stop{false};

@@ -40,9 +40,50 @@ TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
 }
 
+constexpr char kHeld[] = R"json({"volumes": [{"name": "models", "state": "refused",
+  "reason": "the host with host ID 1234 holds the reservation of namespace 1 of models",
+  "fence": {"reservation": false, "mmp": true, "held_by": "the host with host ID 1234"}}]})json";
+
+TEST_F(Volumes, AreTakenOverOnlyAfterTheirNameWasTyped) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  program.in.str("modles\n");
+  EXPECT_EQ(program.run({"volumes", "take", "models"}), 130);
+  EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
+  EXPECT_NE(program.errors().find("Taking it over from the host with host ID 1234"), std::string::npos)
+      << program.errors();
+}
+
+TEST_F(Volumes, TakenOverSayWhomFrom) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  job("models", "take", "1",
+      R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": "host 'a'"}})");
+  program.in.str("models\n");
+  EXPECT_EQ(program.run({"volumes", "take", "models"}), 0);
+  EXPECT_EQ(program.output(), "models: mounted here, taken over from host 'a'\n");
+}
+
+TEST_F(Volumes, AreTakenOverWithoutAQuestionByYes) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  job("models", "take", "1",
+      R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": null}})");
+  EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
+  EXPECT_EQ(program.output(), "models: mounted here; nobody held it\n");
+}
+
+TEST_F(Volumes, ThatAreReadyHereAreNotTaken) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "models", "state": "ready"}]})");
+  EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
+  EXPECT_EQ(program.output(), "models: ready here already\n");
+}
+
+TEST_F(Volumes, ThatAreNotConfiguredCanNotBeTaken) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  EXPECT_EQ(program.run({"volumes", "take", "modles"}), 3);
+}
+
 TEST_F(Volumes, WithoutAVerbAreAUsageError) {
   EXPECT_EQ(program.run({"volumes"}), 2);
-  EXPECT_NE(program.errors().find("up, down"), std::string::npos) << program.errors();
+  EXPECT_NE(program.errors().find("up, down, take"), std::string::npos) << program.errors();
   EXPECT_EQ(program.run({"volumes", "upp"}), 2);
   EXPECT_NE(program.errors().find("did you mean 'up'?"), std::string::npos) << program.errors();
 }

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
+#include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
@@ -205,6 +206,32 @@ TEST_F(LoopMount, NfsNeedsItsHelperOrSaysWhatTheServerSaid) {
   const Error error = error_of({"127.0.0.1:/spark-stage-nothing", point_, "nfs", true, {"retry=0"}});
   EXPECT_THAT(error.what, HasSubstr("mounting 127.0.0.1:/spark-stage-nothing at " + point_.string()));
   EXPECT_FALSE(error.hint.empty());
+}
+
+TEST_F(LoopMount, AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted) {
+  for (const bool is_xfs : {false, true}) {
+    const fs::path image = is_xfs ? make({"mkfs.xfs", "-q"}, 320 << 20) : make({"mkfs.ext4", "-q", "-F"});
+    const test::LoopDevice loop(image);
+    expect_mounted(request(loop, is_xfs ? "xfs" : "ext4", false));
+    std::ofstream(point_ / "late") << "never flushed";
+    const auto stopped = shut_down_filesystem(point_, loop.path());
+    ASSERT_TRUE(stopped) << stopped.error().message();
+    EXPECT_FALSE(std::ofstream(point_ / "more").is_open());
+    ASSERT_TRUE(mounter_.unmount(point_, false));
+    expect_mounted(request(loop, is_xfs ? "xfs" : "ext4", false));
+    EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");
+    ASSERT_TRUE(mounter_.unmount(point_, false));
+  }
+}
+
+TEST_F(LoopMount, AnotherDeviceThanTheMountedOneIsNotShutDown) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q", "-F"}));
+  expect_mounted(request(loop, "ext4", false));
+  const fs::path second = folder_ / "other";
+  test::make_image(second, 16 << 20, {"mkfs.ext4", "-q", "-F"});
+  const test::LoopDevice other(second);
+  EXPECT_EQ(shut_down_filesystem(point_, other.path()).error().kind, Errc::Refused);
+  EXPECT_TRUE(std::ofstream(point_ / "still").is_open());
 }
 
 }  // namespace

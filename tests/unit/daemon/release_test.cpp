@@ -70,6 +70,14 @@ TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
+TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDisconnect) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  EXPECT_EQ(release(), "volume datasets: unmounted, its reservation given back, nvme7 disconnected");
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "release", "disconnect"));
+}
+
 TEST_F(ReleaseTest, DisconnectsWhatIsNotMounted) {
   world.mounts.clear();
   EXPECT_EQ(release(), "volume datasets: not mounted, nvme7 disconnected");

@@ -45,7 +45,7 @@ class StagerTest : public testing::Test {
         [this]() -> const config::Config& { return settings; },
         [this](const config::Dataset& dataset) -> Result<Stager::SourcePlace> {
           if (source_error && away == dataset.name) return tl::unexpected<Error>(*source_error);
-          return Stager::SourcePlace{dataset.path, ""};
+          return Stager::SourcePlace{dataset.path, "", doubt};
         },
         [this](const config::Dataset&) { return is_settling; }, patience);
     boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
@@ -97,6 +97,7 @@ class StagerTest : public testing::Test {
   workers::Runner runner{context.get_executor(), worker.program()};
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
+  std::string doubt;  // about every source
   std::optional<Error> source_error;
   std::string away = "imagenet";  // whose source that is
   Patience patience{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),

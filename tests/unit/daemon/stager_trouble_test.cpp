@@ -61,6 +61,34 @@ TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
+TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
+  worker.on("stage",
+            R"(cat >> stages.log; echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
+  doubt = "being written by another host";
+  start();
+  const auto refused = stage();
+  ASSERT_TRUE(ends(refused));
+  EXPECT_EQ(kind_of(refused), "refused");
+  EXPECT_NE(text_of("stages.log").find("\"only_cached\":true"), std::string::npos);
+  worker.on("stage", staged());
+  StageRequest request;
+  request.datasets = {"imagenet"};
+  request.allow_dirty = true;
+  const auto allowed = *stager->stage(std::move(request));
+  ASSERT_TRUE(ends(allowed));
+  EXPECT_EQ(kind_of(allowed), "done");
+}
+
+TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
+  worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  doubt = "being written by another host";
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "refused");
+}
+
 TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
   worker.on("stage", lines({kBegun, kTrouble}));
   start();

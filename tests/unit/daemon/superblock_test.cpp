@@ -222,6 +222,9 @@ TEST_F(SuperblockOfMounted, TheMmpWriterIsNamed) {
   char node[256] = {};
   ASSERT_EQ(::gethostname(node, sizeof node - 1), 0);
   EXPECT_EQ(read().mmp_node, std::string(node).substr(0, 64));
+  EXPECT_TRUE(read().mmp_open);
+  unmount();
+  EXPECT_FALSE(read().mmp_open);
 }
 
 TEST_F(SuperblockOfMounted, AnXfsWriterIsSeenFromItsFirstChangeToItsUnmount) {

@@ -17,8 +17,10 @@ class Target:
 
     # --- NVMe/TCP ---
 
-    def export(self, nqn, device, *, namespace_uuid=None, port=PORT, allowed_hosts=None):
-        """Offers a block device or file as namespace 1 of a new subsystem; allowed_hosts: NQNs, None is everybody."""
+    def export(self, nqn, device, *, namespace_uuid=None, port=PORT, allowed_hosts=None,
+               reservations=False):
+        """Offers a block device or file as namespace 1 of a new subsystem; allowed_hosts: NQNs, None is everybody;
+        reservations: where the kernel has them."""
         subsystem = f"{NVMET}/subsystems/{nqn}"
         namespace = f"{subsystem}/namespaces/1"
         self.machine.sh(f"""set -e
@@ -29,6 +31,7 @@ class Target:
             echo -n $(readlink -f {device}) >{namespace}/device_path
             if [ -f {device} ]; then echo 1 >{namespace}/buffered_io; fi
             echo {namespace_uuid or stable_uuid(nqn)} >{namespace}/device_uuid
+            if [ {int(reservations)} = 1 -a -e {namespace}/resv_enable ]; then echo 1 >{namespace}/resv_enable; fi
             echo 1 >{namespace}/enable""")
         for hostnqn in allowed_hosts or ():
             self.allow(nqn, hostnqn)

@@ -1,0 +1,236 @@
+// What keeps other writers out of an exclusive volume: an NVMe reservation where the namespace offers it, and
+// multi-mount protection where the file system has it. Armed before the mount, watched while it lasts.
+#include "base/text.hpp"
+#include "daemon/volumes/volume.hpp"
+
+namespace spark::volumes {
+
+using nvmetcp::Hold;
+using nvmetcp::Holding;
+
+bool Volume::is_fenced() const {
+  return settings_.nvme && settings_.access == config::Access::Exclusive &&
+         settings_.fence != config::Fence::None;
+}
+
+bool Volume::wants_reservation() const {
+  return is_fenced() && settings_.fence != config::Fence::Mmp;
+}
+
+asio::awaitable<Result<Holding>> Volume::ask_reservation(ReservationAct act) {
+  if (!wants_reservation()) co_return Holding{};
+  ReservationRequest request{act, status_.device, settings_.nvme->nsid};
+  auto answer = co_await actions_->reservation(std::move(request));
+  co_return answer;
+}
+
+// "host ID 1111… (host 'spark1')": as far as it can be known.
+std::string Volume::name_holder(const Holding& holding, const mounts::Superblock& superblock) const {
+  const std::string node =
+      superblock.mmp_open && superblock.mmp_node != actions_->node_name() && !superblock.mmp_node.empty()
+          ? "host '" + printable(superblock.mmp_node) + "'"
+          : "";
+  if (holding.hold != Hold::Theirs) return node.empty() ? "another host" : node;
+  if (holding.cloned_id) return "another machine with this host's own host ID " + holding.holder;
+  return (node.empty() ? "the host" : node) + " with host ID " + holding.holder;
+}
+
+Error Volume::held_elsewhere(const Holding& holding, const mounts::Superblock& superblock) {
+  status_.fence.held_by = name_holder(holding, superblock);
+  const std::string take = "`sudo spark-stage volumes take " + settings_.name + "` takes it over";
+  if (holding.cloned_id) {
+    return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
+            "one of the two is a copy of the other: give it its own /etc/nvme/hostnqn and /etc/nvme/hostid "
+            "(`nvme gen-hostnqn`), and connect again"};
+  }
+  if (holding.hold == Hold::Theirs) {
+    return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
+            "`spark-stage volumes down` there gives it back; if that host is gone for good, " + take};
+  }
+  const std::string ours = holding.hold == Hold::Ours
+                               ? ", although this host ID holds the reservation: is it a copy of another's?"
+                               : "";
+  return {Errc::Refused,
+          namespace_name() + ": " + status_.fence.held_by + " has it open for writing, or died while it had" +
+              ours,
+          "unmount it there; if that host is gone for good, " + take};
+}
+
+// There is a fence of the kind that the configuration asks for.
+Result<> Volume::check_fence_offered(const Holding& holding, const mounts::Superblock& superblock) const {
+  const bool reservation = holding.hold != Hold::Unsupported;
+  if (settings_.fence == config::Fence::Reservation && !reservation) {
+    return fail(Errc::Refused,
+                "volume " + settings_.name + " asks for an NVMe reservation, and " + namespace_name() +
+                    " offers none",
+                "switch reservations on at the target (nvmet: resv_enable), or use `fence: mmp` with an ext4 "
+                "that has MMP");
+  }
+  if (superblock.has_mmp || (reservation && settings_.fence != config::Fence::Mmp)) return {};
+  return fail(Errc::Refused,
+              "exclusive access to " + namespace_name() + " is not fenced: it has no reservation, and its " +
+                  superblock.type + " no multi-mount protection",
+              superblock.type == "ext4"
+                  ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
+                    "`fence: none`"
+                  : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
+}
+
+// Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
+// own only if something says so: its node name, or a reservation that outlived the crash.
+Result<> Volume::check_not_held(const Holding& holding, const mounts::Superblock& superblock) {
+  if (holding.hold == Hold::Theirs) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
+  const bool elsewhere = superblock.has_mmp
+                             ? superblock.mmp_open && superblock.mmp_node != actions_->node_name()
+                             : superblock.being_written && holding.hold != Hold::Ours;
+  if (elsewhere) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
+  return {};
+}
+
+// Before the mount.
+asio::awaitable<Result<>> Volume::arm_fence(mounts::Superblock superblock) {
+  status_.fence = {};
+  is_fresh_hold_ = false;
+  if (!is_fenced()) co_return Result<>{};
+  const auto before = co_await ask_reservation(ReservationAct::Look);
+  if (!before) co_return tl::unexpected<Error>(before.error());
+  if (auto offered = check_fence_offered(*before, superblock); !offered) co_return offered;
+  const auto unheld = check_not_held(*before, superblock);
+  if (!unheld && !is_taking_) co_return unheld;
+  if (!unheld) taken_from_ = status_.fence.held_by;
+  status_.fence = {false, superblock.has_mmp, ""};
+  if (before->hold == Hold::Unsupported) co_return Result<>{};
+
+  const auto now = co_await ask_reservation(is_taking_ ? ReservationAct::Take : ReservationAct::Hold);
+  if (!now) co_return tl::unexpected<Error>(now.error());
+  if (now->hold != Hold::Ours) co_return tl::unexpected<Error>(held_elsewhere(*now, superblock));
+  status_.fence.reservation = true;
+  if (before->hold == Hold::Theirs) co_await wait_for_late_writes(superblock);
+  is_fresh_hold_ = before->hold != Hold::Ours && !is_taking_;
+  co_return Result<>{};
+}
+
+// Writes that the target had accepted before the takeover, and whose data a frozen host still owes it, end
+// with that host's connection: its keep-alive fails. Multi-mount protection may wait for longer anyway.
+asio::awaitable<void> Volume::wait_for_late_writes(mounts::Superblock superblock) {
+  const Duration longest = 3 * target_->keep_alive;
+  if (superblock.has_mmp && mounts::mmp_wait(superblock) >= longest) co_return;
+  set_state(working_state(State::Connecting), "waiting until the other host's last writes have ended");
+  const SteadyTime end = clock_.steady() + longest;
+  while (clock_.steady() < end && !stopped_)
+    co_await sleep(std::chrono::ceil<Duration>(end - clock_.steady()));
+}
+
+// Mounted already when the daemon started. Another host may have taken over, and given back, meanwhile.
+asio::awaitable<Result<>> Volume::adopt_fence(mounts::Superblock superblock) {
+  const auto before = co_await ask_reservation(ReservationAct::Look);
+  if (!before) co_return tl::unexpected<Error>(before.error());
+  if (auto offered = check_fence_offered(*before, superblock); !offered) co_return offered;
+  if (before->hold == Hold::Theirs) {
+    Error error = held_elsewhere(*before, superblock);
+    co_await lose_fence(error.what);
+    co_return tl::unexpected<Error>(std::move(error));
+  }
+  // With multi-mount protection the kernel itself ends a mount that another host has written under; its host
+  // name may have changed since.
+  if (before->hold == Hold::Free && !before->restarted && !superblock.has_mmp) {
+    co_return fail(Errc::Refused,
+                   settings_.mount.native() +
+                       " is mounted for writing, and this host does not hold the reservation of " +
+                       namespace_name(),
+                   "unmount it, then it is mounted under the reservation by itself");
+  }
+  const auto now = co_await ask_reservation(ReservationAct::Hold);
+  if (!now) co_return tl::unexpected<Error>(now.error());
+  status_.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
+  co_return Result<>{};
+}
+
+// After the unmount, or a mount that failed. A target that can't be asked keeps it for this host.
+asio::awaitable<void> Volume::give_back() {
+  if (!wants_reservation() || look_at_paths() != Link::Live) co_return;
+  const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
+  if (!block) co_return;
+  status_.device = "/dev/" + block->device;
+  const auto given = co_await ask_reservation(ReservationAct::Release);
+  if (!given) status_.warnings.push_back("the reservation was not given back: " + given.error().message());
+  status_.fence.reservation = false;
+}
+
+// Why this host may not write any more; empty: it may.
+std::string Volume::why_fence_is_lost(const ProbeAnswer& answer) {
+  if (!answer.mmp_node.empty()) {
+    if (mmp_node_.empty()) mmp_node_ = answer.mmp_node;
+    if (mmp_node_ != answer.mmp_node)
+      return "host '" + printable(answer.mmp_node) + "' has opened " + namespace_name() + " for writing too";
+  }
+  if (!answer.holding) return "";
+  const Holding& holding = *answer.holding;
+  if (holding.hold == Hold::Theirs) {
+    status_.fence.held_by = name_holder(holding, {});
+    return status_.fence.held_by + " has taken over " + namespace_name();
+  }
+  if (holding.hold == Hold::Free)
+    return "the reservation of " + namespace_name() + " was taken from this host";
+  if (holding.hold == Hold::Unsupported && !status_.fence.mmp)
+    return namespace_name() + " offers no reservations any more, and nothing else keeps other writers out";
+  if (holding.hold == Hold::Unsupported && status_.fence.reservation) {
+    status_.warnings.push_back(namespace_name() +
+                               " offers no reservations any more: only multi-mount protection is left");
+  }
+  status_.fence.reservation = holding.hold == Hold::Ours;
+  return "";
+}
+
+// A file system that shut itself down: because the target refuses its writes?
+asio::awaitable<std::string> Volume::who_took_over() {
+  if (!wants_reservation() || look_at_paths() != Link::Live) co_return "";
+  ProbeAnswer answer;
+  const auto now = co_await ask_reservation(ReservationAct::Look);
+  if (!now || now->hold != Hold::Theirs) co_return "";
+  answer.holding = *now;
+  co_return why_fence_is_lost(answer);
+}
+
+// What is not flushed would only damage what the other host writes now.
+asio::awaitable<void> Volume::lose_fence(std::string reason) {
+  fence_lost_ = std::move(reason);
+  is_broken_ = true;
+  const auto stopped = co_await actions_->stop_writing(settings_.mount, status_.device);
+  fence_lost_ += stopped ? "; writing was stopped here at once" : "; " + stopped.error().what;
+  outage_starts(fence_lost_);
+  set_state(State::Refused, fence_lost_);
+}
+
+// Ends when it is taken over, with whom from, or with why it can't be.
+asio::awaitable<Result<std::string>> Volume::ask_take() {
+  const auto self = shared_from_this();
+  if (!is_fenced()) {
+    co_return fail(Errc::Refused,
+                   "volume " + settings_.name + " can't be taken over: it is not exclusive, or has no fence",
+                   "taking over is for `access: exclusive` with another `fence` than none");
+  }
+  if (status_.state == State::Ready) co_return std::string();
+  if (look_at_mount() == Place::Ours) {
+    co_return fail(Errc::Unavailable, "volume " + settings_.name + " is mounted here, and is " +
+                                          to_string(status_.state) + ": " + status_.reason);
+  }
+  wanted_up_ = is_take_asked_ = true;
+  tried_ = false;
+  taken_from_.clear();
+  take_answer_.reset();
+  backoff_.reset();
+  wake();
+  while (!take_answer_ && !stopped_) co_await wait_for_answer();
+  if (!take_answer_) co_return fail(Errc::Cancelled, "volume " + settings_.name + " left the configuration");
+  if (!*take_answer_) co_return tl::unexpected<Error>(take_answer_->error());
+  co_return taken_from_;
+}
+
+void Volume::answer_take(const Result<>& result) {
+  is_taking_ = false;
+  take_answer_ = result;
+  answered_.cancel();
+}
+
+}  // namespace spark::volumes

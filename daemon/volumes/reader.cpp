@@ -1,0 +1,30 @@
+// A read-only mount and what others write under it: a kernel that has it mounted never looks at the disk for
+// what it has in memory, so after a writer it shows a mixture of old and new.
+#include "daemon/volumes/volume.hpp"
+
+namespace spark::volumes {
+
+// Ready, and marked: it can be read, and is not to be trusted.
+void Volume::look_for_writers(const ProbeAnswer& answer) {
+  if (settings_.access != config::Access::ReadOnly || !settings_.nvme) return;
+  if (mounted_stamp_ == 0) mounted_stamp_ = answer.stamp;
+  const bool moved = answer.stamp != mounted_stamp_;
+  status_.foreign_writes = answer.being_written || moved;
+  is_outdated_ = moved && !answer.being_written;
+}
+
+std::string Volume::reader_reason() const {
+  if (!status_.foreign_writes) return "";
+  if (!is_outdated_) return "being written by another host: what is read here may be torn";
+  return "written by another host since it was mounted here: mounted anew as soon as nobody uses it" +
+         (reader_users_.empty() ? "" : " (" + reader_users_ + ")");
+}
+
+// The writer has closed it: what is mounted here is old. True if it was taken off.
+asio::awaitable<bool> Volume::leave_outdated_mount() {
+  const auto unmounted = co_await actions_->unmount(settings_.mount, false);
+  reader_users_ = unmounted ? "" : unmounted.error().what;
+  co_return unmounted.has_value();
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,64 @@
+// Taking, keeping, taking over and giving back the write-exclusive reservation of a namespace. What the
+// commands do is behind a seam; what is done with them, and when, is here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "nvmetcp/reservation.hpp"
+
+namespace spark::nvmetcp {
+
+// The commands of one namespace. Each may block while the target is silent: workers only. Refused: the target
+// says that another host's reservation, or another key, is in the way.
+class ReservationCommands {
+ public:
+  virtual ~ReservationCommands() = default;
+  // Whether the namespace offers write-exclusive reservations (its RESCAP).
+  virtual Result<bool> offered() = 0;
+  virtual Result<ReservationReport> report() = 0;
+  virtual Result<> register_key(std::uint64_t key) = 0;
+  virtual Result<> unregister_key(std::uint64_t key) = 0;
+  virtual Result<> acquire(std::uint64_t key) = 0;
+  // Takes it from who registered with `other`. That host's commands that the target has accepted may still
+  // end.
+  virtual Result<> preempt(std::uint64_t key, std::uint64_t other) = 0;
+  virtual Result<> release(std::uint64_t key) = 0;
+};
+
+// This host, to the target.
+struct Claimant {
+  std::string host_id;
+  std::uint64_t key = 0;
+};
+
+enum class Hold {
+  Unsupported,  // the namespace offers none
+  Free,         // nobody holds it
+  Ours,
+  Theirs,
+};
+
+struct Holding {
+  Hold hold = Hold::Unsupported;
+  std::string holder;      // host ID; with Theirs alone
+  bool cloned_id = false;  // Theirs, but under this host's own ID: two machines have one
+  bool restarted = false;  // Free, and the target has forgotten everybody: it was started anew
+};
+
+Result<Holding> look_at_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Makes it ours if it is free. Theirs is an answer, not an error.
+Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Makes it ours whoever holds it.
+Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Ours still, or made ours again after a restart of the target. Free: somebody ended it on purpose.
+Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Gives it back, if it is ours.
+Result<Change> release_reservation(ReservationCommands& commands, const Claimant& us);
+
+}  // namespace spark::nvmetcp

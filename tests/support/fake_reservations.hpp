@@ -1,0 +1,83 @@
+// A namespace's reservation as a target keeps it (write exclusive), in memory; a host's view of it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "nvmetcp/reservation_hold.hpp"
+
+namespace spark::nvmetcp::test {
+
+struct FakeNamespace {
+  bool offers = true;
+  ReservationReport state;
+  std::vector<std::string> commands;  // in order
+
+  Registrant* find(const std::string& host_id) {
+    auto& all = state.registrants;
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](auto& one) { return one.host_id == host_id; });
+    return found == all.end() ? nullptr : &*found;
+  }
+  Registrant* holder() {
+    auto& all = state.registrants;
+    const auto found = std::find_if(all.begin(), all.end(), [](auto& one) { return one.holds; });
+    return found == all.end() ? nullptr : &*found;
+  }
+  // A target that keeps nothing over its restart.
+  void restart() { state = {}; }
+};
+
+class FakeReservations final : public ReservationCommands {
+ public:
+  FakeReservations(FakeNamespace& space, std::string host_id) : space_(space), host_id_(std::move(host_id)) {}
+
+  Result<bool> offered() override { return space_.offers; }
+  Result<ReservationReport> report() override { return space_.state; }
+  Result<> register_key(std::uint64_t key) override {
+    space_.commands.emplace_back("register");
+    if (const Registrant* known = space_.find(host_id_); known != nullptr && known->key != key)
+      return conflict();
+    if (space_.find(host_id_) == nullptr) space_.state.registrants.push_back({host_id_, key, false});
+    ++space_.state.generation;
+    return {};
+  }
+  Result<> unregister_key(std::uint64_t key) override {
+    space_.commands.emplace_back("unregister");
+    std::erase_if(space_.state.registrants,
+                  [&](auto& one) { return one.host_id == host_id_ && one.key == key; });
+    ++space_.state.generation;
+    return {};
+  }
+  Result<> acquire(std::uint64_t key) override {
+    space_.commands.emplace_back("acquire");
+    Registrant* us = space_.find(host_id_);
+    if (us == nullptr || us->key != key || (space_.holder() != nullptr && space_.holder() != us))
+      return conflict();
+    us->holds = true;
+    return {};
+  }
+  Result<> preempt(std::uint64_t key, std::uint64_t other) override {
+    space_.commands.emplace_back("preempt");
+    const Registrant* us = space_.find(host_id_);
+    if (us == nullptr || us->key != key) return conflict();
+    std::erase_if(space_.state.registrants, [&](auto& one) { return one.key == other; });
+    ++space_.state.generation;
+    space_.find(host_id_)->holds = true;
+    return {};
+  }
+  Result<> release(std::uint64_t) override {
+    space_.commands.emplace_back("release");
+    if (Registrant* us = space_.find(host_id_)) us->holds = false;
+    return {};
+  }
+
+ private:
+  static tl::unexpected<Error> conflict() {
+    return fail(Errc::Refused, "another host's reservation is in the way");
+  }
+  FakeNamespace& space_;
+  std::string host_id_;
+};
+
+}  // namespace spark::nvmetcp::test

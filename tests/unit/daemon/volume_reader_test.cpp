@@ -1,0 +1,72 @@
+// A read-only volume and what another host writes under it.
+#include <gmock/gmock.h>
+
+#include "tests/unit/daemon/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+class ReaderTest : public VolumeTest {
+ protected:
+  ReaderTest() { world.superblock.stamp = 1; }
+  void let_a_writer_open_it() {
+    world.superblock.being_written = true;
+    world.superblock.stamp = 2;
+  }
+  void let_the_writer_close_it() {
+    world.superblock.being_written = false;
+    world.superblock.stamp = 3;
+  }
+};
+
+TEST_F(ReaderTest, AWriterThatComesAfterTheMountMarksTheVolumeWhichStaysReady) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->status().foreign_writes);
+  let_a_writer_open_it();
+  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  ASSERT_TRUE(run_until([&] { return reason().find("being written by another host") == 0; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(ReaderTest, IsMountedAnewWhenTheWriterHasClosedItAndTheMarkIsGone) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  let_a_writer_open_it();
+  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  let_the_writer_close_it();
+  ASSERT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->status().foreign_writes);
+  EXPECT_EQ(reason(), "");
+  EXPECT_TRUE(volume->status().history.outages().empty());
+}
+
+TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  let_the_writer_close_it();
+  ASSERT_TRUE(run_until([&] { return reason().find("python3") != std::string::npos; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->status().foreign_writes);
+  world.unmount_error.reset();
+  EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
+}
+
+TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonWasAwayIsNoticed) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};
+  world.superblock.stamp = 5;
+  start();
+  EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 1; }));
+}
+
+}  // namespace
+}  // namespace spark::volumes

@@ -1,0 +1,89 @@
+#include "nvmetcp/reservation_hold.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_reservations.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ReservationHold : public testing::Test {
+ protected:
+  test::FakeNamespace space;
+  test::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
+  const Claimant us{"host-a", 11}, them{"host-b", 22};
+};
+
+TEST_F(ReservationHold, AFreeOneBecomesOursAndStaysSoWithoutAnotherCommand) {
+  EXPECT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  space.commands.clear();
+  EXPECT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  EXPECT_THAT(space.commands, IsEmpty());
+}
+
+TEST_F(ReservationHold, AnotherHostsIsLeftToItAndNamed) {
+  ASSERT_EQ(hold_reservation(others, them)->hold, Hold::Ours);
+  space.commands.clear();
+  const auto now = hold_reservation(commands, us);
+  EXPECT_EQ(now->hold, Hold::Theirs);
+  EXPECT_EQ(now->holder, "host-b");
+  EXPECT_FALSE(now->cloned_id);
+  EXPECT_THAT(space.commands, IsEmpty());
+}
+
+TEST_F(ReservationHold, ANamespaceWithoutReservationsGetsNoCommand) {
+  space.offers = false;
+  EXPECT_EQ(hold_reservation(commands, us)->hold, Hold::Unsupported);
+  EXPECT_EQ(take_reservation(commands, us)->hold, Hold::Unsupported);
+  EXPECT_EQ(*release_reservation(commands, us), Change::AlreadyThere);
+  EXPECT_THAT(space.commands, IsEmpty());
+}
+
+TEST_F(ReservationHold, IsTakenOverFromAnotherHostOnlyByTake) {
+  ASSERT_EQ(hold_reservation(others, them)->hold, Hold::Ours);
+  space.commands.clear();
+  EXPECT_EQ(take_reservation(commands, us)->hold, Hold::Ours);
+  EXPECT_THAT(space.commands, ElementsAre("register", "preempt"));
+  EXPECT_EQ(look_at_reservation(others, them)->hold, Hold::Theirs);
+}
+
+TEST_F(ReservationHold, IsMadeOursAgainAfterARestartOfTheTarget) {
+  ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  space.restart();
+  EXPECT_EQ(keep_reservation(commands, us)->hold, Hold::Ours);
+}
+
+TEST_F(ReservationHold, IsNotMadeOursAgainAfterSomebodyTookItAndGaveItBack) {
+  ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  ASSERT_EQ(take_reservation(others, them)->hold, Hold::Ours);
+  ASSERT_EQ(*release_reservation(others, them), Change::Done);
+  EXPECT_EQ(keep_reservation(commands, us)->hold, Hold::Free);
+  EXPECT_EQ(space.holder(), nullptr);
+}
+
+TEST_F(ReservationHold, IsGivenBackWithItsRegistration) {
+  ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  EXPECT_EQ(*release_reservation(commands, us), Change::Done);
+  EXPECT_THAT(space.state.registrants, IsEmpty());
+  EXPECT_EQ(*release_reservation(commands, us), Change::AlreadyThere);
+}
+
+TEST_F(ReservationHold, AMachineWithACopiedHostIdIsToldApartByItsKeyAndCanNotTakeIt) {
+  test::FakeReservations twin_commands{space, "host-a"};
+  const Claimant twin{"host-a", 33};
+  ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
+  for (const auto attempt : {hold_reservation, take_reservation}) {
+    const auto now = attempt(twin_commands, twin);
+    ASSERT_TRUE(now);
+    EXPECT_EQ(now->hold, Hold::Theirs);
+    EXPECT_TRUE(now->cloned_id);
+  }
+  EXPECT_EQ(look_at_reservation(commands, us)->hold, Hold::Ours);
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

@@ -1,0 +1,200 @@
+"""One volume, two hosts: one writer at most, whoever asks when, and a reader that knows when to distrust what it sees.
+
+With kernels whose nvmet has reservations both fences are up; with 6.1 multi-mount protection is alone.
+"""
+import json
+
+import pytest
+
+from rig.house import TARGET_ADDRESS
+from rig.product import CONFIG, Product, config_text
+from rig.target import NVMET
+
+NAME = "shared"
+MOUNT = f"/mnt/{NAME}"
+RECORD = 64 << 10
+
+
+class Pair:
+    """Two hosts of one target; the volume is the same for both, the access each host's own."""
+
+    def __init__(self, house, second):
+        self.house = house
+        self.target = house.target
+        self.hosts = [house.host, second]
+        self.products = [house.product, Product(second)]
+
+    def body(self, access, **keys):
+        return {"target": "rose", "subsystem": NAME, "mount": MOUNT, "access": access, **keys}
+
+    def configure(self, index, access=None, **keys):
+        volumes = {NAME: self.body(access, **keys)} if access else {}
+        if index == 0:
+            self.products[0].configure(self.house.config(volumes=volumes))
+        else:
+            self.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=volumes))
+
+    def down(self, index):
+        return self.products[index].run(f"volumes down {NAME}", 120)
+
+    def states(self):
+        return [product.volume(NAME)["state"] for product in self.products]
+
+    def settle(self, deadline=180):
+        """Until one host has it and the other is refused; returns (winner, loser)."""
+        for index in (0, 1):
+            self.products[index].wait_volume(NAME, lambda volume: volume["state"] in ("ready", "refused"), deadline)
+        states = self.states()
+        assert sorted(states) == ["ready", "refused"], [product.volume(NAME) for product in self.products]
+        return states.index("ready"), states.index("refused")
+
+
+@pytest.fixture(scope="module")
+def second_host(product_rig, house):
+    text = config_text(targets={"rose": {"address": TARGET_ADDRESS}})
+    machine = product_rig.add_host("host2", files={CONFIG: text}, disks=[])
+    machine.start()
+    machine.wait_ready()
+    machine.wait_until("spark-stage status", 120)
+    yield machine
+    machine.kill()
+
+
+def has_reservations(target):
+    return target.machine.run(f"[ -e {NVMET}/subsystems/{NAME}/namespaces/1/resv_enable ]").rc == 0
+
+
+@pytest.fixture
+def pair(house, second_host):
+    """A new file system with multi-mount protection, exported with reservations where the target can."""
+    both = Pair(house, second_host)
+    device = house.target.image(NAME, "256M")
+    house.target.filesystem(device, name=NAME, mmp=True, fill="echo first >file")
+    house.target.export(NAME, device, reservations=True)
+    yield both
+    for index in (0, 1):
+        both.down(index)
+        both.configure(index)
+    house.target.remove(NAME)
+    assert_sound(both, device)
+    house.target_machine.sh(f"rm -f {device}")
+
+
+def assert_sound(pair, device):
+    """What a file system check of the image finds: nothing."""
+    checked = pair.target.machine.run(f"e2fsck -fn {device}", 120)
+    assert checked.rc == 0, checked.out + checked.err
+
+
+def test_two_that_ask_at_the_same_moment_are_never_both_served(pair):
+    pair.configure(0, "exclusive")
+    pair.configure(1, "exclusive")
+    for _ in range(3):
+        winner, loser = pair.settle()
+        reason = pair.products[loser].volume(NAME)["reason"]
+        assert "reservation" in reason or f"host{winner + 1}" in reason, reason
+        pair.hosts[winner].sh(f"echo written >{MOUNT}/file && sync {MOUNT}/file")
+        assert pair.hosts[loser].run(f"findmnt {MOUNT}").rc != 0
+        for index in (0, 1):
+            pair.down(index)
+        for index in (0, 1):
+            pair.products[index].sh(f"volumes up {NAME}")
+    pair.settle()
+
+
+def test_the_volume_goes_over_when_its_host_lets_go(pair):
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    pair.configure(1, "exclusive")
+    pair.products[1].wait_volume(NAME, "refused", 120)
+    assert pair.down(0).rc == 0
+    pair.products[1].wait_volume(NAME, "ready", 180)
+
+
+def write_for_ever(host, path):
+    """Records of one block each, flushed; each names its number in every eight bytes."""
+    return host.spawn(f"""python3 -c '
+import os, struct
+fd = os.open("{path}", os.O_WRONLY | os.O_CREAT, 0o644)
+number = 0
+while True:
+    os.pwrite(fd, struct.pack("<Q", number) * ({RECORD} // 8), (number % 256) * {RECORD})
+    os.fsync(fd)
+    number += 1
+'""")
+
+
+def test_a_frozen_writer_that_is_taken_over_lands_no_late_write(pair):
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    if not has_reservations(pair.target):
+        pytest.skip("without reservations nothing can stop a frozen host: this target's kernel has none")
+    assert pair.products[0].volume(NAME)["fence"]["reservation"]
+    pair.configure(1, "exclusive")
+    volume = pair.products[1].wait_volume(NAME, "refused", 120)
+    assert volume["fence"]["held_by"] and "volumes take" in volume["reason"]
+    writer = write_for_ever(pair.hosts[0], f"{MOUNT}/log")
+    pair.hosts[0].wait_until(f"[ $(stat -c %s {MOUNT}/log) -gt {RECORD} ]", 60)
+    pair.hosts[0].freeze()
+    try:
+        taken = pair.products[1].run(f"volumes take {NAME} --yes", 300)
+        assert taken.rc == 0, taken.err
+        assert "taken over from" in taken.out
+        pair.products[1].wait_volume(NAME, "ready", 120)
+        pair.hosts[1].sh(f"cp {MOUNT}/log {MOUNT}/log.then && echo mine >{MOUNT}/file && sync", 60)
+        before = pair.hosts[1].sh(f"dd if={MOUNT}/log iflag=direct bs=64k status=none | sha256sum", 60)
+    finally:
+        pair.hosts[0].thaw()
+    pair.products[0].wait_volume(NAME, "refused", 180)
+    reason = pair.products[0].volume(NAME)["reason"]
+    print(f"the old writer says: {reason}")
+    assert "host2" in reason or "host ID" in reason, "it does not name who has the volume now"
+    assert writer.wait(60).rc != 0, "its writes and flushes gave it no error"
+    after = pair.hosts[1].sh(f"dd if={MOUNT}/log iflag=direct bs=64k status=none | sha256sum", 60)
+    assert before == after
+    pair.hosts[1].sh(f"[ $(cat {MOUNT}/file) = mine ] && echo more >{MOUNT}/more && sync {MOUNT}/more")
+    assert pair.products[1].volume(NAME)["state"] == "ready"
+
+
+def test_the_reservation_is_taken_again_after_a_restart_of_the_export(pair):
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    if not has_reservations(pair.target):
+        pytest.skip("this target's kernel has no reservations")
+    pair.target.machine.sh(f"""set -e
+        echo 0 >{NVMET}/subsystems/{NAME}/namespaces/1/enable
+        echo 1 >{NVMET}/subsystems/{NAME}/namespaces/1/enable""")
+    pair.products[0].wait_volume(NAME, lambda volume: volume["state"] == "ready" and volume["recoveries"] > 0, 180)
+    report = json.loads(pair.hosts[0].sh(
+        f"nvme resv-report {pair.products[0].volume(NAME)['device']} --eds -o json"))
+    assert report["rtype"] == 1, report
+
+
+def test_a_reader_is_marked_while_another_host_writes_and_stages_nothing(pair):
+    pair.configure(1, "read-only")
+    pair.products[1].wait_volume(NAME, "ready", 120)
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    volume = pair.products[1].wait_volume(NAME, lambda volume: volume["foreign_writes"], 60)
+    assert volume["state"] == "ready" and "being written by another host" in volume["reason"]
+    assert pair.products[1].run(f"stage {NAME}:file", 60).rc == 7
+    pair.hosts[0].sh(f"echo second >{MOUNT}/file && sync {MOUNT}/file")
+    assert pair.down(0).rc == 0
+    pair.products[1].wait_volume(NAME, lambda volume: volume["state"] == "ready" and not volume["foreign_writes"], 120)
+    assert pair.hosts[1].get(f"{MOUNT}/file") == "second\n"
+
+
+def test_a_machine_with_a_copied_host_id_is_refused(pair):
+    own = pair.hosts[1].get("/etc/nvme/hostid")
+    pair.hosts[1].put("/etc/nvme/hostid", pair.hosts[0].get("/etc/nvme/hostid"))
+    try:
+        pair.configure(0, "exclusive")
+        pair.products[0].wait_volume(NAME, "ready", 120)
+        pair.configure(1, "exclusive")
+        volume = pair.products[1].wait_volume(NAME, "refused", 120)
+        print(f"the copy is told: {volume['reason']}")
+        assert "own host ID" in volume["reason"] or "host1" in volume["reason"]
+        assert pair.hosts[1].run(f"findmnt {MOUNT}").rc != 0
+    finally:
+        pair.down(1)
+        pair.hosts[1].put("/etc/nvme/hostid", own)
