@@ -1,4 +1,5 @@
 """A real spark-staged in a folder of its own, with a dataset that it can stage and a volume that nobody offers."""
+import hashlib
 import http.client
 import json
 import os
@@ -49,8 +50,12 @@ class Daemon:
         self.config = folder / "spark-stage.yaml"
         for name in ("imagenet", "models"):
             (folder / name / "train").mkdir(parents=True)
+            digests = ""
             for number in range(20):
-                (folder / name / "train" / f"{number}.bin").write_bytes(os.urandom(5000 + number))
+                content = os.urandom(5000 + number)
+                (folder / name / "train" / f"{number}.bin").write_bytes(content)
+                digests += f"{hashlib.sha256(content).hexdigest()}  {number}.bin\n"
+            (folder / name / "train/SHA256SUMS").write_text(digests)
         self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()))
         self.log = open(folder / "log", "wb")
         self.process = subprocess.Popen(

@@ -13,7 +13,7 @@ from staged import PATIENCE_S, ROOT, free_port
 ALERTS = ROOT / "configs/prometheus/alerts.yml"
 DASHBOARD = ROOT / "configs/grafana/spark-stage.json"
 # Nothing of the kind happens to a volume that nobody offers.
-EMPTY_HERE = {"Read latency", "Length of the last outage"}
+EMPTY_HERE = {"Read latency", "Paths", "Length of the last outage"}
 
 
 def alerts():

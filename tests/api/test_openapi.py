@@ -99,7 +99,7 @@ def test_work_of_each_kind_ended_well(daemon):
                 ended = daemon.ask("GET", f"/v1/jobs/{job['id']}")[1]
                 kinds.setdefault(ended["verb"], []).append(ended["state"])
     assert kinds["stage"] == ["done", "done", "failed"], "the last is of a volume that is not there"
-    assert kinds["verify"] == kinds["scrub"] == kinds["down"] == ["done"]
+    assert (kinds["verify"], kinds["scrub"]) == (["done"], ["done"])
 
 
 @pytest.mark.parametrize("method, path", [("PUT", "/v1/status"), ("GET", "/v1/reload"), ("GET", "/v1/volumes/a/up"),
