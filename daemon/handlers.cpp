@@ -1,12 +1,11 @@
-// Each request of docs/api.md and its answer.
+// The answer to each request of routes.cpp.
 #include <charconv>
-#include <limits>
 
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "daemon/log.hpp"
 #include "daemon/service.hpp"
+#include "daemon/staging_request.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,23 +15,6 @@ namespace {
 
 using api::Answer;
 using api::Request;
-
-bool is(const Request& request, std::string_view method, std::initializer_list<std::string_view> path) {
-  return request.method == method &&
-         std::equal(request.path.begin(), request.path.end(), path.begin(), path.end());
-}
-
-Answer not_found(const Request& request) {
-  return api::error_answer({Errc::NotFound,
-                            "no " + printable(request.method) + " /" + printable(join(request.path, "/")),
-                            "docs/api.md lists every request"});
-}
-
-Answer denied(const Request& request) {
-  return api::error_answer({Errc::Denied,
-                            "uid " + std::to_string(request.caller.uid) + " may not change volumes",
-                            "use sudo: root alone may"});
-}
 
 Answer ok(json::value body) {
   Answer answer;
@@ -46,6 +28,11 @@ Answer job_answer(Result<std::shared_ptr<datasets::Job>> job) {
   answer.status = 202;
   answer.body = (*job)->to_json();
   return answer;
+}
+
+template <class Body>
+Answer answer_with(Result<Body> body) {
+  return body ? ok(std::move(*body)) : api::error_answer(body.error());
 }
 
 // The newest progress first, then each change, then the end.
@@ -67,113 +54,48 @@ api::EventSource events_of(std::shared_ptr<datasets::Job> job) {
   };
 }
 
-std::string describe_holder(const api::Caller& caller, pid_t pid) {
-  const pid_t holder = pid != 0 ? pid : caller.pid;
-  const auto name = read_line_file("/proc/" + std::to_string(holder) + "/comm");
-  return "pid " + std::to_string(holder) + (name ? " (" + *name + ")" : "") + ", uid " +
-         std::to_string(caller.uid);
-}
-
-Result<std::vector<std::string>> dataset_names(const json::object& body) {
-  std::vector<std::string> names;
-  const json::array* listed = get_array(body, "datasets");
-  if (listed == nullptr) return names;
-  for (const json::value& name : *listed) {
-    if (!name.is_string()) return fail(Errc::Invalid, "a dataset's name is a string");
-    names.emplace_back(name.get_string());
-  }
-  return names;
-}
-
-// Whom a lease ends with: "hold" is true (the caller), a process's number, or "cgroup" (the caller's).
-Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
-  const json::value* hold = request.body.if_contains("hold");
-  if (hold == nullptr || *hold == false) return {};
-  if (*hold == true) {
-    wanted.holder_pid = request.caller.pid;
-  } else if (*hold == "cgroup") {
-    auto group = staging::cgroup_of(SystemRoot{}, request.caller.pid);
-    if (!group) return tl::unexpected<Error>(std::move(group.error()));
-    wanted.cgroup = std::move(*group);
-  } else {
-    const auto pid = get_int(request.body, "hold").value_or(0);
-    if (pid <= 1 || pid > std::numeric_limits<pid_t>::max()) {
-      return fail(Errc::Invalid, "hold is not true, \"cgroup\" or a process that can end",
-                  "there is no lease for ever");
-    }
-    wanted.holder_pid = static_cast<pid_t>(pid);
-    if (!staging::process_start_time(wanted.holder_pid))
-      return fail(Errc::NotFound, "no process " + std::to_string(pid) + " to hold a lease for");
-  }
-  return {};
-}
-
-Result<datasets::StageRequest> read_staging(const Request& request) {
-  datasets::StageRequest wanted;
-  auto names = dataset_names(request.body);
-  if (!names) return tl::unexpected<Error>(std::move(names.error()));
-  wanted.datasets = std::move(*names);
-  if (const auto seconds = get_int(request.body, "lease_s")) {
-    // Ten years: far enough for anybody, near enough for every clock.
-    if (*seconds <= 0 || *seconds > 10LL * 366 * 86400) {
-      return fail(Errc::Invalid, "lease_s is not a lease's length in seconds", "there is no lease for ever");
-    }
-    wanted.lease = std::chrono::seconds(*seconds);
-  }
-  if (const auto rate = get_int(request.body, "max_rate")) {
-    if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
-    wanted.max_rate = static_cast<Bytes>(*rate);
-  }
-  wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
-  if (auto held = read_hold(wanted, request); !held) return tl::unexpected<Error>(std::move(held.error()));
-  return wanted;
-}
-
 }  // namespace
 
-asio::awaitable<Answer> Service::answer(Request request) {
-  if (is(request, "GET", {"healthz"})) co_return ok(json::object{{"status", "ok"}});
-  if (is(request, "GET", {"readyz"})) {
-    Answer answer = ok(readiness_json());
-    if (!get_bool(answer.body.as_object(), "ready").value_or(false)) answer.status = 503;
-    co_return answer;
-  }
-  if (is(request, "GET", {"v1", "status"})) co_return ok(status_json());
-  if (is(request, "GET", {"v1", "config"})) co_return ok(config::to_json(config_));
-  if (is(request, "POST", {"v1", "reload"})) {
-    if (!request.caller.may_change) co_return denied(request);
-    auto changed = reload();
-    co_return changed ? ok(std::move(*changed)) : api::error_answer(changed.error());
-  }
-  if (is(request, "POST", {"v1", "stagings"})) co_return answer_staging(request);
-  if (is(request, "POST", {"v1", "scrubs"})) {
-    auto names = dataset_names(request.body);
-    co_return names ? job_answer(stager_.scrub(std::move(*names))) : api::error_answer(names.error());
-  }
-  if (request.path.size() >= 2 && request.path[0] == "v1") {
-    if (request.path[1] == "volumes") co_return co_await answer_volume(std::move(request));
-    if (request.path[1] == "datasets") co_return co_await answer_dataset(std::move(request));
-    if (request.path[1] == "jobs") co_return answer_job(request);
-    if (request.path[1] == "leases" && request.path.size() == 3 && request.method == "DELETE") {
-      const auto released = stager_.leases().release(request.path[2]);
-      co_return released ? ok(json::object{{"released", request.path[2]}})
-                         : api::error_answer(released.error());
-    }
-  }
-  co_return not_found(request);
+Answer Service::get_health(const Request& /*request*/) {
+  return ok(json::object{{"status", "ok"}});
 }
 
-asio::awaitable<Answer> Service::answer_volume(Request request) {
-  const bool known_verb =
-      request.path.size() == 4 &&
-      (request.path[3] == "up" || request.path[3] == "down" || request.path[3] == "take") &&
-      request.method == "POST";
-  if (!known_verb) co_return not_found(request);
-  if (!request.caller.may_change) co_return denied(request);
-  if (request.path[3] == "take")
-    log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
-                 " asks to take it over from whoever holds it");
-  co_return change_volume(request.path[2], request.path[3]);
+Answer Service::get_readiness(const Request& /*request*/) {
+  Answer answer = ok(readiness_json());
+  if (!get_bool(answer.body.as_object(), "ready").value_or(false)) answer.status = 503;
+  return answer;
+}
+
+Answer Service::get_metrics(const Request& /*request*/) {
+  Answer answer;
+  answer.metrics = metrics_text();
+  return answer;
+}
+
+Answer Service::get_status(const Request& /*request*/) {
+  return ok(status_json());
+}
+
+Answer Service::get_config(const Request& /*request*/) {
+  return ok(config::to_json(config_));
+}
+
+Answer Service::post_reload(const Request& /*request*/) {
+  return answer_with(reload());
+}
+
+Answer Service::post_up(const Request& request) {
+  return change_volume(request.path[2], "up");
+}
+
+Answer Service::post_down(const Request& request) {
+  return change_volume(request.path[2], "down");
+}
+
+Answer Service::post_take(const Request& request) {
+  log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
+               " asks to take it over from whoever holds it");
+  return change_volume(request.path[2], "take");
 }
 
 Answer Service::change_volume(const std::string& name, const std::string& verb) {
@@ -211,55 +133,69 @@ Answer Service::change_volume(const std::string& name, const std::string& verb) 
   return job_answer(job);
 }
 
-asio::awaitable<Answer> Service::answer_dataset(Request request) {
-  if (is(request, "GET", {"v1", "datasets"})) {
-    auto list = stager_.list();
-    co_return list ? ok(std::move(*list)) : api::error_answer(list.error());
-  }
-  if (request.method == "POST" && request.path.size() == 4) {
-    if (request.path[3] == "verify") {
-      const bool sha256 = get_bool(request.body, "sha256").value_or(false);
-      co_return job_answer(stager_.verify(request.path[2], sha256));
-    }
-    if (request.path[3] == "evict") co_return job_answer(stager_.evict(request.path[2]));
-  }
-  co_return not_found(request);
+Answer Service::get_datasets(const Request& /*request*/) {
+  return answer_with(stager_.list());
 }
 
-Answer Service::answer_staging(const Request& request) {
+Answer Service::post_staging(const Request& request) {
   auto wanted = read_staging(request);
-  if (!wanted) return api::error_answer(wanted.error());
-  wanted->holder = describe_holder(request.caller, wanted->holder_pid);
-  return job_answer(stager_.stage(std::move(*wanted)));
+  return wanted ? job_answer(stager_.stage(std::move(*wanted))) : api::error_answer(wanted.error());
 }
 
-Answer Service::answer_job(const Request& request) {
-  if (is(request, "GET", {"v1", "jobs"})) {
-    json::array all;
-    for (const auto& job : jobs_.all()) all.push_back(job->to_json());
-    return ok(json::object{{"jobs", std::move(all)}});
-  }
+Answer Service::post_verify(const Request& request) {
+  return job_answer(stager_.verify(request.path[2], get_bool(request.body, "sha256").value_or(false)));
+}
+
+Answer Service::post_evict(const Request& request) {
+  return job_answer(stager_.evict(request.path[2]));
+}
+
+Answer Service::post_scrub(const Request& request) {
+  auto names = dataset_names(request.body);
+  return names ? job_answer(stager_.scrub(std::move(*names))) : api::error_answer(names.error());
+}
+
+Answer Service::delete_lease(const Request& request) {
+  const auto released = stager_.leases().release(request.path[2]);
+  return released ? ok(json::object{{"released", printable(request.path[2])}})
+                  : api::error_answer(released.error());
+}
+
+Answer Service::get_jobs(const Request& /*request*/) {
+  json::array all;
+  for (const auto& job : jobs_.all()) all.push_back(job->to_json());
+  return ok(json::object{{"jobs", std::move(all)}});
+}
+
+Result<std::shared_ptr<datasets::Job>> Service::find_job(const Request& request) const {
+  const std::string& text = request.path[2];
   std::uint64_t id = 0;
-  if (request.path.size() >= 3) {
-    const std::string& text = request.path[2];
-    std::from_chars(text.data(), text.data() + text.size(), id);
-  }
-  const auto job = jobs_.find(id);
-  if (!job) {
-    return api::error_answer(
-        {Errc::NotFound, "no such job", "the daemon may have been restarted since: ask for the work again"});
-  }
-  if (request.method == "GET" && request.path.size() == 3) return ok(job->to_json());
-  if (request.method == "GET" && request.path.size() == 4 && request.path[3] == "events") {
-    Answer answer;
-    answer.events = events_of(job);
-    return answer;
-  }
-  if (request.method == "DELETE" && request.path.size() == 3) {
-    const auto cancelled = job->cancel();
-    return cancelled ? ok(job->to_json()) : api::error_answer(cancelled.error());
-  }
-  return not_found(request);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  auto job = is_number ? jobs_.find(id) : nullptr;
+  if (job) return job;
+  return fail(Errc::NotFound, "no such job",
+              "the daemon may have been restarted since: ask for the work again");
+}
+
+Answer Service::get_job(const Request& request) {
+  const auto job = find_job(request);
+  return job ? ok((*job)->to_json()) : api::error_answer(job.error());
+}
+
+Answer Service::get_job_events(const Request& request) {
+  const auto job = find_job(request);
+  if (!job) return api::error_answer(job.error());
+  Answer answer;
+  answer.events = events_of(*job);
+  return answer;
+}
+
+Answer Service::delete_job(const Request& request) {
+  const auto job = find_job(request);
+  if (!job) return api::error_answer(job.error());
+  const auto cancelled = (*job)->cancel();
+  return cancelled ? ok((*job)->to_json()) : api::error_answer(cancelled.error());
 }
 
 json::object Service::status_json() const {

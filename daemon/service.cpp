@@ -14,6 +14,7 @@ namespace spark {
 namespace {
 
 constexpr char kGroup[] = "spark-stage";
+constexpr Duration kMetricsRetry{5000};
 
 }  // namespace
 
@@ -25,6 +26,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       clock_(clock),
       notifier_(notifier),
       started_(clock.steady()),
+      config_loaded_(clock.wall()),
       signals_(context, SIGTERM, SIGINT, SIGHUP),
       runner_(context.get_executor(), options_.program),
       jobs_(context.get_executor(), clock),
@@ -39,7 +41,9 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
             const auto volume = volumes_.find(dataset.volume);
             return volume && volume->is_settling();
           },
-          datasets::Patience{}) {}
+          datasets::Patience{}),
+      metrics_port_(
+          context.get_executor(), [this] { return metrics_text(); }, kMetricsRetry) {}
 
 Result<> Service::start() {
   auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,
@@ -51,6 +55,7 @@ Result<> Service::start() {
   asio::co_spawn(context_, feed_watchdog(), asio::detached);
   asio::co_spawn(context_, stager_.start(), asio::detached);
   volumes_.apply(config_);
+  metrics_port_.apply(config_.metrics);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
             " volumes from " + config_.file.native());
   notifier_.ready();
@@ -60,17 +65,20 @@ Result<> Service::start() {
 
 Result<json::object> Service::reload() {
   auto config = config::load(options_.config_file);
+  last_reload_worked_ = config.has_value();
   if (!config) {
     log::error("the configuration in force stays: " + config.error().message());
     return fail_with(std::move(config.error()), "the configuration in force stays");
   }
   config_ = std::move(*config);
+  config_loaded_ = clock_.wall();
   json::array changes;
   for (const std::string& change : volumes_.apply(config_)) {
     log::info(change);
     changes.emplace_back(change);
   }
   stager_.config_changed();
+  metrics_port_.apply(config_.metrics);
   tell_status();
   return json::object{{"changed", std::move(changes)}};
 }
@@ -183,6 +191,7 @@ void Service::stop() {
   notifier_.stopping();
   volumes_.stop();
   server_->stop();
+  metrics_port_.stop();
   context_.stop();
 }
 

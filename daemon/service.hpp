@@ -5,12 +5,14 @@
 #include <boost/asio/signal_set.hpp>
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "base/clock.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/job.hpp"
 #include "daemon/datasets/stager.hpp"
+#include "daemon/metrics/port.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/volumes/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
@@ -36,16 +38,38 @@ class Service {
   Result<> start();
 
  private:
-  asio::awaitable<api::Answer> answer(api::Request request);  // handlers.cpp
-  asio::awaitable<api::Answer> answer_volume(api::Request request);
-  asio::awaitable<api::Answer> answer_dataset(api::Request request);
-  api::Answer answer_job(const api::Request& request);
-  api::Answer answer_staging(const api::Request& request);
+  // routes.cpp: every request with what answers it
+  struct Endpoint;
+  static std::span<const Endpoint> endpoints();
+  asio::awaitable<api::Answer> answer(api::Request request);
+
+  // handlers.cpp
+  api::Answer get_health(const api::Request& request);
+  api::Answer get_readiness(const api::Request& request);
+  api::Answer get_metrics(const api::Request& request);
+  api::Answer get_status(const api::Request& request);
+  api::Answer get_config(const api::Request& request);
+  api::Answer post_reload(const api::Request& request);
+  api::Answer post_up(const api::Request& request);
+  api::Answer post_down(const api::Request& request);
+  api::Answer post_take(const api::Request& request);
+  api::Answer get_datasets(const api::Request& request);
+  api::Answer post_staging(const api::Request& request);
+  api::Answer post_verify(const api::Request& request);
+  api::Answer post_evict(const api::Request& request);
+  api::Answer post_scrub(const api::Request& request);
+  api::Answer delete_lease(const api::Request& request);
+  api::Answer get_jobs(const api::Request& request);
+  api::Answer get_job(const api::Request& request);
+  api::Answer get_job_events(const api::Request& request);
+  api::Answer delete_job(const api::Request& request);
+  Result<std::shared_ptr<datasets::Job>> find_job(const api::Request& request) const;
   api::Answer change_volume(const std::string& name, const std::string& verb);
   asio::awaitable<void> take_over(std::shared_ptr<datasets::Job> job,
                                   std::shared_ptr<volumes::Volume> volume);
   json::object status_json() const;
   json::object readiness_json() const;
+  std::string metrics_text() const;  // metrics_page.cpp
 
   Result<json::object> reload();
   Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset) const;
@@ -61,13 +85,16 @@ class Service {
   const Clock& clock_;
   Notifier& notifier_;
   SteadyTime started_;
+  WallTime config_loaded_;
+  bool last_reload_worked_ = true;
   asio::signal_set signals_;
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;
   datasets::Jobs jobs_;
   volumes::VolumeSet volumes_;
   datasets::Stager stager_;
-  std::unique_ptr<api::Server> server_;
+  std::shared_ptr<api::Server> server_;
+  metrics::Port metrics_port_;
 };
 
 }  // namespace spark

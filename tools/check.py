@@ -80,6 +80,8 @@ BUILDS = [
          needs_programs=True),
     Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
          [pytest("tests/page")], needs_programs=True),
+    Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
+         [pytest("tests/api")], needs_programs=True),
     Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
          [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
     Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 2400, [["tools/debian13.sh", JOBS]]),

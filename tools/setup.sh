@@ -17,14 +17,15 @@ packages_of() {  # SET SYSTEM
        return 2 ;;
   esac
   build="ca-certificates cmake g++ git make ninja-build pkgconf
-    libnvme-dev libmount-dev libblkid-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev
+    libnvme-dev libmount-dev libblkid-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev
     liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl
     iproute2 iputils-ping"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
     dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh debhelper lintian fakeroot
-    chromium chromium-driver python3-selenium fonts-dejavu-core"
+    chromium chromium-driver python3-selenium fonts-dejavu-core
+    prometheus curl python3-jsonschema python3-yaml libnss-wrapper"
   case "$1" in
     build) echo "$build" ;;
     test) echo "$build $test" ;;

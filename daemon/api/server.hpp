@@ -1,17 +1,19 @@
-// HTTP/1.1 on a Unix socket: who calls (SO_PEERCRED), what for, and the answer or the stream of events. Knows
-// nothing of volumes or datasets: that is the handler's. The only code of the daemon that sees Beast.
+// HTTP/1.1 on a Unix socket: who calls (SO_PEERCRED), what for, and the answer or the stream of events; and
+// on an address, for anybody. Knows nothing of volumes or datasets: that is the handler's. This folder is the
+// only code of the daemon that sees Beast.
 #pragma once
 
 #include <sys/types.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/file.hpp"
@@ -42,10 +44,21 @@ using EventSource = std::function<asio::awaitable<std::optional<json::object>>()
 struct Answer {
   unsigned status = 200;
   json::value body;
-  EventSource events;  // if set, the body is a stream of these instead
+  std::optional<std::string> metrics;  // if set, the body is this instead: Prometheus's text format
+  EventSource events;                  // if set, the body is a stream of these instead
 };
 
 using Handler = std::function<asio::awaitable<Answer>(Request)>;
+
+// What callers may cost. Users other than root have parts of their own.
+struct Limits {
+  std::uint64_t body = 1 << 20;               // bytes
+  std::uint32_t header = 16 << 10;            // bytes
+  std::size_t connections = 512;              // at a time; more wait
+  std::size_t user_connections = 128;         // at a time; more are answered 429
+  unsigned user_requests_per_second = 100;    // in the long run; more wait
+  std::chrono::milliseconds slowest{30'000};  // to send a request, or to take an answer
+};
 
 // {"error": …} with the HTTP status of its kind.
 Answer error_answer(const Error& error);
@@ -54,13 +67,16 @@ class Server {
  public:
   // Makes the socket: owner root, the group if it exists, mode 0660. Unavailable: another daemon answers on
   // it.
-  static Result<std::unique_ptr<Server>> listen(asio::any_io_executor executor,
+  static Result<std::shared_ptr<Server>> listen(asio::any_io_executor executor,
                                                 const std::filesystem::path& socket, const std::string& group,
-                                                Handler handler);
-  // Its coroutines refer to it: destroy it only when the loop will not run again.
+                                                Handler handler, Limits limits = {});
+  // Anybody who reaches it may use what `handler` answers. `address`: IPv4 or IPv6.
+  static Result<std::shared_ptr<Server>> listen_on_address(asio::any_io_executor executor,
+                                                           const std::string& address, std::uint16_t port,
+                                                           Handler handler, Limits limits);
   virtual ~Server() = default;
   virtual void start() = 0;
-  // Removes the socket; connections under way are cut.
+  // Removes the socket; connections under way get the answer that they wait for.
   virtual void stop() = 0;
 };
 

@@ -97,12 +97,18 @@ struct Dataset {
   bool operator==(const Dataset&) const = default;
 };
 
+struct MetricsSettings {
+  std::optional<Portal> listen;  // an IP address and a port; none: only on the API's socket
+  bool operator==(const MetricsSettings&) const = default;
+};
+
 struct Config {
   std::filesystem::path file;  // where it was read from
   std::map<std::string, Target> targets;
   std::vector<Volume> volumes;  // in the file's order
   CacheSettings cache;
   std::map<std::string, Dataset> datasets;
+  MetricsSettings metrics;
   bool operator==(const Config&) const = default;
 };
 

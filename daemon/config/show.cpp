@@ -104,6 +104,10 @@ json::object show(const Dataset& dataset) {
   return shown;
 }
 
+json::object show(const MetricsSettings& metrics) {
+  return {{"listen", metrics.listen ? to_string(*metrics.listen) : "off"}};
+}
+
 std::string yaml_value(const json::value& value) {
   if (const auto* text = value.if_string()) return yaml_word({text->data(), text->size()});
   const auto* array = value.if_array();
@@ -139,7 +143,8 @@ json::object to_json(const Config& config) {
           {"targets", std::move(targets)},
           {"volumes", std::move(volumes)},
           {"cache", show(config.cache)},
-          {"datasets", std::move(datasets)}};
+          {"datasets", std::move(datasets)},
+          {"metrics", show(config.metrics)}};
 }
 
 std::string to_yaml(const json::object& shown) {

@@ -104,6 +104,16 @@ std::string to_string(const Portal& portal) {
   return (v6 ? "[" + portal.address + "]" : portal.address) + ":" + std::to_string(portal.port);
 }
 
+Result<Portal> parse_listen(std::string_view text) {
+  constexpr char kHint[] = "write for example 127.0.0.1:9464, or off";
+  auto portal = parse_portal(text, 0);
+  if (!portal) return fail(Errc::Invalid, portal.error().what, kHint);
+  const bool is_ip = is_ipv4(portal->address) || is_ipv6(portal->address);
+  if (!is_ip) return fail(Errc::Invalid, quote(text) + " has no IP address to listen on", kHint);
+  if (portal->port == 0) return fail(Errc::Invalid, quote(text) + " has no port to listen on", kHint);
+  return portal;
+}
+
 Result<std::string> parse_nqn(std::string_view text) {
   if (text.empty() || text.size() > 223) {
     return fail(Errc::Invalid,

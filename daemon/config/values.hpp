@@ -18,6 +18,8 @@ Result<std::string> parse_address(std::string_view text);
 // ADDR, ADDR:PORT, [V6] or [V6]:PORT.
 Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port);
 std::string to_string(const Portal& portal);
+// What to listen on: IP:PORT or [V6]:PORT, with both given.
+Result<Portal> parse_listen(std::string_view text);
 
 // Any bare name that the kernel's option list can carry: 1 to 223 bytes, no comma.
 Result<std::string> parse_nqn(std::string_view text);

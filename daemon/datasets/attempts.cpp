@@ -12,14 +12,14 @@ namespace {
 
 constexpr Duration kLongestRetry{60'000};
 
-void log_evictions(const Task& task, const json::object& staged) {
-  const json::array* evicted = get_array(staged, "evicted");
-  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
-    const json::object& one = (*evicted)[i].as_object();
-    log::info("dataset " + printable(get_string(one, "name").value_or("")) + " (" +
-              format_bytes(static_cast<Bytes>(get_int(one, "bytes").value_or(0))) +
-              ") was evicted to make room for " + printable(task.dataset.name));
-  }
+Bytes bytes_of(const json::object& object, std::string_view key) {
+  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+void log_eviction(const Task& task, const json::object& evicted) {
+  log::info("dataset " + printable(get_string(evicted, "name").value_or("")) + " (" +
+            format_bytes(bytes_of(evicted, "bytes")) + ") was evicted to make room for " +
+            printable(task.dataset.name));
 }
 
 // A copy of a file system that changes underneath is of no state that it ever had.
@@ -38,13 +38,34 @@ asio::awaitable<void> Stager::run_task(TaskPtr task) {
   task->is_over = true;
   if (task->was_tried) co_await refresh();
   if (const auto mine = tasks_.find(name); mine != tasks_.end() && mine->second == task) tasks_.erase(mine);
-  if (ended) {
-    log_evictions(*task, *ended);
-  } else if (ended.error().kind != Errc::Cancelled && !tasks_.contains(name)) {
+  count(*task, ended);
+  if (!ended && ended.error().kind != Errc::Cancelled && !tasks_.contains(name)) {
     failed_[name] = ended.error().message();
   }
   task->ended = std::move(ended);
   task->changed.cancel();
+}
+
+void Stager::count(const Task& task, const Outcome& ended) {
+  if (!ended) {
+    ++(ended.error().kind == Errc::Cancelled ? totals_.cancelled : totals_.failed);
+    return;
+  }
+  if (get_string(*ended, "served_from") == "cache") {
+    ++totals_.from_cache;
+  } else {
+    const Bytes taken_over = bytes_of(*ended, "resumed_bytes") + bytes_of(*ended, "unchanged_bytes");
+    ++totals_.copied;
+    totals_.copied_bytes += bytes_of(*ended, "bytes") - std::min(bytes_of(*ended, "bytes"), taken_over);
+    totals_.copied_seconds += get_double(*ended, "seconds").value_or(0);
+  }
+  const json::array* evicted = get_array(*ended, "evicted");
+  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
+    const json::object& one = (*evicted)[i].as_object();
+    log_eviction(task, one);
+    ++totals_.evicted_for_room;
+    totals_.evicted_for_room_bytes += bytes_of(one, "bytes");
+  }
 }
 
 // The source is in trouble when the worker says so after it had begun to read it. While its volume is away
@@ -78,6 +99,7 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     }
     std::string reason = staged.error().what + "; it goes on by itself";
     log::warning(doing + " stalled: " + reason);
+    ++totals_.stalls;
     co_await wait_for_source(task, std::move(reason), is_away ? patience_.look : pause);
     if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
     if (!is_away) pause = std::min(pause * 2, kLongestRetry);

@@ -20,6 +20,7 @@
 #include "daemon/datasets/job.hpp"
 #include "daemon/datasets/leases.hpp"
 #include "daemon/datasets/task.hpp"
+#include "daemon/datasets/totals.hpp"
 #include "daemon/workers/priority.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -75,11 +76,13 @@ class Stager {
   Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);         // none: all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset);
   Leases& leases() { return leases_; }
+  const Leases& leases() const { return leases_; }
   void config_changed() { set_priorities(); }
 
   Result<json::object> list() const;  // the object of `ls --json`
   json::array stages() const;         // of `status --json`
   json::value cache() const;          // of `status --json`; null while unknown
+  const Totals& totals() const { return totals_; }
 
  private:
   using Outcome = Result<json::object>;
@@ -105,6 +108,7 @@ class Stager {
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
   void note_progress(Task& task, const json::object& progress);
   void give_turn_back(Task& task);
+  void count(const Task& task, const Outcome& ended);
   json::array in_use() const;
   bool must_yield() const;
   void set_priorities();
@@ -143,6 +147,7 @@ class Stager {
   bool copying_ = false;            // one copy at a time has the source and the drive for itself
   asio::steady_timer turn_over_;    // never expires: cancelled when the copy has ended
   std::optional<Outcome> catalog_;  // {"datasets", "usage"} or why it can't be read
+  Totals totals_;
 };
 
 }  // namespace spark::datasets

@@ -79,8 +79,13 @@ asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std
     if (const auto set = workers::set_priority(pid, priority); !set) log::survived(set.error());
   };
   auto read = co_await runner_.run(std::move(call), cancellation);
-  if (!read && read.error().kind == Errc::Mismatch) {
+  if (read) {
+    ++totals_.found_good;
+  } else if (read.error().kind == Errc::Mismatch) {
+    ++totals_.found_damaged;
     log::error(read.error().message());
+  } else if (read.error().kind != Errc::Cancelled) {
+    ++totals_.not_readable;
   }
   co_await refresh();  // a copy that was found damaged is not ready any more
   co_return read;
@@ -177,7 +182,11 @@ asio::awaitable<void> Stager::run_evict(std::shared_ptr<Job> job, std::string da
   call.request = catalog_request();
   call.request["dataset"] = dataset;
   auto evicted = co_await runner_.run(std::move(call));
-  if (evicted) failed_.erase(dataset);
+  if (evicted) {
+    failed_.erase(dataset);
+    ++totals_.evicted_by_request;
+    totals_.evicted_by_request_bytes += static_cast<Bytes>(get_int(*evicted, "freed_bytes").value_or(0));
+  }
   co_await refresh();
   evicting_.erase(dataset);
   job->finish(std::move(evicted));

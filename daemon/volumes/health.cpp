@@ -23,6 +23,7 @@ const char* to_string(Healer healer) {
 
 void Latencies::add(double us) {
   ring_[added_++ % kKept] = us;
+  sum_us_ += us;
 }
 
 std::optional<double> Latencies::last() const {
@@ -42,6 +43,7 @@ std::optional<double> Latencies::percentile(double part) const {
 void History::outage_begins(WallTime now, const std::string& reason) {
   if (is_out()) return;
   outages_.push_back({now, std::nullopt, reason, std::nullopt});
+  ++outage_count_;
   if (outages_.size() > kKept) outages_.pop_front();
 }
 
@@ -69,7 +71,10 @@ json::object History::to_json() const {
                      {"reason", outage.reason},
                      {"healer", outage.healer ? json::value(to_string(*outage.healer)) : json::value()}});
   }
-  return {{"reconnects", reconnects_}, {"recoveries", recoveries_}, {"outages", std::move(outages)}};
+  return {{"reconnects", reconnects_},
+          {"recoveries", recoveries_},
+          {"outage_count", outage_count_},
+          {"outages", std::move(outages)}};
 }
 
 History History::from_json(const json::object& object) {
@@ -89,6 +94,9 @@ History History::from_json(const json::object& object) {
     if (healer == to_string(Healer::Us)) outage.healer = Healer::Us;
     history.outages_.push_back(std::move(outage));
   }
+  // A history of before they were counted has at least these.
+  const auto counted = static_cast<std::uint64_t>(get_int(object, "outage_count").value_or(0));
+  history.outage_count_ = std::max<std::uint64_t>(counted, history.outages_.size());
   return history;
 }
 

@@ -19,11 +19,15 @@ class Latencies {
   std::optional<double> last() const;
   // Nearest rank; `part` between 0 and 1. None before the first.
   std::optional<double> percentile(double part) const;
+  // Of all that were ever added.
+  std::size_t count() const { return added_; }
+  double sum_us() const { return sum_us_; }
 
  private:
   static constexpr std::size_t kKept = 256;
   std::array<double, kKept> ring_{};
   std::size_t added_ = 0;
+  double sum_us_ = 0;
 };
 
 enum class Healer { Kernel, Us };  // the link came back under the same mount, or we connected or mounted anew
@@ -45,6 +49,7 @@ class History {
 
   std::uint64_t reconnects() const { return reconnects_; }        // ended by the kernel, since ever
   std::uint64_t recoveries() const { return recoveries_; }        // ended by us
+  std::uint64_t outage_count() const { return outage_count_; }    // begun
   const std::deque<Outage>& outages() const { return outages_; }  // the latest, oldest first
   std::optional<double> last_outage_s() const;                    // of the last that ended
 
@@ -53,7 +58,7 @@ class History {
 
  private:
   static constexpr std::size_t kKept = 20;
-  std::uint64_t reconnects_ = 0, recoveries_ = 0;
+  std::uint64_t reconnects_ = 0, recoveries_ = 0, outage_count_ = 0;
   std::deque<Outage> outages_;
 };
 

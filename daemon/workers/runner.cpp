@@ -101,6 +101,8 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
   if (!child) co_return fail_with(std::move(child.error()), "starting a worker to " + what);
 
   auto running = std::make_shared<Running>(executor_, std::move(*child), std::move(call));
+  ++counts_.started;
+  ++counts_.running;
   cancellation.state_->kill = [weak = std::weak_ptr<Running>(running)] {
     if (const auto still = weak.lock(); still && !still->ended) {
       still->cancelled = true;
@@ -111,10 +113,12 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
   arm_deadline(running);
   auto answer = co_await converse(running);
   co_await reap(running);
+  --counts_.running;
   cancellation.state_->kill = nullptr;
 
   if (running->cancelled) co_return fail(Errc::Cancelled, what + " was cancelled");
   if (running->timed_out) {
+    ++counts_.timed_out;
     const auto deadline = std::chrono::duration<double>(*running->call.deadline);
     co_return fail(Errc::TimedOut,
                    what + " did not end within " +
@@ -169,6 +173,7 @@ asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
   }
   // Stuck in the kernel. Someone still has to wait for it, however long that takes.
   abandoned_.insert(running->call.subject);
+  ++counts_.abandoned;
   log::warning("worker " + std::to_string(running->pid) + " (" + running->call.verb + " of " +
                running->call.subject + ") is stuck in the kernel and was left behind; continuing");
   auto wait_for_end = [](Runner& runner, std::shared_ptr<Running> stuck) -> asio::awaitable<void> {

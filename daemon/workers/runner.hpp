@@ -7,6 +7,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +47,12 @@ class Cancellation {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+// What became of the workers since the daemon started.
+struct WorkerCounts {
+  std::uint64_t started = 0, timed_out = 0, abandoned = 0;
+  std::size_t running = 0;  // now, without those that were given up on
+};
+
 class Runner {
  public:
   // `program`: what to execute as `program worker VERB`.
@@ -55,6 +62,7 @@ class Runner {
 
   // Workers that were given up on and have not ended yet, by subject.
   const std::multiset<std::string>& abandoned() const { return abandoned_; }
+  const WorkerCounts& counts() const { return counts_; }
 
  private:
   struct Running;
@@ -64,6 +72,7 @@ class Runner {
   asio::any_io_executor executor_;
   std::string program_;
   std::multiset<std::string> abandoned_;
+  WorkerCounts counts_;
 };
 
 }  // namespace spark::workers

@@ -1,4 +1,5 @@
 """What `cmake --install` places, and that systemd takes it: tests/install/install_test.py BUILD_FOLDER."""
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ FILES = {
     "share/man/man1/spark-stage.1", "share/man/man5/spark-stage.yaml.5", "share/man/man8/spark-staged.8",
     "share/bash-completion/completions/spark-stage", "share/zsh/vendor-completions/_spark-stage",
     "share/fish/vendor_completions.d/spark-stage.fish",
+    "share/doc/spark-stage/grafana/spark-stage.json", "share/doc/spark-stage/prometheus/alerts.yml",
+    "share/doc/spark-stage/prometheus/scrape.yml",
     "share/doc/spark-stage/spark-stage.yaml", "share/doc/spark-stage/examples/rosa.yaml",
 }
 
@@ -99,6 +102,14 @@ class Install(unittest.TestCase):
         self.assertEqual(self.verify(units), "")
         for name in units:
             self.assertIn("Nonsense", self.verify({**units, name: units[name] + "\n[Service]\nNonsense=yes\n"}))
+
+    def test_the_service_is_as_closed_as_the_documentation_says(self):
+        unit = self.install("/usr") / "lib/systemd/system/spark-staged.service"
+        done = run("systemd-analyze", "security", "--offline=true", str(unit))
+        figure = re.search(r"exposure level for spark-staged.service: ([\d.]+)", done.stdout + done.stderr)
+        told = re.search(r"the figure is ([\d.]+)", " ".join(Path(__file__).parents[2].joinpath(
+            "docs/security.md").read_text().split()))
+        self.assertEqual(figure[1], told[1])
 
     def verify(self, units):
         folder = self.root / "units"

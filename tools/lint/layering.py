@@ -31,6 +31,7 @@ ADAPTERS = [
     (r"CLI/.*", ["cli/app.", "cli/verb.", "daemon/main."]),
     (r"boost/beast.*", ["daemon/api", "cli/client"]),
     (r"boost/asio.*", ["daemon/", "cli/client"]),
+    (r"prometheus/.*", ["daemon/metrics/prometheus_text."]),
     (r"boost/json.*", ["base/json."]),
     (r"boost/math.*", ["bench/statistics."]),
     (r"tl/expected.hpp", ["base/result."]),

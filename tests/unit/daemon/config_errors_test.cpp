@@ -174,6 +174,14 @@ INSTANTIATE_TEST_SUITE_P(
             "c.yaml:4:3: datasets.a.b: `run` would give it the variable SPARK_STAGE_A_B"},
         Row{"version: 1\ndatasets: {'-x': {path: /x}}\n", "can't be the name of a dataset"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Metrics, WrongConfig,
+    testing::Values(Row{"version: 1\nmetrics: {listen: localhost:9464}\n",
+                        "c.yaml:2:19: metrics.listen: 'localhost:9464' has no IP address to listen on"},
+                    Row{"version: 1\nmetrics: {listen: 127.0.0.1}\n", "'127.0.0.1' has no port to listen on"},
+                    Row{"version: 1\nmetrics: {listen: 9464}\n", "metrics.listen: '9464' is neither"},
+                    Row{"version: 1\nmetrics: {port: 9464}\n", "unknown key 'port' in metrics"}));
+
 TEST(ConfigErrors, TwoVolumesCannotShareOrNestMountPoints) {
   const std::string yaml =
       "version: 1\nvolumes:\n  a: {nfs: 'h:/a', mount: /mnt/x}\n  b: {nfs: 'h:/b', mount: /mnt/x}\n"

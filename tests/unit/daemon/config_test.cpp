@@ -60,6 +60,7 @@ cache:
 datasets:
   imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"]}
   models:   {path: /srv/models, env: HF_HOME}
+metrics: {listen: "[::1]:9464"}
 )";
 
 Config reference() {
@@ -120,6 +121,12 @@ TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
   EXPECT_TRUE(config->cache.yield);
 }
 
+TEST(Config, MetricsAreOnTheSocketAloneUnlessAnAddressIsGiven) {
+  EXPECT_EQ(reference().metrics.listen, (Portal{"::1", 9464}));
+  EXPECT_EQ(parse("version: 1\nmetrics: {listen: off}\n", "c")->metrics.listen, std::nullopt);
+  EXPECT_EQ(parse("version: 1\n", "c")->metrics.listen, std::nullopt);
+}
+
 TEST(Config, SectionsMayBeAbsentOrEmpty) {
   EXPECT_TRUE(parse("version: 1\n", "c"));
   EXPECT_TRUE(parse("version: 1\ntargets:\nvolumes:\n  # none yet\ndatasets: {}\n", "c"));
@@ -152,7 +159,7 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
       "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
       "fast_fail": "off", "digests": {"header": false, "data": false}}}, "volumes": {},
       "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
-                "scrub": "2592000s", "yield": true}, "datasets": {}})");
+                "scrub": "2592000s", "yield": true}, "datasets": {}, "metrics": {"listen": "off"}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }
 

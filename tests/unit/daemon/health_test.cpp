@@ -29,6 +29,8 @@ TEST(Latencies, ForgetTheOldest) {
   Latencies many;
   for (int i = 0; i < 1000; ++i) many.add(i < 500 ? 1'000'000 : 5);
   EXPECT_EQ(many.percentile(1), 5);
+  EXPECT_EQ(many.count(), 1000U) << "the count and the sum are of all";
+  EXPECT_EQ(many.sum_us(), 500.0 * 1'000'000 + 500 * 5);
 }
 
 TEST(History, CountsWhoEndedAnOutage) {
@@ -64,6 +66,16 @@ TEST(History, KeepsTheLatestAndAllCounts) {
   EXPECT_EQ(history.reconnects(), 100U);
   EXPECT_EQ(history.outages().size(), 20U);
   EXPECT_EQ(history.outages().back().reason, "99");
+  EXPECT_EQ(history.outage_count(), 100U);
+  EXPECT_EQ(History::from_json(history.to_json()).outage_count(), 100U);
+}
+
+TEST(History, OfBeforeOutagesWereCountedHasAsManyAsItNames) {
+  History history;
+  history.outage_begins(kStart, "first");
+  json::object old = history.to_json();
+  old.erase("outage_count");
+  EXPECT_EQ(History::from_json(old).outage_count(), 1U);
 }
 
 TEST(History, SurvivesItsFileEvenInTheMiddleOfAnOutage) {

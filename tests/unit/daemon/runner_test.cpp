@@ -95,6 +95,23 @@ TEST_F(RunnerTest, CancellingEndsTheWorker) {
   EXPECT_EQ(answer.error().kind, Errc::Cancelled);
 }
 
+TEST_F(RunnerTest, CountsWhatBecameOfWorkers) {
+  worker.on("echo", R"(echo '{"result": {}}')");
+  worker.on("hang", "sleep 600");
+  std::size_t running_meanwhile = 0;
+  auto counted = call("echo");
+  counted.on_start = [&](pid_t) { running_meanwhile = runner.counts().running; };
+  EXPECT_TRUE(run(std::move(counted)));
+  auto hanging = call("hang");
+  hanging.deadline = Duration(100);
+  EXPECT_FALSE(run(std::move(hanging)));
+  EXPECT_EQ(running_meanwhile, 1U);
+  EXPECT_EQ(runner.counts().running, 0U);
+  EXPECT_EQ(runner.counts().started, 2U);
+  EXPECT_EQ(runner.counts().timed_out, 1U);
+  EXPECT_EQ(runner.counts().abandoned, 0U);
+}
+
 TEST_F(RunnerTest, AnswersThatAreNotJsonAreAnError) {
   worker.on("garbage", "echo 'not json'");
   EXPECT_FALSE(run(call("garbage")));

@@ -86,7 +86,7 @@ class ServerTest : public testing::Test {
 
   boost::asio::io_context context;
   std::filesystem::path folder, socket;
-  std::unique_ptr<Server> server;
+  std::shared_ptr<Server> server;
   std::optional<Request> last;
 };
 

@@ -1,0 +1,182 @@
+// HTTP/1.1 on a stream socket of any kind: connections within limits, requests read, answers and events
+// written. Private to this folder.
+#pragma once
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <functional>
+#include <memory>
+
+#include "daemon/api/callers.hpp"
+#include "daemon/api/server.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::api {
+
+using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
+using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
+
+// The answer of `handler` to a caller who may use it, or why there is none.
+asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest& message, Caller caller);
+HttpResponse to_response(const Answer& answer, unsigned version, bool keep_alive);
+Answer too_large(const Limits& limits);
+Answer too_many(const Caller& caller);
+
+// Lives as long as its coroutines, which hold it.
+template <class Protocol>
+class HttpServer : public Server, public std::enable_shared_from_this<HttpServer<Protocol>> {
+ public:
+  using Socket = typename Protocol::socket;
+  using Identify = std::function<Result<Caller>(Socket&)>;
+
+  HttpServer(asio::any_io_executor executor, Limits limits, Identify identify, Handler handler)
+      : acceptor_(executor),
+        retry_(executor),
+        limits_(limits),
+        callers_(limits),
+        identify_(std::move(identify)),
+        handler_(std::move(handler)) {}
+
+  Result<> bind(const typename Protocol::endpoint& endpoint, const std::string& name) {
+    boost::system::error_code error;
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error && endpoint.protocol().family() != AF_UNIX)
+      acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    return error ? fail(Errc::Failed, "binding " + name + ": " + error.message()) : Result<>{};
+  }
+  Result<> listen(const std::string& name) {
+    boost::system::error_code error;
+    acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    return error ? fail(Errc::Failed, "listening on " + name + ": " + error.message()) : Result<>{};
+  }
+
+  void start() override { run(accept_all(this->shared_from_this())); }
+  void stop() override {
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    retry_.cancel();
+  }
+
+ private:
+  using Self = std::shared_ptr<HttpServer>;
+  using Stream = boost::beast::basic_stream<Protocol, asio::any_io_executor>;
+
+  void run(asio::awaitable<void> work) {
+    asio::co_spawn(acceptor_.get_executor(), std::move(work), asio::detached);
+  }
+
+  asio::awaitable<void> accept_all(Self self) {
+    while (acceptor_.is_open()) {
+      // Too many callers: those that are there come first, the others wait in the kernel.
+      if (connections_ >= limits_.connections) {
+        co_await pause();
+        continue;
+      }
+      auto [error, socket] = co_await acceptor_.async_accept(kToken);
+      if (!error) {
+        run(serve(self, std::move(socket)));
+      } else if (acceptor_.is_open()) {
+        co_await pause();  // out of descriptors
+      }
+    }
+  }
+
+  asio::awaitable<void> pause() {
+    retry_.expires_after(std::chrono::milliseconds(100));
+    co_await retry_.async_wait(kToken);
+  }
+
+  asio::awaitable<void> serve(Self /*keeps this alive*/, Socket socket) {
+    ++connections_;
+    const auto caller = identify_(socket);
+    Stream stream(std::move(socket));
+    if (caller) {
+      if (callers_.enter(*caller)) {
+        co_await converse(stream, *caller);
+        callers_.leave(*caller);
+      } else {
+        const Answer refusal = too_many(*caller);
+        co_await write(stream, refusal, 11, false);
+      }
+    }
+    --connections_;
+  }
+
+  asio::awaitable<void> converse(Stream& stream, Caller caller) {
+    namespace http = boost::beast::http;
+    boost::beast::flat_buffer buffer;
+    while (acceptor_.is_open()) {
+      http::request_parser<http::string_body> parser;
+      parser.body_limit(limits_.body);
+      parser.header_limit(limits_.header);
+      stream.expires_after(limits_.slowest);
+      const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kToken);
+      if (read_error == http::error::body_limit) {
+        const Answer refusal = too_large(limits_);
+        co_await write(stream, refusal, 11, false);
+        co_return;
+      }
+      if (read_error) co_return;
+      const bool keep_alive = parser.get().keep_alive();
+      co_await wait_for_turn(caller);
+      Answer answer = co_await answer_message(handler_, parser.get(), caller);
+      if (answer.events) {
+        co_await write_events(stream, std::move(answer.events));
+        co_return;
+      }
+      if (!co_await write(stream, answer, parser.get().version(), keep_alive) || !keep_alive) co_return;
+    }
+  }
+
+  asio::awaitable<void> wait_for_turn(Caller caller) {
+    const auto wait = callers_.until_turn(caller, std::chrono::steady_clock::now());
+    if (wait <= wait.zero()) co_return;
+    asio::steady_timer timer(acceptor_.get_executor(), wait);
+    co_await timer.async_wait(kToken);
+  }
+
+  asio::awaitable<bool> write(Stream& stream, const Answer& answer, unsigned version, bool keep_alive) {
+    HttpResponse response = to_response(answer, version, keep_alive);
+    stream.expires_after(limits_.slowest);
+    const auto [error, written] = co_await boost::beast::http::async_write(stream, response, kToken);
+    co_return !error;
+  }
+
+  asio::awaitable<void> write_events(Stream& stream, EventSource events) {
+    namespace http = boost::beast::http;
+    http::response<http::empty_body> head(http::status::ok, 11);
+    head.set(http::field::content_type, "application/x-ndjson");
+    head.chunked(true);
+    http::response_serializer<http::empty_body> serializer(head);
+    stream.expires_after(limits_.slowest);
+    const auto [head_error, head_size] = co_await http::async_write_header(stream, serializer, kToken);
+    if (head_error) co_return;
+    for (;;) {
+      const std::optional<json::object> event = co_await events();
+      if (!event) break;
+      const std::string line = json::serialize(*event) + "\n";
+      const auto chunk = http::make_chunk(asio::buffer(line));
+      stream.expires_after(limits_.slowest);
+      const auto [error, size] = co_await asio::async_write(stream, chunk, kToken);
+      if (error) co_return;
+    }
+    const auto last = http::make_chunk_last();
+    co_await asio::async_write(stream, last, kToken);
+  }
+
+  asio::basic_socket_acceptor<Protocol, asio::any_io_executor> acceptor_;
+  asio::steady_timer retry_;
+  Limits limits_;
+  Callers callers_;
+  Identify identify_;
+  Handler handler_;
+  std::size_t connections_ = 0;
+};
+
+}  // namespace spark::api

@@ -1,0 +1,42 @@
+// The families of /metrics, each part from what it is about. docs/metrics.md lists them.
+#pragma once
+
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/datasets/totals.hpp"
+#include "daemon/metrics/page.hpp"
+#include "daemon/volumes/status.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::metrics {
+
+struct VolumeFacts {
+  const config::Volume* settings;  // both outlive the call
+  const volumes::Status* status;
+};
+void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes);
+
+struct DatasetFacts {
+  std::optional<json::object> list;  // of `ls --json`; none: the cache can't be read now
+  json::value cache;                 // of `status --json`; null: not known
+  datasets::Totals totals;
+  std::size_t leases = 0;
+};
+void add_datasets(Page& page, const DatasetFacts& facts);
+
+struct DaemonFacts {
+  workers::WorkerCounts workers;
+  std::size_t abandoned_now = 0;
+  bool last_reload_worked = true;
+  WallTime config_loaded;  // the one in force
+};
+void add_daemon(Page& page, const DaemonFacts& facts);
+
+// This process, under the names that Prometheus's client libraries give these.
+void add_process(Page& page, const SystemRoot& root);
+
+}  // namespace spark::metrics

@@ -1,0 +1,63 @@
+#include "daemon/metrics/port.hpp"
+
+#include "daemon/log.hpp"
+
+namespace spark::metrics {
+namespace {
+
+// A scrape is a request line and some headers.
+constexpr api::Limits kLimits{.body = 1024,
+                              .header = 8 << 10,
+                              .connections = 16,
+                              .user_connections = 16,
+                              .user_requests_per_second = 20,
+                              .slowest = std::chrono::seconds(10)};
+
+}  // namespace
+
+Port::Port(boost::asio::any_io_executor executor, std::function<std::string()> text, Duration retry)
+    : executor_(executor), text_(std::move(text)), pause_(retry), retry_(executor) {}
+
+void Port::apply(const config::MetricsSettings& settings) {
+  if (settings.listen == wanted_) return;
+  stop();
+  wanted_ = settings.listen;
+  complained_ = false;
+  if (wanted_) open();
+}
+
+void Port::stop() {
+  retry_.cancel();
+  if (server_) server_->stop();
+  server_.reset();
+}
+
+void Port::open() {
+  auto server = api::Server::listen_on_address(
+      executor_, wanted_->address, wanted_->port,
+      [this](api::Request request) { return answer(std::move(request)); }, kLimits);
+  if (server) {
+    server_ = std::move(*server);
+    server_->start();
+    log::info("/metrics for everybody on " + wanted_->address + " port " + std::to_string(wanted_->port));
+    return;
+  }
+  if (!complained_) log::warning("/metrics: " + server.error().message() + "; trying again");
+  complained_ = true;
+  retry_.expires_after(pause_);
+  retry_.async_wait([this](boost::system::error_code error) {
+    if (!error && wanted_ && !server_) open();
+  });
+}
+
+boost::asio::awaitable<api::Answer> Port::answer(api::Request request) const {
+  api::Answer answer;
+  if (request.method == "GET" && request.path == std::vector<std::string>{"metrics"}) {
+    answer.metrics = text_();
+  } else {
+    answer = api::error_answer({Errc::NotFound, "only GET /metrics is answered here", ""});
+  }
+  co_return answer;
+}
+
+}  // namespace spark::metrics

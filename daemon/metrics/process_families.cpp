@@ -1,0 +1,88 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "daemon/metrics/families.hpp"
+
+namespace spark::metrics {
+namespace {
+
+std::optional<double> to_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end == text.data()) return std::nullopt;
+  return value;
+}
+
+void add(Page& page, const char* name, const char* help, Kind kind, std::optional<double> value) {
+  Family family{name, help, kind, {}};
+  if (value) family.samples.push_back({{}, *value});
+  page.push_back(std::move(family));
+}
+
+// /proc/self/stat by its fields' numbers in proc(5); what stands before the third may hold anything.
+class Stat {
+ public:
+  explicit Stat(const SystemRoot& root) {
+    const auto text = read_file(root / "proc/self/stat");
+    if (!text) return;
+    const std::size_t name_end = text->rfind(") ");
+    if (name_end != std::string::npos) fields_ = split(std::string_view(*text).substr(name_end + 2), ' ');
+  }
+  std::optional<double> field(std::size_t number) const {
+    return number - 3 < fields_.size() ? to_number(fields_[number - 3]) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::string> fields_;
+};
+
+std::optional<double> times(std::optional<double> value, double factor) {
+  return value ? std::optional(*value * factor) : std::nullopt;
+}
+
+// The line "btime SECONDS" of /proc/stat.
+std::optional<double> boot_time(const SystemRoot& root) {
+  const auto text = read_file(root / "proc/stat");
+  if (!text) return std::nullopt;
+  for (const std::string& line : split(*text, '\n')) {
+    if (line.starts_with("btime ")) return to_number(std::string_view(line).substr(6));
+  }
+  return std::nullopt;
+}
+
+std::optional<double> open_files(const SystemRoot& root) {
+  std::error_code error;
+  const std::filesystem::directory_iterator files(root / "proc/self/fd", error);
+  if (error) return std::nullopt;
+  return static_cast<double>(std::distance(begin(files), end(files)));
+}
+
+std::optional<double> most_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  return static_cast<double>(limit.rlim_cur);
+}
+
+}  // namespace
+
+void add_process(Page& page, const SystemRoot& root) {
+  const Stat stat(root);
+  const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto user = stat.field(14), kernel = stat.field(15), started = times(stat.field(22), tick);
+  const auto booted = boot_time(root);
+  add(page, "process_cpu_seconds_total", "User and system CPU time of the daemon, without its workers.",
+      Kind::Counter, user && kernel ? std::optional((*user + *kernel) * tick) : std::nullopt);
+  add(page, "process_resident_memory_bytes", "Resident memory of the daemon.", Kind::Gauge,
+      times(stat.field(24), static_cast<double>(::sysconf(_SC_PAGESIZE))));
+  add(page, "process_virtual_memory_bytes", "Virtual memory of the daemon.", Kind::Gauge, stat.field(23));
+  add(page, "process_start_time_seconds", "When the daemon was started.", Kind::Gauge,
+      booted && started ? std::optional(*booted + *started) : std::nullopt);
+  add(page, "process_open_fds", "File descriptors that the daemon has open.", Kind::Gauge, open_files(root));
+  add(page, "process_max_fds", "File descriptors that the daemon may have open.", Kind::Gauge, most_files());
+}
+
+}  // namespace spark::metrics

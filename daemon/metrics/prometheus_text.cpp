@@ -1,0 +1,57 @@
+// The only code that sees prometheus-cpp: of it the text format is used, which knows how to escape. Its
+// registry keeps values up to date all the time; ours are read at each scrape from where they are anyway.
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include "daemon/metrics/page.hpp"
+
+namespace spark::metrics {
+namespace {
+
+prometheus::MetricType type_of(Kind kind) {
+  switch (kind) {
+    case Kind::Gauge:
+      return prometheus::MetricType::Gauge;
+    case Kind::Counter:
+      return prometheus::MetricType::Counter;
+    case Kind::Summary:
+      return prometheus::MetricType::Summary;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+prometheus::ClientMetric with_labels(const Labels& labels) {
+  prometheus::ClientMetric metric;
+  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+  return metric;
+}
+
+prometheus::MetricFamily translate(const Family& family) {
+  prometheus::MetricFamily out;
+  out.name = family.name;
+  out.help = family.help;
+  out.type = type_of(family.kind);
+  for (const Sample& sample : family.samples) {
+    out.metric.push_back(with_labels(sample.labels));
+    out.metric.back().gauge.value = sample.value;
+    out.metric.back().counter.value = sample.value;
+  }
+  for (const Distribution& distribution : family.distributions) {
+    out.metric.push_back(with_labels(distribution.labels));
+    auto& summary = out.metric.back().summary;
+    summary.sample_count = distribution.count;
+    summary.sample_sum = distribution.sum;
+    for (const auto& [rank, value] : distribution.quantiles) summary.quantile.push_back({rank, value});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Page& page) {
+  std::vector<prometheus::MetricFamily> families;
+  for (const Family& family : page) families.push_back(translate(family));
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace spark::metrics

@@ -1,0 +1,19 @@
+// What the body of POST /v1/stagings asks for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/api/server.hpp"
+#include "daemon/datasets/stager.hpp"
+
+namespace spark {
+
+Result<datasets::StageRequest> read_staging(const api::Request& request);
+
+// Of "datasets"; none if there is no such key.
+Result<std::vector<std::string>> dataset_names(const json::object& body);
+
+}  // namespace spark

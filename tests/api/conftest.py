@@ -1,0 +1,24 @@
+import pytest
+
+from staged import Daemon
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    running = Daemon(tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def busy_daemon(tmp_path_factory):
+    """One that staged, verified and evicted, and holds a lease: every kind of figure is there."""
+    running = Daemon(tmp_path_factory.mktemp("busy"))
+    running.finish("/v1/stagings", {"datasets": ["imagenet"], "lease_s": 3600})
+    running.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    running.finish("/v1/datasets/imagenet/verify")
+    running.finish("/v1/stagings", {"datasets": ["models"]})
+    running.finish("/v1/datasets/models/evict")
+    running.finish("/v1/stagings", {"datasets": ["datasets:coco"]})
+    yield running
+    running.stop()

@@ -1,0 +1,113 @@
+"""docs/openapi.yaml and the daemon are the same: every route, and the form of every answer."""
+import re
+
+import jsonschema
+import pytest
+
+from openapi_file import OpenApi
+from staged import ROOT
+
+API = OpenApi()
+# (method, path in the document, path asked, body or None), in this order, of one daemon. {lease} is filled in.
+TALK = [
+    ("GET", "/healthz", "/healthz", None),
+    ("GET", "/readyz", "/readyz", None),
+    ("GET", "/metrics", "/metrics", None),
+    ("GET", "/v1/config", "/v1/config", None),
+    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["imagenet", "models"], "lease_s": 60, "max_rate": 10**9}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/1/events", None),
+    ("GET", "/v1/jobs/{id}", "/v1/jobs/1", None),
+    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["imagenet"], "hold": True}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/2/events", None),
+    ("POST", "/v1/datasets/{name}/verify", "/v1/datasets/imagenet/verify", {"sha256": True}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/3/events", None),
+    ("POST", "/v1/scrubs", "/v1/scrubs", {"datasets": ["imagenet"]}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/4/events", None),
+    ("GET", "/v1/datasets", "/v1/datasets", None),
+    ("GET", "/v1/status", "/v1/status", None),
+    ("POST", "/v1/datasets/{name}/evict", "/v1/datasets/imagenet/evict", None),
+    ("DELETE", "/v1/leases/{id}", "/v1/leases/{lease}", None),
+    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["datasets:coco"]}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/5/events", None),
+    ("POST", "/v1/volumes/{name}/down", "/v1/volumes/datasets/down", None),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/6/events", None),
+    ("GET", "/readyz", "/readyz", None),
+    ("POST", "/v1/volumes/{name}/up", "/v1/volumes/datasets/up", None),
+    ("POST", "/v1/volumes/{name}/up", "/v1/volumes/nothing/up", None),
+    ("POST", "/v1/volumes/{name}/take", "/v1/volumes/datasets/take", None),
+    ("POST", "/v1/reload", "/v1/reload", None),
+    ("DELETE", "/v1/jobs/{id}", "/v1/jobs/1", None),
+    ("GET", "/v1/jobs/{id}", "/v1/jobs/99", None),
+    ("GET", "/v1/jobs", "/v1/jobs", None),
+]
+
+
+def routes_of_the_daemon():
+    table = re.findall(r'\{\{"([A-Z]+)", "(/[^"]*)"(, true)?\}', (ROOT / "daemon/routes.cpp").read_text())
+    return {(method, path): bool(alone) for method, path, alone in table}
+
+
+def test_the_document_is_sound():
+    assert API.document["openapi"] == "3.1.0"
+    for schema in API.document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for (method, path), operation in API.operations().items():
+        assert operation["summary"] and operation["responses"], (method, path)
+        asked = [API.resolved(parameter)["name"] for parameter in API.document["paths"][path].get("parameters", [])]
+        assert asked == re.findall(r"\{(\w+)\}", path), path
+
+
+def test_every_route_is_documented_and_every_documented_route_is_there():
+    documented = {key: operation.get("x-root-alone", False) for key, operation in API.operations().items()}
+    assert routes_of_the_daemon() == documented
+
+
+def test_the_page_for_people_names_every_route():
+    rows = [line for line in (ROOT / "docs/api.md").read_text().splitlines() if line.startswith("| `")]
+    for method, path in API.operations():
+        told = path.replace("{name}", "NAME").replace("{id}", "ID")
+        short = "…/" + told.rsplit("/", 1)[1]
+        assert any(f"{method} {told}" in row or (f"`{short}`" in row and told.rsplit("/", 1)[0] in row)
+                   for row in rows), f"{method} {told}"
+
+
+def test_the_version_is_the_programs(busy_daemon):
+    assert busy_daemon.ask("GET", "/v1/status")[1]["version"] == API.document["info"]["version"]
+
+
+def test_every_answer_is_as_documented(daemon):
+    spoken = set()
+    for method, path, asked, body in TALK:
+        if "{lease}" in asked:
+            rows = daemon.ask("GET", "/v1/datasets")[1]["datasets"]
+            asked = asked.replace("{lease}", next(lease["id"] for row in rows for lease in row["leases"]))
+        if body is not None:
+            assert API.problems_of_body(method, path, body) == [], (method, asked)
+        status, kind, content = daemon.exchange(method, asked, body)
+        assert API.problems_of_answer(method, path, status, kind, content) == [], (method, asked, content[:2000])
+        assert not content.startswith(b'{"error":{"kind":"not_found","what":"no ' + method.encode()), asked
+        spoken.add((method, path))
+    assert spoken == set(API.operations()), "every operation is tried"
+
+
+def test_work_of_each_kind_ended_well(daemon):
+    kinds = {}
+    for method, _, asked, body in TALK:
+        if method == "POST" and "{" not in asked:
+            status, job = daemon.ask(method, asked, body)
+            if status == 202:
+                daemon.exchange("GET", f"/v1/jobs/{job['id']}/events")
+                ended = daemon.ask("GET", f"/v1/jobs/{job['id']}")[1]
+                kinds.setdefault(ended["verb"], []).append(ended["state"])
+    assert kinds["stage"] == ["done", "done", "failed"], "the last is of a volume that is not there"
+    assert (kinds["verify"], kinds["scrub"]) == (["done"], ["done"])
+
+
+@pytest.mark.parametrize("method, path", [("PUT", "/v1/status"), ("GET", "/v1/reload"), ("GET", "/v1/volumes/a/up"),
+                                          ("DELETE", "/v1/jobs"), ("GET", "/"), ("GET", "/v1/jobs/1/events/more"),
+                                          ("POST", "/v1/volumes/a/format"), ("GET", "/v2/status")])
+def test_what_is_not_documented_is_not_found(busy_daemon, method, path):
+    status, answer = busy_daemon.ask(method, path)
+    assert status == 404
+    assert answer["error"]["what"] == f"no {method} {path}"
+    assert API.problems(API.document["components"]["schemas"]["ErrorAnswer"], answer) == []

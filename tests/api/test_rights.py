@@ -1,0 +1,99 @@
+"""Who may ask for what, by processes of other users: a member of the group spark-stage, and a stranger."""
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from openapi_file import OpenApi
+from staged import PATIENCE_S, Daemon
+
+NOBODY, GROUP = 65534, 64999
+OPERATIONS = OpenApi().operations()
+# In itself: who runs it may not be able to read this folder.
+CLIENT = """
+import http.client, socket, sys
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+connection = Connection("localhost")
+try:
+    connection.request(sys.argv[2], sys.argv[3], sys.argv[4] or None)
+    answer = connection.getresponse()
+    print(answer.status, answer.read().decode(), end="")
+except PermissionError:
+    print("no connection", end="")
+"""
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    """One that finds the group spark-stage, whether this machine has it or not, in a folder that others may enter."""
+    with tempfile.TemporaryDirectory(prefix="spark-rights-") as folder:
+        os.chmod(folder, 0o755)
+        (Path(folder) / "group").write_text(f"root:x:0:\nspark-stage:x:{GROUP}:\n")
+        (Path(folder) / "passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+        running = Daemon(Path(folder), {"LD_PRELOAD": "libnss_wrapper.so", "NSS_WRAPPER_GROUP": f"{folder}/group",
+                                        "NSS_WRAPPER_PASSWD": f"{folder}/passwd"})
+        yield running
+        running.stop()
+
+
+def ask_as(daemon, groups, method, path, body=""):
+    done = subprocess.run(
+        ["/usr/bin/python3", "-B", "-c", CLIENT, str(daemon.socket), method, path, body],
+        user=NOBODY, group=groups[0], extra_groups=groups[1:], capture_output=True, text=True, timeout=PATIENCE_S,
+        check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    if done.stdout == "no connection":
+        return None, {}
+    status, content = done.stdout.split(" ", 1)
+    return int(status), content
+
+
+def asked(path):
+    return path.replace("{name}", "datasets").replace("{id}", "1")
+
+
+@pytest.mark.parametrize("groups", [[GROUP], [NOBODY, GROUP]], ids=["primary", "supplementary"])
+@pytest.mark.parametrize("method, path", [key for key, operation in OPERATIONS.items() if "x-root-alone" in operation])
+def test_what_root_alone_may_do_is_denied_to_the_group(daemon, groups, method, path):
+    status, content = ask_as(daemon, groups, method, asked(path))
+    assert status == 403
+    assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not change volumes"
+
+
+@pytest.mark.parametrize("method, path", [key for key, operation in OPERATIONS.items() if "x-root-alone" not in operation])
+def test_everything_else_is_answered_to_the_group(daemon, method, path):
+    status, content = ask_as(daemon, [GROUP], method, asked(path), '{"datasets": []}' if method == "POST" else "")
+    assert status not in (None, 403), content
+
+
+def test_the_group_stages_and_leases_and_releases(daemon):
+    status, content = ask_as(daemon, [GROUP], "POST", "/v1/stagings", '{"datasets": ["imagenet"], "lease_s": 60}')
+    assert status == 202
+    ask_as(daemon, [GROUP], "GET", f"/v1/jobs/{json.loads(content)['id']}/events")
+    row = json.loads(ask_as(daemon, [GROUP], "GET", "/v1/datasets")[1])["datasets"][0]
+    assert (row["state"], len(row["leases"])) == ("ready", 1)
+    assert f"uid {NOBODY}" in row["leases"][0]["holder"]
+    assert ask_as(daemon, [GROUP], "DELETE", f"/v1/leases/{row['leases'][0]['id']}")[0] == 200
+
+
+def test_a_stranger_cannot_even_connect(daemon):
+    assert ask_as(daemon, [NOBODY], "GET", "/healthz") == (None, {})
+
+
+def test_a_stranger_is_denied_should_the_socket_be_open(daemon):
+    os.chmod(daemon.socket, 0o666)
+    try:
+        for method, path in OPERATIONS:
+            status, content = ask_as(daemon, [NOBODY], method, asked(path))
+            assert status == 403, (method, path)
+            assert json.loads(content)["error"]["what"] == f"uid {NOBODY} may not use spark-stage"
+    finally:
+        os.chmod(daemon.socket, 0o660)

@@ -1,0 +1,104 @@
+#include "daemon/metrics/port.hpp"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/local_port.hpp"
+#include "tests/support/run_on.hpp"
+
+namespace spark::metrics {
+namespace {
+
+using testing::HasSubstr;
+
+class PortTest : public testing::Test {
+ protected:
+  ~PortTest() override {
+    port.stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(50));
+  }
+  static config::MetricsSettings on(std::uint16_t number) { return {config::Portal{"127.0.0.1", number}}; }
+
+  // The whole answer to the request, or what connect() says.
+  std::string ask(std::uint16_t number, const std::string& request) {
+    std::string received;
+    std::atomic<bool> done = false;
+    std::thread client([&] {
+      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(number);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+        received = "refused";
+      } else {
+        (void)!::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+        char buffer[4096];
+        for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
+          received.append(buffer, static_cast<std::size_t>(got));
+        }
+      }
+      ::close(fd);
+      done = true;
+    });
+    EXPECT_TRUE(run_until(context, [&] { return done.load(); }));
+    client.join();
+    return received;
+  }
+  std::string get(std::uint16_t number, const std::string& path) {
+    return ask(number, "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  }
+
+  boost::asio::io_context context;
+  Port port{context.get_executor(), [] { return std::string("up 1\n"); }, Duration(20)};
+};
+
+TEST_F(PortTest, AnswersMetricsAndNothingElse) {
+  const std::uint16_t number = test::LocalPort().portal.port;
+  port.apply(on(number));
+  const std::string page = get(number, "/metrics");
+  EXPECT_THAT(page, HasSubstr("200 OK"));
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(page, testing::EndsWith("\r\n\r\nup 1\n"));
+  for (const char* path : {"/", "/v1/status", "/healthz", "/metrics/x"}) {
+    EXPECT_THAT(get(number, path), HasSubstr("404 Not Found")) << path;
+  }
+  EXPECT_THAT(ask(number, "POST /metrics HTTP/1.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
+              HasSubstr("404 Not Found"));
+}
+
+TEST_F(PortTest, FollowsTheConfiguration) {
+  const std::uint16_t first = test::LocalPort().portal.port;
+  port.apply(on(first));
+  EXPECT_THAT(get(first, "/metrics"), HasSubstr("200 OK"));
+  const std::uint16_t second = test::LocalPort().portal.port;
+  port.apply(on(second));
+  EXPECT_EQ(get(first, "/metrics"), "refused");
+  EXPECT_THAT(get(second, "/metrics"), HasSubstr("200 OK"));
+  port.apply({});
+  EXPECT_EQ(get(second, "/metrics"), "refused");
+}
+
+TEST_F(PortTest, AnAddressThatIsTakenIsTriedAgain) {
+  const std::uint16_t number = test::LocalPort().portal.port;
+  {
+    Port other{context.get_executor(), [] { return std::string("other 1\n"); }, Duration(20)};
+    other.apply(on(number));
+    ASSERT_TRUE(other.is_open());
+    port.apply(on(number));
+    EXPECT_FALSE(port.is_open());
+    other.stop();
+  }
+  EXPECT_TRUE(run_until(context, [&] { return port.is_open(); }));
+  EXPECT_THAT(get(number, "/metrics"), HasSubstr("up 1"));
+}
+
+}  // namespace
+}  // namespace spark::metrics

@@ -1,0 +1,295 @@
+// What callers may cost, and who may do what: the real server on a real socket, its clients processes of
+// their own.
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <functional>
+
+#include "base/file.hpp"
+#include "daemon/api/callers.hpp"
+#include "daemon/api/server.hpp"
+#include "tests/support/run_on.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace spark::api {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr char kGroup[] = "daemon";  // every Debian has it
+constexpr uid_t kNobody = 65534;
+constexpr char kGet[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+struct User {
+  uid_t uid = 0;
+  std::vector<gid_t> groups{};  // the first is the primary one; none: stays as it is
+};
+
+class ServerLimitsTest : public testing::Test {
+ protected:
+  ServerLimitsTest() { ::chmod(folder.path().c_str(), 0755); }
+  ~ServerLimitsTest() override {
+    if (server) server->stop();
+    context.restart();
+    context.run_for(50ms);
+  }
+  void listen(Limits limits = {}) {
+    auto made = Server::listen(
+        context.get_executor(), folder / "api.sock", kGroup,
+        [this](Request request) { return handle(std::move(request)); }, limits);
+    ASSERT_TRUE(made) << made.error().message();
+    server = std::move(*made);
+    server->start();
+  }
+  asio::awaitable<Answer> handle(Request request) {
+    seen = request.caller;
+    Answer answer;
+    answer.body = json::object{{"filler", std::string(filler, 'x')}};
+    co_return answer;
+  }
+
+  UniqueFd connect() const {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", (folder / "api.sock").c_str());
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd.reset();
+    return fd;
+  }
+  static void send(const UniqueFd& fd, std::string_view bytes) {
+    (void)!::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  static std::string read_all(const UniqueFd& fd) {
+    std::string received;
+    char buffer[4096];
+    for (ssize_t got; (got = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
+      received.append(buffer, static_cast<std::size_t>(got));
+    return received;
+  }
+  std::string ask(std::string_view bytes) const {
+    const UniqueFd fd = connect();
+    if (!fd) return "no connection";
+    send(fd, bytes);
+    return read_all(fd);
+  }
+  // What `client` says, run as that user while the server's loop runs.
+  std::string in_a_process(const User& user, const std::function<std::string()>& client) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::alarm(30);
+      const bool became =
+          user.groups.empty() || (::setgroups(user.groups.size(), user.groups.data()) == 0 &&
+                                  ::setgid(user.groups.front()) == 0 && ::setuid(user.uid) == 0);
+      const std::string said = became ? client() : "could not become another user";
+      (void)!::write(ends[1], said.data(), said.size());
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    const UniqueFd from(ends[0]);
+    std::string said;
+    EXPECT_TRUE(run_until(context, [&] {
+      pollfd ready{from.get(), POLLIN, 0};
+      if (::poll(&ready, 1, 0) <= 0) return false;
+      char buffer[4096];
+      const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
+      if (got > 0) said.append(buffer, static_cast<std::size_t>(got));
+      return got <= 0;
+    }));
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return said;
+  }
+  std::string in_a_process(const std::function<std::string()>& client) { return in_a_process({}, client); }
+
+  // A member of the group that may use the API, by its primary group.
+  static User member() { return {kNobody, {::getgrnam(kGroup)->gr_gid}}; }
+  static User stranger() { return {kNobody, {kNobody}}; }
+
+  boost::asio::io_context context;
+  test::TempFolder folder;
+  std::shared_ptr<Server> server;
+  std::optional<Caller> seen;
+  std::size_t filler = 0;
+};
+
+#define NEEDS_ROOT() \
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user"
+
+TEST_F(ServerLimitsTest, AHeaderThatIsNeverFinishedIsCutOff) {
+  listen({.slowest = 300ms});
+  EXPECT_EQ(in_a_process([&] { return ask("GET / HTTP/1.1\r\nHost:") + "|"; }), "|");
+  EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
+}
+
+TEST_F(ServerLimitsTest, ABodyThatIsNeverFinishedIsCutOff) {
+  listen({.slowest = 300ms});
+  EXPECT_EQ(in_a_process([&] { return ask("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n{\"a") + "|"; }),
+            "|");
+  EXPECT_FALSE(seen);
+}
+
+TEST_F(ServerLimitsTest, ATrickleDoesNotBuyMoreTime) {
+  listen({.slowest = 300ms});
+  const std::string said = in_a_process([&] {
+    const UniqueFd fd = connect();
+    for (int i = 0; i < 40; ++i) {
+      send(fd, i == 0 ? "GET / HTTP/1.1\r\nX: " : "x");
+      pollfd ended{fd.get(), POLLIN, 0};
+      if (::poll(&ended, 1, 50) > 0) return std::string("cut off");
+    }
+    return std::string("still there after 2 s");
+  });
+  EXPECT_EQ(said, "cut off");
+}
+
+TEST_F(ServerLimitsTest, AnAnswerThatIsNeverTakenIsGivenUp) {
+  filler = 16 << 20;  // more than the kernel keeps for a socket
+  listen({.connections = 1, .slowest = 2s});
+  const std::string said = in_a_process([&] {
+    const UniqueFd lazy = connect();
+    send(lazy, kGet);
+    const UniqueFd next = connect();
+    send(next, "GET /next HTTP/1.1\r\nConnection: close\r\n\r\n");
+    return std::to_string(read_all(next).size() > (16 << 20));
+  });
+  EXPECT_EQ(said, "1") << "the only connection is free again";
+}
+
+TEST_F(ServerLimitsTest, AHeaderOverTheLimitIsCutOff) {
+  listen({.header = 1000});
+  const std::string header = "GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n";
+  EXPECT_THAT(in_a_process([&] { return ask(header); }), testing::Not(HasSubstr("200 OK")));
+  EXPECT_FALSE(seen);
+}
+
+TEST_F(ServerLimitsTest, ABodyOverTheLimitIsAnsweredWithItsSize) {
+  listen({.body = 100});
+  const std::string answer = in_a_process(
+      [&] { return ask("POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n" + std::string(101, ' ')); });
+  EXPECT_THAT(answer, HasSubstr("413 Payload Too Large"));
+  EXPECT_THAT(answer, HasSubstr("the body is larger than 100 bytes"));
+  EXPECT_FALSE(seen);
+}
+
+TEST_F(ServerLimitsTest, OneMoreThanThereMayBeWaitsForAnEnd) {
+  listen({.connections = 2});
+  const std::string said = in_a_process([&] {
+    UniqueFd first = connect(), second = connect();
+    const UniqueFd third = connect();
+    send(third, kGet);
+    pollfd answered{third.get(), POLLIN, 0};
+    if (::poll(&answered, 1, 500) != 0) return std::string("answered although two were there");
+    first.reset();
+    return read_all(third).substr(0, 15);
+  });
+  EXPECT_EQ(said, "HTTP/1.1 200 OK");
+}
+
+TEST_F(ServerLimitsTest, AUsersConnectionsLeaveRoomForRoot) {
+  NEEDS_ROOT();
+  listen({.connections = 10, .user_connections = 2});
+  const std::string said = in_a_process(member(), [&] {
+    const UniqueFd first = connect(), second = connect();
+    const std::string refusal = ask(kGet);
+    ::usleep(300'000);  // meanwhile root asks
+    return refusal;
+  });
+  EXPECT_THAT(said, HasSubstr("429 Too Many Requests"));
+  EXPECT_THAT(said, HasSubstr("uid 65534 has too many connections already"));
+  const std::string root = in_a_process([&] {
+    std::vector<UniqueFd> held;
+    for (int i = 0; i < 5; ++i) held.push_back(connect());
+    return ask(kGet);
+  });
+  EXPECT_THAT(root, HasSubstr("200 OK")) << "root has no limit of its own";
+}
+
+TEST_F(ServerLimitsTest, AUserWhoAsksTooOftenWaitsAndRootDoesNot) {
+  NEEDS_ROOT();
+  listen({.user_requests_per_second = 20});
+  const auto ask_fifty_times = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 50; ++i) {
+      if (ask(kGet).find("200 OK") == std::string::npos) return std::string("not answered");
+    }
+    return std::to_string((std::chrono::steady_clock::now() - began) / 1ms);
+  };
+  // The first 20 are a second's worth.
+  const int user_ms = std::stoi(in_a_process(member(), ask_fifty_times));
+  EXPECT_GE(user_ms, 1400);
+  EXPECT_NE(in_a_process(ask_fifty_times), "not answered");
+  EXPECT_EQ(Callers({.user_requests_per_second = 1}).until_turn({.may_change = true}, {}), 0s);
+}
+
+TEST_F(ServerLimitsTest, RootMayChangeAndTheGroupMayUse) {
+  NEEDS_ROOT();
+  listen();
+  EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_TRUE(seen->may_change);
+  EXPECT_THAT(in_a_process(member(), [&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_EQ(seen->uid, kNobody);
+  EXPECT_TRUE(seen->may_use);
+  EXPECT_FALSE(seen->may_change);
+}
+
+TEST_F(ServerLimitsTest, AGroupThatIsNotThePrimaryOneCounts) {
+  NEEDS_ROOT();
+  listen();
+  const User second{kNobody, {kNobody, ::getgrnam(kGroup)->gr_gid}};
+  EXPECT_THAT(in_a_process(second, [&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_FALSE(seen->may_change);
+}
+
+TEST_F(ServerLimitsTest, AStrangerCannotConnect) {
+  NEEDS_ROOT();
+  listen();
+  EXPECT_EQ(in_a_process(stranger(), [&] { return ask(kGet); }), "no connection");
+}
+
+// Should the socket ever be open to all, who calls still decides.
+TEST_F(ServerLimitsTest, AStrangerWhoGetsThroughIsDenied) {
+  NEEDS_ROOT();
+  listen();
+  ::chmod((folder / "api.sock").c_str(), 0666);
+  const std::string answer = in_a_process(stranger(), [&] { return ask(kGet); });
+  EXPECT_THAT(answer, HasSubstr("403 Forbidden"));
+  EXPECT_THAT(answer, HasSubstr("uid 65534 may not use spark-stage"));
+  EXPECT_FALSE(seen);
+}
+
+TEST(Callers, APauseSavesUpASecondsWorthAndNoMore) {
+  Callers callers({.user_requests_per_second = 10});
+  const Caller user{.uid = 1000};
+  SteadyTime now{1h};
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(callers.until_turn(user, now), 0s) << i;
+  EXPECT_EQ(callers.until_turn(user, now), 100ms);
+  EXPECT_EQ(callers.until_turn(user, now), 200ms);
+  EXPECT_EQ(callers.until_turn({.uid = 1001}, now), 0s) << "another user has turns of its own";
+  now += 24h;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(callers.until_turn(user, now), 0s) << i;
+  EXPECT_EQ(callers.until_turn(user, now), 100ms);
+}
+
+TEST(Callers, AConnectionThatEndsMakesRoom) {
+  Callers callers({.user_connections = 1});
+  const Caller user{.uid = 1000};
+  EXPECT_TRUE(callers.enter(user));
+  EXPECT_FALSE(callers.enter(user));
+  callers.leave(user);
+  EXPECT_TRUE(callers.enter(user));
+}
+
+}  // namespace
+}  // namespace spark::api
