@@ -140,8 +140,12 @@ asio::awaitable<Answer> Service::answer(Request request) {
   if (is(request, "GET", {"v1", "config"})) co_return ok(config::to_json(config_));
   if (is(request, "POST", {"v1", "reload"})) {
     if (!request.caller.may_change) co_return denied(request);
-    auto changed = reload();
+    auto changed = co_await reload();
     co_return changed ? ok(std::move(*changed)) : api::error_answer(changed.error());
+  }
+  if (is(request, "POST", {"v1", "plan"})) {
+    auto planned = co_await plan(std::move(request.body));
+    co_return planned ? ok(std::move(*planned)) : api::error_answer(planned.error());
   }
   if (is(request, "POST", {"v1", "stagings"})) co_return answer_staging(request);
   if (is(request, "POST", {"v1", "scrubs"})) {

@@ -45,7 +45,10 @@ class Service {
   json::object status_json() const;
   json::object readiness_json() const;
 
-  Result<json::object> reload();
+  // reload.cpp
+  asio::awaitable<Result<json::object>> reload();
+  asio::awaitable<Result<json::object>> plan(json::object request);
+  asio::awaitable<void> reload_on_signal();
   Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset) const;
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void tell_status();
@@ -59,6 +62,7 @@ class Service {
   const Clock& clock_;
   Notifier& notifier_;
   SteadyTime started_;
+  bool reloading_ = false, reload_again_ = false;  // again: another SIGHUP came meanwhile
   asio::signal_set signals_;
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;

@@ -30,6 +30,7 @@ struct Status {
   std::string filesystem_type, filesystem_uuid;
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
+  std::string pending;                // a sentence: what a reload could not change; empty: nothing
   History history;
   Latencies probes;
 };

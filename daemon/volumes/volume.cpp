@@ -44,15 +44,20 @@ void Volume::stop() {
 }
 
 void Volume::ask_up() {
+  if (!wanted_up_ && !down_answer_) {
+    down_answer_ = Result<>(fail(Errc::Cancelled, "volume " + settings_.name + " was asked up meanwhile"));
+    down_answered_.cancel();
+  }
   wanted_up_ = true;
   tried_ = false;
   backoff_.reset();
   wake();
 }
 
-asio::awaitable<Result<>> Volume::ask_down() {
+asio::awaitable<Result<>> Volume::ask_down(Connection connection) {
   const auto self = shared_from_this();
   wanted_up_ = false;
+  on_down_ = connection;
   down_answer_.reset();
   wake();
   while (!down_answer_ && !stopped_) co_await down_answered_.async_wait(kToken);
@@ -138,7 +143,7 @@ asio::awaitable<void> Volume::take_down() {
       const auto unmounted = co_await actions_->unmount(settings_.mount, place == Place::Dead);
       if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
     }
-    if (done && settings_.nvme) done = co_await disconnect_all();
+    if (done && settings_.nvme && on_down_ == Connection::Removed) done = co_await disconnect_all();
     if (!done) {
       wanted_up_ = true;
       answer(std::move(done));

@@ -77,6 +77,11 @@ Result<json::object> unmount_verb(const json::object& request, const ProgressLin
   return answer;
 }
 
+// {"target"} → {"users"}; empty: nobody
+Result<json::object> users_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
+}
+
 // {"path", "device"} → {"us", "uuid", "shut_down"}; without a device it is an NFS mount.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = get_string(request, "path").value_or("");

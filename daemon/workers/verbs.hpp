@@ -11,12 +11,14 @@ namespace spark::workers {
 // Fabric (fabric_verbs.cpp); requests and answers are those of wire.hpp.
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
 
 // Mounts (mount_verbs.cpp)
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> users_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);
 
