@@ -46,7 +46,8 @@ TEST(Keys, ThatAreNoneAreToldWithoutQuotingThem) {
     const auto checked = check_key(key);
     ASSERT_FALSE(checked) << key;
     EXPECT_EQ(checked.error().kind, Errc::Invalid);
-    if (key.size() > 20) EXPECT_THAT(checked.error().message(), Not(HasSubstr(key.substr(10, 10))));
+    if (key.size() <= 20) continue;
+    EXPECT_THAT(checked.error().message(), Not(HasSubstr(key.substr(10, 10))));
   }
   EXPECT_THAT(check_key(kMistyped).error().message(), HasSubstr("mistyped"));
 }
