@@ -80,8 +80,14 @@ Answer Service::get_config(const Request& /*request*/) {
   return ok(config::to_json(config_));
 }
 
-Answer Service::post_reload(const Request& /*request*/) {
-  return answer_with(reload());
+asio::awaitable<Answer> Service::post_reload(Request /*request*/) {
+  auto changed = co_await reload();
+  co_return answer_with(std::move(changed));
+}
+
+asio::awaitable<Answer> Service::post_plan(Request request) {
+  auto planned = co_await plan(std::move(request.body));
+  co_return answer_with(std::move(planned));
 }
 
 Answer Service::post_up(const Request& request) {

@@ -40,6 +40,7 @@ bool has_path(const Route& route, const Request& request) {
 struct Service::Endpoint {
   Route route;
   Answer (Service::*answer)(const Request&);
+  asio::awaitable<Answer> (Service::*later)(Request) = nullptr;  // instead, for the two that ask workers
 };
 
 std::span<const Service::Endpoint> Service::endpoints() {
@@ -49,7 +50,8 @@ std::span<const Service::Endpoint> Service::endpoints() {
       {{"GET", "/metrics"}, &Service::get_metrics},
       {{"GET", "/v1/status"}, &Service::get_status},
       {{"GET", "/v1/config"}, &Service::get_config},
-      {{"POST", "/v1/reload", true}, &Service::post_reload},
+      {{"POST", "/v1/reload", true}, nullptr, &Service::post_reload},
+      {{"POST", "/v1/plan"}, nullptr, &Service::post_plan},
       {{"POST", "/v1/volumes/{name}/up", true}, &Service::post_up},
       {{"POST", "/v1/volumes/{name}/down", true}, &Service::post_down},
       {{"POST", "/v1/volumes/{name}/take", true}, &Service::post_take},
@@ -67,7 +69,7 @@ std::span<const Service::Endpoint> Service::endpoints() {
   return kEndpoints;
 }
 
-// Whatever takes time is a job: no answer waits.
+// Whatever may take long is a job: no answer waits for more than a worker or two.
 asio::awaitable<Answer> Service::answer(Request request) {
   const auto all = endpoints();
   const auto found = std::ranges::find_if(all, [&](const Endpoint& endpoint) {
@@ -75,7 +77,9 @@ asio::awaitable<Answer> Service::answer(Request request) {
   });
   if (found == all.end()) co_return not_found(request);
   if (found->route.root_alone && !request.caller.may_change) co_return denied(request);
-  co_return (this->*(found->answer))(request);
+  if (found->later == nullptr) co_return (this->*(found->answer))(request);
+  auto answer = co_await (this->*(found->later))(std::move(request));
+  co_return answer;
 }
 
 }  // namespace spark

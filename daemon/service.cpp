@@ -54,33 +54,13 @@ Result<> Service::start() {
   asio::co_spawn(context_, obey_signals(), asio::detached);
   asio::co_spawn(context_, feed_watchdog(), asio::detached);
   asio::co_spawn(context_, stager_.start(), asio::detached);
-  volumes_.apply(config_);
+  volumes_.start(config_);
   metrics_port_.apply(config_.metrics);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
             " volumes from " + config_.file.native());
   notifier_.ready();
   tell_status();
   return {};
-}
-
-Result<json::object> Service::reload() {
-  auto config = config::load(options_.config_file);
-  last_reload_worked_ = config.has_value();
-  if (!config) {
-    log::error("the configuration in force stays: " + config.error().message());
-    return fail_with(std::move(config.error()), "the configuration in force stays");
-  }
-  config_ = std::move(*config);
-  config_loaded_ = clock_.wall();
-  json::array changes;
-  for (const std::string& change : volumes_.apply(config_)) {
-    log::info(change);
-    changes.emplace_back(change);
-  }
-  stager_.config_changed();
-  metrics_port_.apply(config_.metrics);
-  tell_status();
-  return json::object{{"changed", std::move(changes)}};
 }
 
 // A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
@@ -161,9 +141,7 @@ asio::awaitable<void> Service::obey_signals() {
     const auto [error, number] = co_await signals_.async_wait(kToken);
     if (error) co_return;
     if (number == SIGHUP) {
-      notifier_.reloading();
-      (void)reload();  // logs why it kept the old one
-      notifier_.ready();
+      asio::co_spawn(context_, reload_on_signal(), asio::detached);
       continue;
     }
     log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +

@@ -49,7 +49,8 @@ class Service {
   api::Answer get_metrics(const api::Request& request);
   api::Answer get_status(const api::Request& request);
   api::Answer get_config(const api::Request& request);
-  api::Answer post_reload(const api::Request& request);
+  asio::awaitable<api::Answer> post_reload(api::Request request);
+  asio::awaitable<api::Answer> post_plan(api::Request request);
   api::Answer post_up(const api::Request& request);
   api::Answer post_down(const api::Request& request);
   api::Answer post_take(const api::Request& request);
@@ -71,7 +72,10 @@ class Service {
   json::object readiness_json() const;
   std::string metrics_text() const;  // metrics_page.cpp
 
-  Result<json::object> reload();
+  // reload.cpp
+  asio::awaitable<Result<json::object>> reload();
+  asio::awaitable<Result<json::object>> plan(json::object request);
+  asio::awaitable<void> reload_on_signal();
   Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset) const;
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void tell_status();
@@ -87,6 +91,7 @@ class Service {
   SteadyTime started_;
   WallTime config_loaded_;
   bool last_reload_worked_ = true;
+  bool reloading_ = false, reload_again_ = false;  // again: another SIGHUP came meanwhile
   asio::signal_set signals_;
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;

@@ -37,6 +37,27 @@ Error not_offered(const std::string& doing, const ConnectAttempt& attempt) {
           "`spark-stage discover ADDRESS` lists what it offers to this host"};
 }
 
+// Either side's key is not the other's. A person has to mend it, so it is not tried again at once.
+Error wrong_key(const std::string& doing, const std::vector<std::string>& log,
+                const ConnectAttempt& attempt) {
+  if (line_with(log, "controller authentication failed") ||
+      line_with(log, "controller did not authenticate")) {
+    return {
+        Errc::Refused,
+        doing + ": the target did not prove that it has the key in " + printable(attempt.controller_key_file),
+        "put its key into that file; if they are the same, another machine answers at that address"};
+  }
+  return {Errc::Refused, doing + ": the target rejected the key in " + printable(attempt.host_key_file),
+          "put the key that the target has for host NQN " + printable(attempt.host_nqn) + " into that file"};
+}
+
+Error authentication_failed(const std::string& doing, const std::vector<std::string>& log,
+                            const ConnectAttempt& attempt) {
+  if (!attempt.host_key_file.empty()) return wrong_key(doing, log, attempt);
+  return {Errc::Denied, doing + ": the target asks for authentication",
+          "give its keys under `auth` in the config, or switch it off for this host on the target"};
+}
+
 // The kernel turns every refusal by the target into EIO and logs the reason.
 Error refused_by_target(const std::string& doing, const std::vector<std::string>& log,
                         const ConnectAttempt& attempt) {
@@ -47,9 +68,9 @@ Error refused_by_target(const std::string& doing, const std::vector<std::string>
   if (line_with(log, "Connect Invalid Data Parameter, subsysnqn \"" + attempt.subsystem + "\"")) {
     return not_offered(doing, attempt);
   }
-  if (line_with(log, "authentication required") || line_with(log, "authentication setup failed")) {
-    return {Errc::Denied, doing + ": the target asks for authentication",
-            "give auth keys in the config, or switch it off for this host on the target"};
+  for (const char* words :
+       {"authentication required", "authentication setup failed", "authentication failed"}) {
+    if (line_with(log, words)) return authentication_failed(doing, log, attempt);
   }
   if (line_with(log, "controller is busy or not available")) {
     return {Errc::Unavailable, doing + ": the target has no controller free", kTryAgain};
@@ -123,7 +144,7 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
               "`ip -brief link` lists the names"};
     case ENOKEY:
     case EKEYREJECTED:
-      return {Errc::Denied, doing + ": key missing or rejected", "check the keys of this host on both sides"};
+      return authentication_failed(doing, log, attempt);
     case EOPNOTSUPP:
       return {Errc::Unsupported, doing + ": this kernel or target can't", "`dmesg | grep nvme` says what"};
     default:

@@ -13,8 +13,9 @@ struct ConnectAttempt {
   std::string subsystem;  // NQN; the discovery NQN for a discovery controller
   std::string portal;     // as for people: "10.0.0.5:4420"
   std::string host_nqn;
-  std::string interface;   // empty: none asked for
-  bool discovery = false;  // to read the discovery log
+  std::string interface;                           // empty: none asked for
+  std::string host_key_file, controller_key_file;  // empty: no authentication asked for
+  bool discovery = false;                          // to read the discovery log
 };
 
 // Why a TCP connection did not come about. Unavailable, whatever the number.
@@ -22,7 +23,8 @@ Error explain_unreachable(int number, const std::string& portal, const std::stri
 
 // Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` is what the kernel logged meanwhile,
 // maybe nothing: it alone tells why a target refused. Denied: this host is not allowed. NotFound: no such
-// subsystem there (Unsupported: no discovery service). Unavailable: worth another attempt.
+// subsystem there (Unsupported: no discovery service). Refused: a key that was given is wrong. Unavailable:
+// worth another attempt.
 Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt);
 
 }  // namespace spark::nvmetcp

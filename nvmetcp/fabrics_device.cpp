@@ -75,8 +75,8 @@ Result<> check_supported(const SystemRoot& root, const FabricsOptions& asked) {
 // route", "timed out", "host not allowed" and "CPU offline" can't be told apart; it leaves out options that
 // the kernel lacks without a word (1.5 and later); and it scans and opens every namespace, with a use of
 // uninitialised memory if the controller vanishes meanwhile (1.3).
-tl::expected<std::string, RefusedConnect> create_controller(const SystemRoot& root,
-                                                            const FabricsOptions& options) {
+tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot& root,
+                                                               const FabricsOptions& options) {
   const std::string text = to_string(options);
   KernelLog log(root);
   const UniqueFd fd(::open((root / kDevice).c_str(), O_RDWR | O_CLOEXEC));
@@ -90,7 +90,7 @@ tl::expected<std::string, RefusedConnect> create_controller(const SystemRoot& ro
   std::string name = answer ? controller_name(*answer) : "";
   // Connected, yet nobody says as what: the next attempt finds and adopts it.
   if (!is_controller_name(name)) return tl::unexpected(RefusedConnect{EBADMSG, log.lines()});
-  return name;
+  return MadeController{std::move(name), log.lines()};
 }
 
 }  // namespace spark::nvmetcp

@@ -23,8 +23,12 @@ struct RefusedConnect {
   std::vector<std::string> kernel_log;  // what the kernel logged meanwhile
 };
 
-// Connects. The new controller's name ("nvme3"), live, or why not.
-tl::expected<std::string, RefusedConnect> create_controller(const SystemRoot& root,
-                                                            const FabricsOptions& options);
+struct MadeController {
+  std::string name;                     // "nvme3", live
+  std::vector<std::string> kernel_log;  // what the kernel logged meanwhile
+};
+
+tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot& root,
+                                                               const FabricsOptions& options);
 
 }  // namespace spark::nvmetcp

@@ -27,7 +27,7 @@ std::string seconds_text(std::chrono::seconds seconds) {
 
 FabricsOptions io_controller_options(const std::string& subsystem, const Portal& numeric,
                                      const HostIdentity& host, const ConnectOptions& options,
-                                     unsigned online_cpus) {
+                                     unsigned online_cpus, const Keys& keys) {
   FabricsOptions result = common_options(subsystem, numeric, host, options.interface);
   const unsigned queues = options.io_queues != 0 ? options.io_queues : automatic_io_queues(online_cpus);
   result.push_back({"nr_io_queues", std::to_string(queues)});
@@ -38,6 +38,8 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
   if (options.fast_fail) result.push_back({"fast_io_fail_tmo", seconds_text(*options.fast_fail)});
   if (options.header_digest) result.push_back({"hdr_digest", ""});
   if (options.data_digest) result.push_back({"data_digest", ""});
+  if (!options.host_key_file.empty()) result.push_back({"dhchap_secret", keys.host});
+  if (!options.controller_key_file.empty()) result.push_back({"dhchap_ctrl_secret", keys.controller});
   return result;
 }
 

@@ -29,7 +29,8 @@ class NvmeGateway {
   // Connects one portal of a subsystem, or adopts the controller that is already there for (NQN, portal, host
   // NQN), setting its timers as asked. Unsupported: an asked-for option is not in the kernel's list, or not
   // in force after the connect. Denied: the target refused this host. NotFound: it has no such subsystem.
-  // Invalid: the options, or the host identity against other connections. Unavailable: worth another attempt.
+  // Invalid: the options, or the host identity against other connections. Refused: keys that were asked for
+  // are missing, rejected or not in force. Unavailable: worth another attempt.
   virtual Result<Connection> connect(const std::string& subsystem, const Portal& portal,
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 

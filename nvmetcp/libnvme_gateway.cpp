@@ -138,15 +138,15 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   }
   const auto controller = create_controller(root_, options);
   if (!controller) {
-    const ConnectAttempt attempt{kDiscoveryNqn, to_string(*reached), host.nqn, interface, true};
+    const ConnectAttempt attempt{kDiscoveryNqn, to_string(*reached), host.nqn, interface, "", "", true};
     const RefusedConnect& refused = controller.error();
     return tl::unexpected<Error>(explain_connect(refused.number, refused.kernel_log, attempt));
   }
-  auto log = read_log(*controller, *reached);
+  auto log = read_log(controller->name, *reached);
   // A discovery subsystem may have an NQN of its own, which shows up in sysfs only.
-  const auto own_nqn = read_line_file(root_ / ("sys/class/nvme/" + *controller + "/subsysnqn"));
+  const auto own_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
   const auto removed =
-      remove_controller(root_, *controller, own_nqn.value_or(kDiscoveryNqn), deadlines_.removal);
+      remove_controller(root_, controller->name, own_nqn.value_or(kDiscoveryNqn), deadlines_.removal);
   if (log && !removed) log->ignored.push_back("left behind: " + removed.error().message());
   if (!log) return fail_with(std::move(log.error()), "asking " + to_string(*reached) + " what it offers");
   return log;
@@ -165,6 +165,11 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
   if (!adopted) return tl::unexpected<Error>(std::move(adopted.error()));
   if (*adopted) {
     const Controller& controller = **adopted;
+    const auto keys = read_keys(options);
+    if (!keys) return tl::unexpected<Error>(keys.error());
+    if (auto secured = check_keys_in_force(root_, controller.name, options, *keys); !secured) {
+      return fail_with(std::move(secured.error()), "taking over the connection to " + printable(subsystem));
+    }
     if (!differences(root_, controller, options).empty()) set_timers(root_, controller, options);
     return Connection{controller.name, Change::AlreadyThere, differences(root_, controller, options)};
   }
@@ -178,26 +183,35 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
 
 Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Portal& numeric,
                                           const HostIdentity& host, const ConnectOptions& options) const {
-  const FabricsOptions asked = io_controller_options(subsystem, numeric, host, options, online_cpus());
+  const auto keys = read_keys(options);
+  if (!keys) return tl::unexpected<Error>(keys.error());
+  const FabricsOptions asked = io_controller_options(subsystem, numeric, host, options, online_cpus(), *keys);
   if (auto known = check_supported(root_, asked); !known) {
     return tl::unexpected<Error>(std::move(known.error()));
   }
   const auto controller = create_controller(root_, asked);
   if (!controller) {
-    const ConnectAttempt attempt{subsystem, to_string(numeric), host.nqn, options.interface, false};
+    const ConnectAttempt attempt{subsystem,
+                                 to_string(numeric),
+                                 host.nqn,
+                                 options.interface,
+                                 options.host_key_file,
+                                 options.controller_key_file,
+                                 false};
     const RefusedConnect& refused = controller.error();
     return tl::unexpected<Error>(explain_connect(refused.number, refused.kernel_log, attempt));
   }
-  auto proven = prove(*controller, subsystem, options);
-  if (proven) return Connection{*controller, Change::Done, {}};
+  auto proven = prove(*controller, subsystem, options, *keys);
+  if (proven) return Connection{controller->name, Change::Done, {}};
   // Not what was asked for: taken back. If that fails too, the first error still is the one to tell.
-  const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + *controller + "/subsysnqn"));
-  (void)remove_controller(root_, *controller, its_nqn.value_or(subsystem), deadlines_.removal);
+  const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
+  (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), deadlines_.removal);
   return tl::unexpected<Error>(std::move(proven.error()));
 }
 
-Result<> LibnvmeGateway::prove(const std::string& name, const std::string& subsystem,
-                               const ConnectOptions& options) const {
+Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& subsystem,
+                               const ConnectOptions& options, const Keys& keys) const {
+  const std::string& name = made.name;
   const auto all = list_controllers(root_);
   if (!all) return tl::unexpected<Error>(all.error());
   const auto found = std::find_if(all->begin(), all->end(),
@@ -211,6 +225,11 @@ Result<> LibnvmeGateway::prove(const std::string& name, const std::string& subsy
                 "connecting subsystem " + printable(subsystem) + ": the target answered as " +
                     printable(found->subsystem),
                 "give the subsystem the name that it gives itself");
+  }
+  for (auto secured : {check_keys_in_force(root_, name, options, keys),
+                       check_authenticated(made.kernel_log, name, options)}) {
+    if (!secured)
+      return fail_with(std::move(secured.error()), "connecting subsystem " + printable(subsystem));
   }
   const auto wrong = differences(root_, *found, options);
   if (wrong.empty()) return {};

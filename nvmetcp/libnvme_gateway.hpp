@@ -5,7 +5,9 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "nvmetcp/fabrics_device.hpp"
 #include "nvmetcp/gateway.hpp"
+#include "nvmetcp/keys.hpp"
 
 namespace spark::nvmetcp {
 
@@ -35,8 +37,8 @@ class LibnvmeGateway final : public NvmeGateway {
   Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached) const;
   Result<Connection> create(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                             const ConnectOptions& options) const;
-  Result<> prove(const std::string& controller, const std::string& subsystem,
-                 const ConnectOptions& options) const;
+  Result<> prove(const MadeController& made, const std::string& subsystem, const ConnectOptions& options,
+                 const Keys& keys) const;
 
   SystemRoot root_;
   GatewayDeadlines deadlines_;

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/text.hpp"
+#include "nvmetcp/sysfs.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -30,12 +32,22 @@ struct Setting {
   std::string wanted;
 };
 
-std::vector<Setting> settings(const ConnectOptions& asked) {
+// Those that can be changed while a controller lives.
+std::vector<Setting> timers(const ConnectOptions& asked) {
   return {{"reconnect_delay", "reconnect_delay", number(asked.reconnect_delay)},
           {"ctrl_loss_tmo", "controller_loss",
            text_or_off(as_kept(asked.controller_loss, asked.reconnect_delay))},
-          {"fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)},
-          {"kato", "keep_alive", number(asked.keep_alive)}};
+          {"fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)}};
+}
+
+std::vector<std::string> wrong(const std::filesystem::path& folder, const std::vector<Setting>& settings) {
+  std::vector<std::string> found;
+  for (const Setting& setting : settings) {
+    const auto shown = read_line_file(folder / setting.attribute);
+    if (!shown || *shown == setting.wanted) continue;
+    found.push_back(std::string(setting.key) + " is " + printable(*shown) + ", not " + setting.wanted);
+  }
+  return found;
 }
 
 void write_attribute(const std::filesystem::path& path, const std::string& value) {
@@ -49,12 +61,9 @@ void write_attribute(const std::filesystem::path& path, const std::string& value
 std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
                                      const ConnectOptions& asked) {
   const auto folder = root / "sys/class/nvme" / controller.name;
-  std::vector<std::string> found;
-  for (const Setting& setting : settings(asked)) {
-    const auto shown = read_line_file(folder / setting.attribute);
-    if (!shown || *shown == setting.wanted) continue;
-    found.push_back(std::string(setting.key) + " is " + printable(*shown) + ", not " + setting.wanted);
-  }
+  auto settings = timers(asked);
+  settings.push_back({"kato", "keep_alive", number(asked.keep_alive)});
+  std::vector<std::string> found = wrong(folder, settings);
   if (!asked.interface.empty() && controller.interface != asked.interface) {
     const std::string shown = controller.interface.empty() ? "not set" : printable(controller.interface);
     found.push_back("interface is " + shown + ", not " + printable(asked.interface));
@@ -69,6 +78,23 @@ void set_timers(const SystemRoot& root, const Controller& controller, const Conn
   write_attribute(folder / "reconnect_delay", number(asked.reconnect_delay));
   write_attribute(folder / "ctrl_loss_tmo", number(asked.controller_loss.value_or(off)));
   write_attribute(folder / "fast_io_fail_tmo", number(asked.fast_fail.value_or(off)));
+}
+
+Result<> change_timers(const SystemRoot& root, const std::string& name, const std::string& subsystem,
+                       const ConnectOptions& asked) {
+  const std::string doing = "setting the timers of " + printable(name);
+  const auto all = list_controllers(root);
+  if (!all) return fail_with(all.error(), doing);
+  const auto found = std::ranges::find(*all, name, &Controller::name);
+  if (found == all->end() || found->subsystem != subsystem || found->transport != "tcp") {
+    return fail(Errc::NotFound, doing + ": it is not a connection to " + printable(subsystem) + " any more",
+                "its next connection gets them");
+  }
+  set_timers(root, *found, asked);
+  const auto left = wrong(root / "sys/class/nvme" / found->name, timers(asked));
+  if (left.empty()) return {};
+  return fail(Errc::Unsupported, doing + ": the kernel did not take them: " + join(left, "; "),
+              "`spark-stage volumes down`, then `up`, connects with them");
 }
 
 }  // namespace spark::nvmetcp

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/result.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
@@ -17,5 +18,10 @@ std::vector<std::string> differences(const SystemRoot& root, const Controller& c
 // Sets what can be changed while a controller lives: reconnect_delay, controller_loss, fast_fail. Attributes
 // that can't be written stay as they are; differences() tells.
 void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked);
+
+// The same by name, proven by reading back. NotFound: no such controller of that subsystem (any more).
+// Unsupported: the kernel did not take a timer.
+Result<> change_timers(const SystemRoot& root, const std::string& controller, const std::string& subsystem,
+                       const ConnectOptions& asked);
 
 }  // namespace spark::nvmetcp

@@ -37,6 +37,8 @@ struct ConnectOptions {
   std::optional<std::chrono::seconds> fast_fail;        // none: off
   bool header_digest = false;
   bool data_digest = false;
+  std::string host_key_file, controller_key_file;  // DH-HMAC-CHAP; empty: not asked for
+  bool operator==(const ConnectOptions&) const = default;
 };
 
 enum class SubsystemKind { Io, Discovery, Referral };

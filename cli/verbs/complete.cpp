@@ -53,7 +53,7 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "stage" || verb == "run") return configured(context, "datasets");
   if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
-  if (verb == "copy" || verb == "bench" || verb == "config check") return {kFiles};
+  if (verb == "copy" || verb == "bench" || verb == "config check" || verb == "config plan") return {kFiles};
   return {};
 }
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/format/text.hpp"
@@ -49,11 +52,86 @@ Result<int> show(Context& context, bool as_json) {
   return 0;
 }
 
+// The daemon plans, since it alone knows what is in force and in use. Of another file it gets the text: it
+// may not be able to see what the user sees.
+Result<json::object> ask_for_plan(Context& context, const std::string& given) {
+  std::string file = given;
+  if (file.empty() && context.config_file != config::kDefaultPath) file = context.config_file;
+  if (file.empty()) return call(*context.client, {"POST", "/v1/plan", ""});
+  const auto loaded = load(file);  // so that a mistake in it needs no daemon
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  auto text = read_file(file);
+  if (!text) return tl::unexpected<Error>(std::move(text.error()));
+  const json::object body{{"yaml", std::move(*text)}, {"file", file}};
+  return call(*context.client, {"POST", "/v1/plan", json::serialize(body)});
+}
+
+struct PlannedStep {
+  std::string name, action, refused;
+  std::vector<std::string> changes;
+};
+
+std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
+  std::vector<std::string> texts;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const auto* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
+  }
+  return texts;
+}
+
+std::vector<PlannedStep> steps_in(const json::object& plan) {
+  std::vector<PlannedStep> steps;
+  const json::array* volumes = get_array(plan, "volumes");
+  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
+    const json::object* one = (*volumes)[i].if_object();
+    if (one == nullptr) continue;
+    steps.push_back({get_string(*one, "name").value_or(""), get_string(*one, "action").value_or(""),
+                     get_string(*one, "refused").value_or(""), texts_in(*one, "changes")});
+  }
+  return steps;
+}
+
+void print_plan(std::ostream& out, const std::vector<PlannedStep>& steps,
+                const std::vector<std::string>& settings) {
+  std::size_t width = 0;
+  for (const PlannedStep& step : steps) width = std::max(width, display_width(printable(step.name)));
+  constexpr std::size_t kActionWidth = 9;  // "reconnect"
+  for (const PlannedStep& step : steps) {
+    const std::string name = printable(step.name);
+    out << name << std::string(width - display_width(name) + 2, ' ') << printable(step.action);
+    const std::string indent(width + 2 + kActionWidth + 2, ' ');
+    std::string gap(kActionWidth + 2 - std::min(kActionWidth, step.action.size()), ' ');
+    for (const std::string& change : step.changes) {
+      out << gap << printable(change) << "\n";
+      gap = indent;
+    }
+    if (!step.refused.empty()) out << gap << "refused: " << printable(step.refused) << "\n";
+    if (step.changes.empty() && step.refused.empty()) out << "\n";
+  }
+  for (const std::string& setting : settings) out << printable(setting) << "\n";
+}
+
+Result<int> plan(Context& context, const std::string& given, bool as_json) {
+  const auto planned = ask_for_plan(context, given);
+  if (!planned) return tl::unexpected<Error>(planned.error());
+  const auto steps = steps_in(*planned);
+  if (as_json) {
+    const std::string text = pretty(*planned);
+    context.out << text << (text.ends_with('\n') ? "" : "\n");
+  } else {
+    print_plan(context.out, steps, texts_in(*planned, "settings"));
+  }
+  const bool is_refused = std::ranges::any_of(steps, [](const auto& step) { return !step.refused.empty(); });
+  return is_refused ? exit_status(Errc::Refused) : 0;
+}
+
 }  // namespace
 
 void add_config(App& app) {
-  Verb group = app.group("config", "check a configuration; show it with every default",
+  Verb group = app.group("config", "check a configuration, plan its change, show it",
                          "  spark-stage config check\n"
+                         "  spark-stage config plan && sudo systemctl reload spark-staged\n"
                          "  spark-stage config check ./new.yaml\n"
                          "  spark-stage config show --json");
   const auto file = std::make_shared<std::string>();
@@ -66,6 +144,12 @@ void add_config(App& app) {
                                "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
                                [as_json](Context& context) { return show(context, *as_json); });
   show_verb.flag("--json", *as_json, "as JSON");
+  Verb plan_verb = app.verb_of(group, "plan", "what a reload would do; 7: some of it is refused",
+                               "  spark-stage config plan                what a reload would do now\n"
+                               "  spark-stage config plan ./new.yaml     if that file were installed",
+                               [file, as_json](Context& context) { return plan(context, *file, *as_json); });
+  plan_verb.optional_argument("FILE", *file, "another file than the installed one");
+  plan_verb.flag("--json", *as_json, "as JSON");
 }
 
 }  // namespace spark::cli

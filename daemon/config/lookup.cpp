@@ -76,6 +76,8 @@ nvmetcp::ConnectOptions connect_options(const Target& target) {
   options.fast_fail = target.fast_fail;
   options.header_digest = target.header_digest;
   options.data_digest = target.data_digest;
+  options.host_key_file = target.auth.host_key_file.native();
+  options.controller_key_file = target.auth.controller_key_file.native();
   return options;
 }
 

@@ -23,6 +23,8 @@ Result<Config> load(const std::filesystem::path& file);
 // What is in force, with every default filled in, as `config show` prints it. No key material, file names
 // only.
 json::object to_json(const Config& config);
+json::object to_json(const Target& target);
+json::object to_json(const Volume& volume);
 std::string to_yaml(const Config& config);
 std::string to_yaml(const json::object& shown);  // of to_json's object
 

@@ -31,7 +31,9 @@ json::array list(const Words& words) {
   return all;
 }
 
-json::object show(const Target& target) {
+}  // namespace
+
+json::object to_json(const Target& target) {
   json::array portals;
   for (const Portal& portal : target.portals) portals.emplace_back(to_string(portal));
   json::object shown{{"portals", std::move(portals)}};
@@ -56,12 +58,16 @@ json::object show(const Target& target) {
   return shown;
 }
 
+namespace {
+
 const char* word_for(Fence fence) {
   constexpr std::array kWords = {"auto", "reservation", "mmp", "none"};
   return kWords[static_cast<std::size_t>(fence)];
 }
 
-json::object show(const Volume& volume) {
+}  // namespace
+
+json::object to_json(const Volume& volume) {
   json::object shown;
   if (volume.nfs) shown["nfs"] = volume.nfs->host + ":" + volume.nfs->path;
   if (volume.nvme) {
@@ -80,6 +86,8 @@ json::object show(const Volume& volume) {
   shown["options"] = list(volume.options);
   return shown;
 }
+
+namespace {
 
 json::value show(const Amount& amount) {
   if (amount.percent > 0) return json::value(to_string(amount));
@@ -136,8 +144,8 @@ void write_yaml(const json::object& object, const std::string& indent, std::stri
 
 json::object to_json(const Config& config) {
   json::object targets, volumes, datasets;
-  for (const auto& [name, target] : config.targets) targets[name] = show(target);
-  for (const Volume& volume : config.volumes) volumes[volume.name] = show(volume);
+  for (const auto& [name, target] : config.targets) targets[name] = to_json(target);
+  for (const Volume& volume : config.volumes) volumes[volume.name] = to_json(volume);
   for (const auto& [name, dataset] : config.datasets) datasets[name] = show(dataset);
   return {{"version", 1},
           {"targets", std::move(targets)},

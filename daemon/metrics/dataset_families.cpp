@@ -7,8 +7,8 @@
 namespace spark::metrics {
 namespace {
 
-constexpr std::array kStates = {"absent",   "queued", "copying", "stalled",
-                                "flushing", "ready",  "failed",  "evicting"};
+constexpr std::array kDatasetStates = {"absent",   "queued", "copying", "stalled",
+                                       "flushing", "ready",  "failed",  "evicting"};
 
 double number(std::uint64_t count) {
   return static_cast<double>(count);
@@ -34,7 +34,7 @@ Family datasets_by_state(const std::optional<json::object>& list) {
   if (rows == nullptr) return family;
   std::map<std::string, double> count;
   for (const json::value& row : *rows) ++count[get_string(row.as_object(), "state").value_or("")];
-  for (const char* state : kStates) family.samples.push_back({{{"state", state}}, count[state]});
+  for (const char* state : kDatasetStates) family.samples.push_back({{{"state", state}}, count[state]});
   return family;
 }
 

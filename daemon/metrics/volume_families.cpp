@@ -9,9 +9,9 @@ namespace {
 
 using volumes::State;
 
-constexpr std::array kStates = {State::Waiting,    State::Connecting, State::Mounting,
-                                State::Ready,      State::Stalled,    State::Lost,
-                                State::Recovering, State::Refused,    State::Down};
+constexpr std::array kVolumeStates = {State::Waiting,    State::Connecting, State::Mounting,
+                                      State::Ready,      State::Stalled,    State::Lost,
+                                      State::Recovering, State::Refused,    State::Down};
 
 double seconds_since_1970(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
@@ -51,7 +51,7 @@ Family states(const std::vector<VolumeFacts>& volumes) {
                 Kind::Gauge,
                 {}};
   for (const auto& [settings, status] : volumes) {
-    for (const State state : kStates) {
+    for (const State state : kVolumeStates) {
       family.samples.push_back(
           {{{"volume", settings->name}, {"state", to_string(state)}}, status->state == state ? 1.0 : 0.0});
     }

@@ -66,12 +66,17 @@ class VolumeActions {
                                                                   std::string interface) = 0;
   virtual asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                                nvmetcp::ConnectOptions options) = 0;
+  // On the same controller, proven by reading back.
+  virtual asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
+                                               nvmetcp::ConnectOptions options) = 0;
   virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) = 0;
   virtual asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) = 0;
   // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
   virtual asio::awaitable<Result<Change>> mount(mounts::MountRequest request,
                                                 FilesystemIdentity identity) = 0;
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
+  // Who has files of the mount open, in words; empty: nobody. Asks /proc, never the mount.
+  virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
   // The mounted file system and its device answer. Not while the link is down: it would hang.
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
   // Release answers Free, or whose it is now.

@@ -12,11 +12,6 @@ Result<> Volume::check_supported() const {
         Errc::Refused, "target " + target_->name + " asks for TLS, which this version can't set up",
         "remove `tls` from the target, or wait for a version with it: nothing is connected in clear text");
   }
-  if (!target_->auth.host_key_file.empty() || !target_->auth.controller_key_file.empty()) {
-    return fail(Errc::Refused,
-                "target " + target_->name + " asks for authentication, which this version can't set up",
-                "remove `auth` from the target, or wait for a version with it");
-  }
   return {};
 }
 

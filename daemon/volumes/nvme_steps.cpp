@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -40,6 +39,7 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
                    settings_.mount.native() + " is mounted read-write already, and not by spark-stage",
                    "unmount it (and remove its fstab line), then it is mounted read-only by itself");
   }
+  if (auto secured = co_await check_keys(); !secured) co_return secured;
   status_.device = mount->source;
   status_.filesystem_type = mount->type;
   if (!status_.filesystem_uuid.empty()) co_return Result<>{};
@@ -56,9 +56,22 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   co_return Result<>{};
 }
 
+// Whoever made a connection that was there before may have made it without the keys. What is live is taken
+// over by the connect, or refused.
+asio::awaitable<Result<>> Volume::check_keys() {
+  if (target_->auth.host_key_file.empty() || look_at_paths() != Link::Live) co_return Result<>{};
+  for (const Portal& portal : portals_) {
+    const auto connected = co_await connect_portal(portal.address);
+    if (!connected && connected.error().kind == Errc::Refused) {
+      co_return tl::unexpected<Error>(connected.error());
+    }
+  }
+  co_return Result<>{};
+}
+
 // A controller of ours is live, or every portal is asked in turn until one is.
 asio::awaitable<Result<>> Volume::reach_subsystem() {
-  if (look_at_paths() == Link::Live) co_return Result<>{};
+  if (look_at_paths() == Link::Live) co_return co_await check_keys();
   // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
   if (!tried_) {
     set_state(working_state(State::Waiting),
@@ -71,8 +84,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
     Result<> reached = offered;
     if (offered) {
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
-      const auto options = config::connect_options(*target_);
-      const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
+      const auto connected = co_await connect_portal(portal.address);
       if (connected) {
         healed_by_us_ = true;
         portal.controller = connected->controller;
@@ -80,6 +92,8 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
         co_return Result<>{};
       }
       reached = tl::unexpected<Error>(connected.error());
+      // Trying again at once gives the kernel no option that it lacks.
+      if (reached.error().kind == Errc::Unsupported) reached.error().kind = Errc::Refused;
     }
     if (first_failure) first_failure = std::move(reached);
   }

@@ -32,9 +32,20 @@ asio::awaitable<void> Volume::tend_paths() {
   }
 }
 
-asio::awaitable<void> Volume::connect_path(Portal& portal) {
+// With the timers in force when it ends: a reload may have changed them meanwhile.
+asio::awaitable<Result<nvmetcp::Connection>> Volume::connect_portal(nvmetcp::Portal portal) {
   const auto options = config::connect_options(*target_);
-  const auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal.address, options);
+  auto connected = co_await actions_->connect(settings_.nvme->subsystem, portal, options);
+  const auto wanted = config::connect_options(*target_);
+  if (connected && wanted != options) {
+    const auto set = co_await actions_->set_timers(connected->controller, settings_.nvme->subsystem, wanted);
+    if (!set) connected->differences.push_back(set.error().message());
+  }
+  co_return connected;
+}
+
+asio::awaitable<void> Volume::connect_path(Portal& portal) {
+  const auto connected = co_await connect_portal(portal.address);
   if (connected) {
     portal.controller = connected->controller;
     portal.reason.clear();

@@ -75,6 +75,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
   }
   json::array warnings;
   for (const std::string& warning : status.warnings) warnings.emplace_back(printable(warning));
+  if (!status.pending.empty()) warnings.emplace_back(printable(status.pending));
   return {{"name", volume.name},
           {"kind", volume.nfs ? "nfs" : "nvme-tcp"},
           {"state", to_string(status.state)},

@@ -39,6 +39,7 @@ struct Status {
   bool foreign_writes = false;  // a read-only mount is not of what is on the device now: `reason` says why
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
+  std::string pending;                // a sentence: what a reload could not change; empty: nothing
   History history;
   Latencies probes;
 };

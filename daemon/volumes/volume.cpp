@@ -45,15 +45,20 @@ void Volume::stop() {
 }
 
 void Volume::ask_up() {
+  if (!wanted_up_ && !down_answer_) {
+    down_answer_ = Result<>(fail(Errc::Cancelled, "volume " + settings_.name + " was asked up meanwhile"));
+    answered_.cancel();
+  }
   wanted_up_ = true;
   tried_ = false;
   backoff_.reset();
   wake();
 }
 
-asio::awaitable<Result<>> Volume::ask_down() {
+asio::awaitable<Result<>> Volume::ask_down(Connection connection) {
   const auto self = shared_from_this();
   wanted_up_ = false;
+  on_down_ = connection;
   down_answer_.reset();
   wake();
   while (!down_answer_ && !stopped_) co_await wait_for_answer();
@@ -152,7 +157,7 @@ asio::awaitable<void> Volume::take_down() {
       if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
     }
     if (done) co_await give_back();
-    if (done && settings_.nvme) done = co_await disconnect_all();
+    if (done && settings_.nvme && on_down_ == Connection::Removed) done = co_await disconnect_all();
     if (!done) {
       wanted_up_ = true;
       answer(std::move(done));

@@ -50,8 +50,20 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // Wants it up (default), or unmounted and disconnected. `ask_down` ends when it is down or with why it
   // can't be; `ask_take`: fence.cpp.
   void ask_up();
-  asio::awaitable<Result<>> ask_down();
   asio::awaitable<Result<std::string>> ask_take();
+  enum class Connection { Removed, Kept };
+  asio::awaitable<Result<>> ask_down(Connection connection = Connection::Removed);
+  bool is_wanted_up() const { return wanted_up_; }
+
+  // reload.cpp: what a new configuration asks of it.
+  // Who would lose open files if it were unmounted, in words; empty: nobody.
+  asio::awaitable<Result<std::string>> users();
+  // Takes over settings that leave mount and connection as they are, and sets its controllers' timers.
+  asio::awaitable<Result<>> set_live(config::Volume settings, std::optional<config::Target> target);
+  // Instead of start() for a volume that a person took down: it stays so until it is asked up.
+  void start_down();
+  // A sentence for `status`: what the configuration says of it and could not be done; empty: nothing.
+  void note_pending(std::string sentence) { status_.pending = std::move(sentence); }
 
   const config::Volume& settings() const { return settings_; }
   const std::optional<config::Target>& target() const { return target_; }
@@ -100,6 +112,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // nvme_steps.cpp
   asio::awaitable<Result<>> bring_up_nvme();
   asio::awaitable<Result<>> adopt_mount();
+  asio::awaitable<Result<>> check_keys();
   asio::awaitable<Result<>> reach_subsystem();
   asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
@@ -132,6 +145,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // paths.cpp
   asio::awaitable<void> tend_paths();
   asio::awaitable<void> connect_path(Portal& portal);
+  asio::awaitable<Result<nvmetcp::Connection>> connect_portal(nvmetcp::Portal portal);
   bool has_path(const Portal& portal) const;
   void note_missing_paths();
 
@@ -167,6 +181,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::steady_timer answered_;  // never expires: cancelled when an answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
+  Connection on_down_ = Connection::Removed;
   bool tried_ = false;         // and failed, since it was last ready or asked up
   bool was_ready_ = false;     // since it was last asked up: what is under way now is a recovery
   bool healed_by_us_ = false;  // connected or mounted since it was last ready

@@ -38,32 +38,100 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
                                   on_change_);
 }
 
-std::vector<std::string> VolumeSet::apply(const config::Config& config) {
-  std::vector<std::string> changes;
-  std::vector<std::shared_ptr<Volume>> next;
-  std::vector<std::shared_ptr<Volume>> fresh;
-  for (const config::Volume& settings : config.volumes) {
-    const auto current = find(settings.name);
-    const bool same_target =
-        current && (!settings.nvme || current->target() == config.targets.at(settings.nvme->target));
-    if (current && same_target && current->settings() == settings) {
+void VolumeSet::start(const config::Config& config) {
+  for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings));
+  for (const auto& volume : volumes_) volume->start();
+}
+
+asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config& wanted) const {
+  std::vector<config::InForce> in_force;
+  for (const auto& volume : volumes_) {
+    const Status& status = volume->status();
+    in_force.push_back(
+        {volume->settings(), volume->target(), status.filesystem_type, status.filesystem_uuid});
+  }
+  auto steps = config::plan_volumes(in_force, wanted);
+  for (config::Step& step : steps) {
+    if (!config::takes_mount_away(step.action)) continue;
+    const auto volume = find(step.volume);
+    if (!volume) continue;  // a reload took it away while others were asked
+    const auto users = co_await volume->users();
+    if (!users) {
+      step.refused = users.error().message();
+    } else if (!users->empty()) {
+      step.refused = "in use by " + *users;
+    }
+  }
+  co_return steps;
+}
+
+asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config& wanted) {
+  auto steps = co_await plan(wanted);
+  const auto down_before = co_await take_down(steps);
+  replace(wanted, steps, down_before);
+  co_await set_live(wanted, steps);
+  for (const config::Step& step : steps) {
+    const auto volume = find(step.volume);
+    if (!volume) continue;
+    volume->note_pending(step.refused.empty() ? ""
+                                              : "the configuration has changed, and this is left to do: " +
+                                                    std::string(to_string(step.action)) + " - " +
+                                                    step.refused + "; reload again when that has ended");
+  }
+  co_return steps;
+}
+
+// All of them before anything is started anew: volumes may share a subsystem, and its connection goes with
+// the last.
+asio::awaitable<std::set<std::string>> VolumeSet::take_down(std::vector<config::Step>& steps) {
+  std::set<std::string> down_before;
+  for (config::Step& step : steps) {
+    if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
+    const auto volume = find(step.volume);
+    if (!volume->is_wanted_up()) down_before.insert(step.volume);
+    const auto connection =
+        step.action == config::Action::Remount ? Volume::Connection::Kept : Volume::Connection::Removed;
+    const auto down = co_await volume->ask_down(connection);
+    if (!down) step.refused = down.error().message();
+  }
+  co_return down_before;
+}
+
+void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps,
+                        const std::set<std::string>& down_before) {
+  std::vector<std::shared_ptr<Volume>> next, fresh;
+  for (const config::Step& step : steps) {
+    const auto current = find(step.volume);
+    const bool is_replaced = step.action == config::Action::Add || config::takes_mount_away(step.action);
+    if (current && (!is_replaced || !step.refused.empty())) {
       next.push_back(current);
       continue;
     }
     if (current) current->stop();
-    next.push_back(make(config, settings));
+    if (step.action == config::Action::Remove) continue;
+    next.push_back(make(wanted, *config::find_volume(wanted, step.volume)));
     fresh.push_back(next.back());
-    changes.push_back((current ? "changed volume " : "new volume ") + settings.name);
-  }
-  for (const auto& volume : volumes_) {
-    if (config::find_volume(config, volume->settings().name) != nullptr) continue;
-    volume->stop();
-    changes.push_back("volume " + volume->settings().name +
-                      " is no longer managed; what is mounted stays mounted");
   }
   volumes_ = std::move(next);
-  for (const auto& volume : fresh) volume->start();
-  return changes;
+  for (const auto& volume : fresh) {
+    if (down_before.contains(volume->settings().name)) {
+      volume->start_down();
+    } else {
+      volume->start();
+    }
+  }
+}
+
+asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vector<config::Step>& steps) {
+  for (config::Step& step : steps) {
+    if (step.action != config::Action::SetLive) continue;
+    const config::Volume& settings = *config::find_volume(wanted, step.volume);
+    std::optional<config::Target> target;
+    if (settings.nvme) target = wanted.targets.at(settings.nvme->target);
+    const auto volume = find(step.volume);
+    const auto set = co_await volume->set_live(settings, std::move(target));
+    if (!set) step.refused = set.error().message();
+  }
 }
 
 void VolumeSet::stop() {

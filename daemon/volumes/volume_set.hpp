@@ -1,11 +1,12 @@
 // All volumes of the configuration in force.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/config/plan.hpp"
 #include "daemon/volumes/sight.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "daemon/workers/runner.hpp"
@@ -17,9 +18,13 @@ class VolumeSet {
   VolumeSet(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
             std::filesystem::path state_dir, Volume::OnChange on_change);
 
-  // Starts what is new, starts anew what changed, lets go of what is gone (it stays mounted), leaves the rest
-  // alone. Gives a sentence for each change.
-  std::vector<std::string> apply(const config::Config& config);
+  void start(const config::Config& config);
+  // What each volume would go through if `wanted` were in force, and which of that is refused, because
+  // somebody uses what would be unmounted.
+  asio::awaitable<std::vector<config::Step>> plan(const config::Config& wanted) const;
+  // Does it. A volume whose step is refused, before or on the way, stays as it was; one that was down stays
+  // down. Not twice at a time.
+  asio::awaitable<std::vector<config::Step>> apply(const config::Config& wanted);
   void stop();
 
   std::shared_ptr<Volume> find(const std::string& name) const;
@@ -27,6 +32,11 @@ class VolumeSet {
 
  private:
   std::shared_ptr<Volume> make(const config::Config& config, const config::Volume& settings);
+  // Gives the names of those that a person had taken down before.
+  asio::awaitable<std::set<std::string>> take_down(std::vector<config::Step>& steps);
+  void replace(const config::Config& wanted, const std::vector<config::Step>& steps,
+               const std::set<std::string>& down_before);
+  asio::awaitable<void> set_live(const config::Config& wanted, std::vector<config::Step>& steps);
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;

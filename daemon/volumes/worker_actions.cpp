@@ -13,9 +13,11 @@ using workers::to_json;
 // Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
 constexpr Duration kFabric{
     45'000};  // one connect: SYN retries, and 10 s for each of up to 8 queues to answer
+constexpr Duration kTimers{10'000};  // three attributes of sysfs
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
+constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 constexpr Duration kStopWriting{20'000};
@@ -87,6 +89,14 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
   co_return answer.map(workers::connection_from_json);
 }
 
+asio::awaitable<Result<>> WorkerActions::set_timers(std::string controller, std::string subsystem,
+                                                    nvmetcp::ConnectOptions options) {
+  json::object request{{"controller", controller}, {"subsystem", subsystem}, {"options", to_json(options)}};
+  const auto answer = co_await ask("timers", std::move(request), kTimers);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return Result<>{};
+}
+
 asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}};
   auto answer = co_await ask("disconnect", std::move(request), kFabric);
@@ -117,6 +127,13 @@ asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path 
   auto answer = co_await ask("unmount", std::move(request), kUnmount);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
+}
+
+asio::awaitable<Result<std::string>> WorkerActions::users(std::filesystem::path target) {
+  json::object request{{"target", target.native()}};
+  const auto answer = co_await ask("users", std::move(request), kUsers);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return get_string(*answer, "users").value_or("");
 }
 
 asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {

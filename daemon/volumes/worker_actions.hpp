@@ -20,10 +20,13 @@ class WorkerActions final : public VolumeActions {
                                                           std::string interface) override;
   asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                        nvmetcp::ConnectOptions options) override;
+  asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
+                                       nvmetcp::ConnectOptions options) override;
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
+  asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
   asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;

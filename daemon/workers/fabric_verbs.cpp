@@ -3,6 +3,7 @@
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
 #include "nvmetcp/libnvme_reservations.hpp"
+#include "nvmetcp/timers.hpp"
 
 namespace spark::workers {
 namespace {
@@ -27,6 +28,11 @@ Act act_of(const std::string& name) {
   return name == "release" ? release_it : nvmetcp::look_at_reservation;
 }
 
+nvmetcp::ConnectOptions options_of(const json::object& request) {
+  const json::object* options = get_object(request, "options");
+  return options == nullptr ? nvmetcp::ConnectOptions{} : connect_options_from_json(*options);
+}
+
 }  // namespace
 
 // {"portal", "interface"} → discovery log
@@ -44,12 +50,19 @@ Result<json::object> connect_verb(const json::object& request, const ProgressLin
   const SystemRoot root;
   auto host = nvmetcp::read_host_identity(root);
   if (!host) return tl::unexpected<Error>(std::move(host.error()));
-  const json::object* options = get_object(request, "options");
   nvmetcp::LibnvmeGateway gateway(root);
   return gateway
-      .connect(get_string(request, "subsystem").value_or(""), portal_of(request), *host,
-               options == nullptr ? nvmetcp::ConnectOptions{} : connect_options_from_json(*options))
+      .connect(get_string(request, "subsystem").value_or(""), portal_of(request), *host, options_of(request))
       .map([](const nvmetcp::Connection& connection) { return to_json(connection); });
+}
+
+// {"controller", "subsystem", "options"} → {}
+Result<json::object> timers_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto changed =
+      nvmetcp::change_timers(SystemRoot{}, get_string(request, "controller").value_or(""),
+                             get_string(request, "subsystem").value_or(""), options_of(request));
+  if (!changed) return tl::unexpected<Error>(changed.error());
+  return json::object{};
 }
 
 // {"controller", "subsystem"} → {"done"}

@@ -78,6 +78,11 @@ Result<json::object> unmount_verb(const json::object& request, const ProgressLin
   return answer;
 }
 
+// {"target"} → {"users"}; empty: nobody
+Result<json::object> users_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
+}
+
 // {"path", "device", "keep_reservation"?: namespace} → {"us", "uuid", "shut_down", "being_written", "stamp",
 // "mmp_node", "reservation"?}; without a device it is an NFS mount.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {

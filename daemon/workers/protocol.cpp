@@ -21,10 +21,12 @@ struct VerbRow {
 constexpr std::array kVerbs = {
     VerbRow{"discover", discover_verb},
     VerbRow{"connect", connect_verb},
+    VerbRow{"timers", timers_verb},
     VerbRow{"disconnect", disconnect_verb},
     VerbRow{"superblock", superblock_verb},
     VerbRow{"mount", mount_verb},
     VerbRow{"unmount", unmount_verb},
+    VerbRow{"users", users_verb},
     VerbRow{"probe", probe_verb},
     VerbRow{"record", record_verb},
     VerbRow{"stage", stage_verb},

@@ -11,6 +11,7 @@ namespace spark::workers {
 // Fabric (fabric_verbs.cpp); requests and answers are those of wire.hpp.
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> reservation_verb(const json::object& request, const ProgressLine& progress);
 
@@ -18,6 +19,7 @@ Result<json::object> reservation_verb(const json::object& request, const Progres
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> users_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);

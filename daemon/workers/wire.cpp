@@ -56,7 +56,9 @@ json::object to_json(const nvmetcp::ConnectOptions& options) {
           {"controller_loss_s", seconds_or_null(options.controller_loss)},
           {"fast_fail_s", seconds_or_null(options.fast_fail)},
           {"header_digest", options.header_digest},
-          {"data_digest", options.data_digest}};
+          {"data_digest", options.data_digest},
+          {"host_key_file", options.host_key_file},
+          {"controller_key_file", options.controller_key_file}};
 }
 
 nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
@@ -69,6 +71,8 @@ nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
   options.fast_fail = optional_seconds(object, "fast_fail_s");
   options.header_digest = get_bool(object, "header_digest").value_or(false);
   options.data_digest = get_bool(object, "data_digest").value_or(false);
+  options.host_key_file = text(object, "host_key_file");
+  options.controller_key_file = text(object, "controller_key_file");
   return options;
 }
 

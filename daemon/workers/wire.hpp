@@ -16,6 +16,7 @@ namespace spark::workers {
 json::object to_json(const nvmetcp::Portal& portal);
 nvmetcp::Portal portal_from_json(const json::object& object);
 
+// Of keys the files' names: the worker reads them.
 json::object to_json(const nvmetcp::ConnectOptions& options);
 nvmetcp::ConnectOptions connect_options_from_json(const json::object& object);
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -21,7 +24,7 @@ struct FakeWorld {
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
   nvmetcp::test::FakeNamespace reservations{false, {}, {}};
-  std::optional<Error> connect_error, mount_error, unmount_error;
+  std::optional<Error> connect_error, mount_error, unmount_error, timers_error;
 
   // This host.
   std::vector<nvmetcp::Controller> controllers;
@@ -35,7 +38,11 @@ struct FakeWorld {
   double probe_us = 250;
   std::string namespace_uuid;
   json::object history;
-  std::string users;  // of a mount that is detached
+  std::string users;                                      // of a mount that is detached
+  std::string open_files;                                 // of a mount that is there: who
+  std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
+  nvmetcp::ConnectOptions last_options;                   // of the last connect
+  std::function<void()> while_connecting = [] {};
   dev_t next_device = 100;
   int next_controller = 7;
   std::set<std::string> unreachable;  // addresses
@@ -113,14 +120,24 @@ class FakeVolumeActions final : public VolumeActions {
     co_return log;
   }
   asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
-                                                       nvmetcp::ConnectOptions) override {
+                                                       nvmetcp::ConnectOptions options) override {
     world_.touched.emplace_back("connect");
+    world_.last_options = options;
+    world_.while_connecting();
+    co_await asio::post(asio::use_awaitable);  // what it began goes on before the connect is done
     if (world_.connect_error) co_return tl::unexpected<Error>(*world_.connect_error);
     if (world_.unreachable.contains(portal.address))
       co_return fail(Errc::Unavailable, portal.address + " is out");
     nvmetcp::Connection connection;
     connection.controller = world_.plug_in(subsystem, portal);
     co_return connection;
+  }
+  asio::awaitable<Result<>> set_timers(std::string controller, std::string,
+                                       nvmetcp::ConnectOptions options) override {
+    world_.touched.emplace_back("timers");
+    if (world_.timers_error) co_return tl::unexpected<Error>(*world_.timers_error);
+    world_.timers[controller] = options;
+    co_return Result<>{};
   }
   asio::awaitable<Result<Change>> disconnect(std::string, std::string) override {
     world_.touched.emplace_back("disconnect");
@@ -145,6 +162,7 @@ class FakeVolumeActions final : public VolumeActions {
     std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
     co_return Unmounted{Change::Done, detach ? world_.users : ""};
   }
+  asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override {
     world_.touched.emplace_back("probe");
     const bool is_silent = world_.silent_probes > 0;

@@ -30,11 +30,27 @@ TEST_F(CommandLine, HelpTeachesByExample) {
 }
 
 TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
-  const std::vector<std::vector<std::string>> verbs = {
-      {"status"},          {"discover"},       {"volumes"}, {"volumes", "up"}, {"volumes", "down"},
-      {"volumes", "take"}, {"wait"},           {"stage"},   {"run"},           {"ls"},
-      {"verify"},          {"evict"},          {"release"}, {"copy"},          {"config"},
-      {"config", "check"}, {"config", "show"}, {"doctor"},  {"import"},        {"bench"}};
+  const std::vector<std::vector<std::string>> verbs = {{"status"},
+                                                       {"discover"},
+                                                       {"volumes"},
+                                                       {"volumes", "up"},
+                                                       {"volumes", "down"},
+                                                       {"volumes", "take"},
+                                                       {"wait"},
+                                                       {"stage"},
+                                                       {"run"},
+                                                       {"ls"},
+                                                       {"verify"},
+                                                       {"evict"},
+                                                       {"release"},
+                                                       {"copy"},
+                                                       {"config"},
+                                                       {"config", "check"},
+                                                       {"config", "show"},
+                                                       {"config", "plan"},
+                                                       {"doctor"},
+                                                       {"import"},
+                                                       {"bench"}};
   std::string all;
   for (const auto& verb : verbs) {
     const std::string text = help(verb);
@@ -138,6 +154,44 @@ TEST_F(ConfigVerbs, ShowIsWhatTheDaemonHasInForceNotWhatTheFileSaysNow) {
   program.client.answer("GET /v1/config", 200, R"({"version": 1, "cache": {"path": "/in/force"}})");
   EXPECT_EQ(program.run({"config", "show"}), 0) << program.errors();
   EXPECT_NE(program.output().find("path: /in/force"), std::string::npos) << program.output();
+}
+
+constexpr char kPlan[] = R"json({"volumes": [
+  {"name": "datasets", "action": "set live", "changes": ["controller_loss: never -> 30s", "fast_fail: off -> 5s"],
+   "refused": null},
+  {"name": "nas", "action": "nothing", "changes": [], "refused": null},
+  {"name": "old-models", "action": "remove", "changes": [], "refused": "in use by python3 (pid 9, open file)"},
+  {"name": "scratch", "action": "add", "changes": [], "refused": null}],
+  "settings": ["cache.capacity: 1000 -> 2000"]})json";
+
+TEST_F(ConfigVerbs, PlanShowsWhatAReloadWouldDoToEachVolume) {
+  program.client.answer("POST /v1/plan", 200, kPlan);
+  EXPECT_EQ(program.run({"config", "plan"}), 7) << program.errors();
+  EXPECT_EQ(program.client.sent, std::vector<std::string>{"POST /v1/plan"});
+  expect_golden("config-plan.txt", program.output());
+}
+
+TEST_F(ConfigVerbs, PlanWithNothingRefusedIsDone) {
+  program.client.answer("POST /v1/plan", 200, R"({"volumes": [{"name": "a", "action": "add", "changes": [],
+    "refused": null}], "settings": []})");
+  EXPECT_EQ(program.run({"config", "plan"}), 0) << program.errors();
+  EXPECT_EQ(program.output(), "a  add\n");
+}
+
+TEST_F(ConfigVerbs, PlanOfAnotherFileSendsItsText) {
+  std::ofstream(file) << "version: 1\n";
+  program.client.answer("POST /v1/plan", 200, R"({"volumes": [], "settings": []})");
+  EXPECT_EQ(program.run({"config", "plan", file.string()}), 0) << program.errors();
+  ASSERT_EQ(program.client.sent.size(), 1U);
+  EXPECT_NE(program.client.sent[0].find(R"("yaml":"version: 1\n")"), std::string::npos)
+      << program.client.sent[0];
+}
+
+TEST_F(ConfigVerbs, PlanOfABadFileNamesTheLineAndAsksNobody) {
+  std::ofstream(file) << "version: 1\nvolumse: {}\n";
+  EXPECT_EQ(program.run({"config", "plan", file.string()}), 2);
+  EXPECT_NE(program.errors().find(":2:1"), std::string::npos) << program.errors();
+  EXPECT_TRUE(program.client.sent.empty());
 }
 
 }  // namespace

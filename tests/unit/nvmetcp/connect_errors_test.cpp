@@ -7,8 +7,9 @@
 namespace spark::nvmetcp {
 namespace {
 
-const ConnectAttempt kVolume{"raid5-data", "10.0.0.5:4420", "nqn.h", "eth7", false};
-const ConnectAttempt kDiscovery{"nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", "", true};
+const ConnectAttempt kVolume{"raid5-data", "10.0.0.5:4420", "nqn.h", "eth7", "", "", false};
+const ConnectAttempt kDiscovery{
+    "nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", "", "", "", true};
 
 TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
   struct Case {
@@ -28,7 +29,7 @@ TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
       {EINVAL, Errc::Invalid, "refused the options"},
       {EIO, Errc::Denied, "the target refused"},
       {EPERM, Errc::Denied, "Operation not permitted"},
-      {ENOKEY, Errc::Denied, "key missing"},
+      {ENOKEY, Errc::Denied, "asks for authentication"},
       {EOPNOTSUPP, Errc::Unsupported, "can't"},
       {ENOMEM, Errc::Unavailable, "Cannot allocate memory"},
   };
@@ -39,6 +40,33 @@ TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
     EXPECT_NE(error.what.find("10.0.0.5:4420"), std::string::npos) << error.what;
     EXPECT_FALSE(error.hint.empty()) << one.number;
   }
+}
+
+TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
+  ConnectAttempt keyed = kVolume;
+  keyed.host_key_file = "/etc/keys/host";
+  keyed.controller_key_file = "/etc/keys/ctrl";
+  for (const auto& [number, line] :
+       {std::pair(EIO, "nvme nvme1: qid 0: authentication failed, error 1169"),
+        std::pair(EIO, "nvme nvme1: qid 0: authentication setup failed"), std::pair(EKEYREJECTED, "")}) {
+    const Error error = explain_connect(number, {line}, keyed);
+    EXPECT_EQ(error.kind, Errc::Refused) << line;
+    EXPECT_NE(error.message().find("rejected the key in /etc/keys/host"), std::string::npos)
+        << error.message();
+    EXPECT_NE(error.message().find("nqn.h"), std::string::npos) << error.message();
+  }
+  const Error theirs = explain_connect(EIO,
+                                       {"nvme nvme1: qid 0: controller authentication failed",
+                                        "nvme nvme1: qid 0: authentication failed, error 1"},
+                                       keyed);
+  EXPECT_EQ(theirs.kind, Errc::Refused);
+  EXPECT_NE(theirs.message().find("the key in /etc/keys/ctrl"), std::string::npos) << theirs.message();
+}
+
+TEST(ConnectErrors, ATargetThatAsksForAKeyThatNobodyGaveSaysWhereToGiveIt) {
+  const Error error = explain_connect(EIO, {"nvme nvme1: qid 0: authentication setup failed"}, kVolume);
+  EXPECT_EQ(error.kind, Errc::Denied);
+  EXPECT_NE(error.hint.find("`auth`"), std::string::npos) << error.hint;
 }
 
 TEST(ConnectErrors, TheKernelsLogTellsWhyATargetRefused) {

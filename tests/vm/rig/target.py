@@ -58,6 +58,20 @@ class Target:
     def forbid(self, nqn, hostnqn):
         self.machine.sh(f"rm {NVMET}/subsystems/{nqn}/allowed_hosts/{hostnqn}")
 
+    def ask_for_key(self, hostnqn, key, controller_key=None):
+        """A host that is allowed by name has to prove this key, and the target proves the other one to it."""
+        folder = f"{NVMET}/hosts/{hostnqn}"
+        self.machine.sh(f"""set -e
+            modprobe nvmet-tcp
+            mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+            mkdir -p {folder}
+            echo '{key}' >{folder}/dhchap_key
+            if [ -n '{controller_key or ""}' ]; then echo '{controller_key or ""}' >{folder}/dhchap_ctrl_key; fi""")
+
+    def forget_host(self, hostnqn):
+        """Its keys too; no subsystem allows it by name any more."""
+        self.machine.sh(f"[ ! -d {NVMET}/hosts/{hostnqn} ] || rmdir {NVMET}/hosts/{hostnqn}")
+
     def remove(self, nqn):
         """Takes a subsystem away wherever it is offered, and ports that then offer nothing."""
         subsystem = f"{NVMET}/subsystems/{nqn}"

@@ -1,0 +1,155 @@
+#include "daemon/config/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::config {
+namespace {
+
+// What a change of each key costs. A key that is not here costs a new connection, which changes everything.
+struct Cost {
+  std::string_view key;
+  Action action;
+};
+constexpr std::array kCosts = {
+    Cost{"reconnect_delay", Action::SetLive}, Cost{"controller_loss", Action::SetLive},
+    Cost{"fast_fail", Action::SetLive},       Cost{"on_loss", Action::SetLive},
+    Cost{"target", Action::SetLive},  // its name; what it is made of has keys of its own
+    Cost{"filesystem", Action::Remount},      Cost{"mount", Action::Remount},
+    Cost{"access", Action::Remount},          Cost{"fence", Action::Remount},
+    Cost{"options", Action::Remount},
+};
+
+Action cost_of(std::string_view key) {
+  const auto* found = std::ranges::find(kCosts, key, &Cost::key);
+  return found == kCosts.end() ? Action::Reconnect : found->action;
+}
+
+using Settings = std::map<std::string, std::string>;  // "digests.data" → "true"
+
+void flatten(const json::object& object, const std::string& path, Settings& settings) {
+  for (const auto& [name, value] : object) {
+    const std::string key = (path.empty() ? "" : path + ".") + std::string(name);
+    if (const json::object* inner = value.if_object()) {
+      flatten(*inner, key, settings);
+    } else {
+      settings[key] = value.is_string() ? std::string(value.get_string()) : json::serialize(value);
+    }
+  }
+}
+
+Settings settings_of(const Volume& volume, const std::optional<Target>& target) {
+  Settings settings;
+  flatten(to_json(volume), "", settings);
+  if (target) flatten(to_json(*target), "", settings);
+  return settings;
+}
+
+struct Difference {
+  std::string key, sentence;
+};
+
+std::vector<Difference> differences(const Settings& before, const Settings& after) {
+  Settings keys = before;
+  keys.insert(after.begin(), after.end());
+  const auto value_in = [](const Settings& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? std::string("none") : printable(found->second);
+  };
+  std::vector<Difference> found;
+  for (const auto& [key, unused] : keys) {
+    const std::string old_value = value_in(before, key), new_value = value_in(after, key);
+    if (old_value == new_value) continue;
+    found.push_back({key, printable(key) + ": " + old_value + " -> " + new_value});
+  }
+  return found;
+}
+
+// A file system that is named in the config now, and is the one that is mounted, stays.
+bool is_what_is_mounted(const InForce& old, const Volume& wanted) {
+  if (!wanted.nvme) return false;
+  const auto fits = [](const std::string& asked, const std::string& is) {
+    return asked.empty() || asked == is;
+  };
+  return fits(wanted.nvme->filesystem_type, old.filesystem_type) &&
+         fits(wanted.nvme->filesystem_uuid, old.filesystem_uuid);
+}
+
+Step compare(const InForce& old, const Volume& wanted, const std::optional<Target>& target) {
+  Step step{wanted.name, Action::Nothing, {}, ""};
+  for (const Difference& difference :
+       differences(settings_of(old.volume, old.target), settings_of(wanted, target))) {
+    const std::string top = difference.key.substr(0, difference.key.find('.'));
+    const bool stays = top == "filesystem" && is_what_is_mounted(old, wanted);
+    step.action = std::max(step.action, stays ? Action::SetLive : cost_of(top));
+    step.changes.push_back(difference.sentence);
+  }
+  return step;
+}
+
+}  // namespace
+
+const char* to_string(Action action) {
+  constexpr std::array kWords = {"nothing", "set live", "remount", "reconnect", "add", "remove"};
+  return kWords[static_cast<std::size_t>(action)];
+}
+
+bool takes_mount_away(Action action) {
+  return action == Action::Remount || action == Action::Reconnect || action == Action::Remove;
+}
+
+std::vector<Step> plan_volumes(const std::vector<InForce>& in_force, const Config& wanted) {
+  std::vector<Step> steps;
+  for (const Volume& volume : wanted.volumes) {
+    const auto old =
+        std::ranges::find(in_force, volume.name, [](const InForce& one) { return one.volume.name; });
+    if (old == in_force.end()) {
+      steps.push_back({volume.name, Action::Add, {}, ""});
+      continue;
+    }
+    std::optional<Target> target;
+    if (volume.nvme) target = wanted.targets.at(volume.nvme->target);
+    steps.push_back(compare(*old, volume, target));
+  }
+  for (const InForce& old : in_force) {
+    if (find_volume(wanted, old.volume.name) == nullptr)
+      steps.push_back({old.volume.name, Action::Remove, {}, ""});
+  }
+  return steps;
+}
+
+std::vector<std::string> changed_settings(const Config& in_force, const Config& wanted) {
+  const auto settings = [](const Config& config) {
+    const json::object shown = to_json(config);
+    Settings flat;
+    for (const char* section : {"cache", "datasets"}) flatten(*get_object(shown, section), section, flat);
+    return flat;
+  };
+  std::vector<std::string> sentences;
+  for (Difference& difference : differences(settings(in_force), settings(wanted))) {
+    sentences.push_back(std::move(difference.sentence));
+  }
+  return sentences;
+}
+
+json::object to_json(const Plan& plan) {
+  json::array volumes, settings;
+  for (const Step& step : plan.volumes) {
+    json::array changes;
+    for (const std::string& change : step.changes) changes.emplace_back(change);
+    volumes.push_back(json::object{
+        {"name", step.volume},
+        {"action", to_string(step.action)},
+        {"changes", std::move(changes)},
+        {"refused", step.refused.empty() ? json::value(nullptr) : json::value(printable(step.refused))}});
+  }
+  for (const std::string& setting : plan.settings) settings.emplace_back(setting);
+  return {{"volumes", std::move(volumes)}, {"settings", std::move(settings)}};
+}
+
+}  // namespace spark::config

@@ -1,0 +1,132 @@
+// What a reload does to the set. Its workers do nothing, so no volume ever gets beyond `waiting`.
+#include "daemon/volumes/volume_set.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+
+#include "daemon/config/parse.hpp"
+#include "tests/unit/base/temporary_folder.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using config::Action;
+using testing::ElementsAre;
+
+config::Config read(const std::string& target, const std::string& volumes) {
+  auto config = config::parse(
+      "version: 1\ntargets:\n  rose: {address: 192.0.2.1" + target + "}\nvolumes:\n" + volumes, "test.yaml");
+  EXPECT_TRUE(config) << config.error().message();
+  return config.value_or(config::Config{});
+}
+
+std::string volume(const std::string& name, const std::string& keys = "") {
+  return "  " + name + ": {target: rose, subsystem: s-" + name + ", mount: /nowhere/" + name + keys + "}\n";
+}
+
+class Set : public testing::Test {
+ protected:
+  Set() {
+    ::signal(SIGPIPE, SIG_IGN);  // as the daemon does: a worker may end without reading its request
+  }
+  ~Set() override {
+    set.stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(200));
+  }
+
+  template <class Value>
+  Value wait(boost::asio::awaitable<Value> asked) {
+    std::optional<Value> answer;
+    auto keep = [](boost::asio::awaitable<Value> its,
+                   std::optional<Value>& into) -> boost::asio::awaitable<void> {
+      into = co_await std::move(its);
+    };
+    boost::asio::co_spawn(context, keep(std::move(asked), answer), boost::asio::detached);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!answer && std::chrono::steady_clock::now() < end) {
+      context.restart();
+      context.run_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(answer) << "it never ended";
+    return answer.value_or(Value{});
+  }
+  std::vector<Action> apply(const config::Config& wanted) {
+    std::vector<Action> actions;
+    for (const config::Step& step : wait(set.apply(wanted))) {
+      EXPECT_EQ(step.refused, "") << step.volume;
+      actions.push_back(step.action);
+    }
+    return actions;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& one : set.all()) all.push_back(one->settings().name);
+    return all;
+  }
+
+  boost::asio::io_context context;
+  SystemClock clock;
+  TemporaryFolder folder;
+  workers::Runner runner{context.get_executor(), "/bin/false"};
+  VolumeSet set{context.get_executor(), runner, clock, folder.path(), [](const Volume&, State) {}};
+};
+
+TEST_F(Set, OnlyWhatChangedIsMadeAnew) {
+  set.start(read("", volume("a") + volume("b")));
+  const auto a = set.find("a"), b = set.find("b");
+  EXPECT_THAT(apply(read("", volume("a") + volume("b", ", options: [noatime]"))),
+              ElementsAre(Action::Nothing, Action::Remount));
+  EXPECT_EQ(set.find("a"), a);
+  EXPECT_NE(set.find("b"), b);
+  EXPECT_THAT(set.find("b")->settings().options, ElementsAre("noatime"));
+}
+
+TEST_F(Set, TimersAreTakenOverByTheSameVolumes) {
+  set.start(read("", volume("a") + volume("b")));
+  const auto a = set.find("a"), b = set.find("b");
+  EXPECT_THAT(apply(read(", fast_fail: 10s", volume("a") + volume("b"))),
+              ElementsAre(Action::SetLive, Action::SetLive));
+  EXPECT_EQ(set.find("a"), a);
+  EXPECT_EQ(set.find("b"), b);
+  EXPECT_EQ(a->target()->fast_fail, std::chrono::seconds(10));
+}
+
+TEST_F(Set, FollowsTheFileInWhatThereIsAndInItsOrder) {
+  set.start(read("", volume("a") + volume("b")));
+  const auto b = set.find("b");
+  EXPECT_THAT(apply(read("", volume("c") + volume("b"))),
+              ElementsAre(Action::Add, Action::Nothing, Action::Remove));
+  EXPECT_THAT(names(), ElementsAre("c", "b"));
+  EXPECT_EQ(set.find("b"), b);
+}
+
+TEST_F(Set, WhatAPersonTookDownStaysDown) {
+  set.start(read("", volume("a") + volume("b")));
+  EXPECT_TRUE(wait(set.find("a")->ask_down()));
+  EXPECT_THAT(apply(read(", keep_alive: 7s", volume("a") + volume("b"))),
+              ElementsAre(Action::Reconnect, Action::Reconnect));
+  EXPECT_EQ(set.find("a")->status().state, State::Down);
+  EXPECT_NE(set.find("b")->status().state, State::Down);
+}
+
+TEST_F(Set, APlanChangesNothing) {
+  set.start(read("", volume("a")));
+  const auto a = set.find("a");
+  const auto wanted = read(", keep_alive: 7s", volume("b"));
+  const auto steps = wait(set.plan(wanted));
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].action, Action::Add);
+  EXPECT_EQ(steps[1].action, Action::Remove);
+  EXPECT_THAT(names(), ElementsAre("a"));
+  EXPECT_EQ(set.find("a"), a);
+  EXPECT_EQ(a->target()->keep_alive, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace spark::volumes

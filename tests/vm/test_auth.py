@@ -1,0 +1,149 @@
+"""DH-HMAC-CHAP: what was asked for is there and proven, or the volume is refused, and no key is seen anywhere."""
+import base64
+import struct
+import time
+import zlib
+from contextlib import contextmanager
+
+import pytest
+
+from rig.product import UNIT
+from rig.settings import KERNEL
+
+FOLDER = "/etc/spark-stage/keys"
+HOST_FILE, CONTROLLER_FILE = f"{FOLDER}/host", f"{FOLDER}/ctrl"
+needs_authentication = pytest.mark.skipif(
+    KERNEL == "6.1", reason="Debian's 6.1 has no in-band authentication: what it does is a scenario of its own")
+
+
+def key(seed):
+    secret = bytes([seed]) * 32
+    return f"DHHC-1:01:{base64.b64encode(secret + struct.pack('<I', zlib.crc32(secret))).decode()}:"
+
+
+KEY, CONTROLLER_KEY, OTHER_KEY = key(1), key(2), key(3)
+
+
+@contextmanager
+def secured(house, *, asked=KEY, given=KEY, asked_back=None, given_back=None, mode="600"):
+    """A volume whose target asks for the key `asked` while the host's file has `given`; the same for the way back."""
+    hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
+    auth = {"host_key_file": HOST_FILE}
+    house.host.put(HOST_FILE, given + "\n", mode=mode)
+    if given_back:
+        auth["controller_key_file"] = CONTROLLER_FILE
+        house.host.put(CONTROLLER_FILE, given_back + "\n", mode="600")
+    if asked:
+        house.target.ask_for_key(hostnqn, asked, asked_back)
+    targets = {"locked": {"address": house.target.address, "auth": auth}}
+    try:
+        with house.volume("secret", target="locked", targets=targets, fill="echo hello >file",
+                          allowed_hosts=[hostnqn] if asked else None):
+            yield hostnqn
+    finally:
+        house.target.forget_host(hostnqn)
+        house.host.sh(f"rm -rf {FOLDER}")
+
+
+def refused(house, *words):
+    volume = house.product.wait_volume("secret", "refused", 60)
+    for word in words:
+        assert word in volume["reason"], volume["reason"]
+    assert not volume["paths"], "something is connected nevertheless"
+    return volume
+
+
+def attempts(house):
+    return int(house.host.sh("dmesg | grep -c 'authentication failed' || true"))
+
+
+def assert_no_key_is_seen(house):
+    seen = house.host.sh(f"journalctl -b -o json -u {UNIT}; dmesg; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; "
+                         "spark-stage status --json; spark-stage config show --json; "
+                         "grep -r . /var/lib/spark-stage/volumes", 60)
+    for secret in (KEY, CONTROLLER_KEY, OTHER_KEY):
+        assert secret not in seen and secret.split(":")[2] not in seen
+
+
+@needs_authentication
+def test_the_right_key_connects_and_is_seen_nowhere(house):
+    with secured(house):
+        volume = house.product.wait_volume("secret", "ready", 60)
+        controller = volume["paths"][0]["controller"]
+        assert house.host.get(f"/sys/class/nvme/{controller}/dhchap_secret").strip() == KEY
+        assert house.host.get("/mnt/secret/file") == "hello\n"
+        assert_no_key_is_seen(house)
+        # A daemon that starts anew takes the connection over, since it holds the key.
+        house.product.restart()
+        volume = house.product.wait_volume("secret", "ready", 60)
+        assert volume["paths"][0]["controller"] == controller
+
+
+@needs_authentication
+def test_a_wrong_key_is_refused_by_its_files_name_and_not_tried_all_the_time(house):
+    with secured(house, given=OTHER_KEY):
+        volume = refused(house, "rejected the key in", HOST_FILE)
+        assert volume["next_attempt"]
+        before = attempts(house)
+        time.sleep(20)
+        assert attempts(house) - before <= 1
+        assert_no_key_is_seen(house)
+        house.host.put(HOST_FILE, KEY, mode="600")
+        began = time.monotonic()
+        house.product.wait_volume("secret", "ready", 60)
+        print(f"auth: right key put in place: ready {time.monotonic() - began:.1f} s later")
+
+
+@needs_authentication
+def test_a_key_that_others_can_read_is_not_used(house):
+    with secured(house, mode="644"):
+        refused(house, HOST_FILE, "chmod 600")
+        house.host.sh(f"chmod 600 {HOST_FILE}")
+        house.product.wait_volume("secret", "ready", 60)
+
+
+@needs_authentication
+def test_a_key_that_changed_on_the_target_is_asked_for_and_then_used(house):
+    with secured(house) as hostnqn:
+        controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]
+        house.target.ask_for_key(hostnqn, OTHER_KEY)
+        house.host.run(f"echo 1 >/sys/class/nvme/{controller}/reset_controller", 60)  # fails: so does its reconnect
+        refused(house, "rejected the key in", HOST_FILE)
+        house.host.put(HOST_FILE, OTHER_KEY, mode="600")
+        began = time.monotonic()
+        house.product.wait_volume("secret", "ready", 60)
+        print(f"auth: changed key put in place: ready {time.monotonic() - began:.1f} s later")
+        assert house.host.get("/mnt/secret/file") == "hello\n"
+
+
+@needs_authentication
+def test_the_target_has_to_prove_itself_too_when_asked(house):
+    with secured(house, asked_back=CONTROLLER_KEY, given_back=CONTROLLER_KEY):
+        controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]
+        house.host.sh(f"dmesg | grep '{controller}: qid 0: controller authenticated'")
+        assert_no_key_is_seen(house)
+
+
+@needs_authentication
+def test_a_target_with_another_controller_key_is_refused(house):
+    with secured(house, asked_back=OTHER_KEY, given_back=CONTROLLER_KEY):
+        refused(house, CONTROLLER_FILE)
+
+
+@needs_authentication
+def test_a_target_that_asks_for_no_key_is_refused(house):
+    with secured(house, asked=None):
+        refused(house, "did not ask for the key in", HOST_FILE)
+
+
+@pytest.mark.skipif(KERNEL != "6.1", reason="newer kernels have authentication")
+def test_a_kernel_without_authentication_refuses_before_it_connects(house):
+    hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
+    house.host.put(HOST_FILE, KEY, mode="600")
+    targets = {"locked": {"address": house.target.address, "auth": {"host_key_file": HOST_FILE}}}
+    try:
+        with house.volume("secret", target="locked", targets=targets, allowed_hosts=[hostnqn]):
+            refused(house, "does not know the connection option dhchap_secret")
+    finally:
+        house.target.forget_host(hostnqn)
+        house.host.sh(f"rm -rf {FOLDER}")
