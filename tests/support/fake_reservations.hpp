@@ -6,7 +6,7 @@
 
 #include "nvmetcp/reservation_hold.hpp"
 
-namespace spark::nvmetcp::test {
+namespace spark::nvmetcp::fake {
 
 struct FakeNamespace {
   bool offers = true;
@@ -80,4 +80,4 @@ class FakeReservations final : public ReservationCommands {
   std::string host_id_;
 };
 
-}  // namespace spark::nvmetcp::test
+}  // namespace spark::nvmetcp::fake

@@ -23,7 +23,7 @@ struct FakeWorld {
   bool target_up = true, has_discovery = true;
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
-  nvmetcp::test::FakeNamespace reservations{false, {}, {}};
+  nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error;
 
   // This host.
@@ -224,7 +224,7 @@ class FakeVolumeActions final : public VolumeActions {
  private:
   inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
   FakeWorld& world_;
-  nvmetcp::test::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};
+  nvmetcp::fake::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};
 };
 
 }  // namespace spark::volumes

@@ -13,8 +13,8 @@ using testing::IsEmpty;
 
 class ReservationHold : public testing::Test {
  protected:
-  test::FakeNamespace space;
-  test::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
+  fake::FakeNamespace space;
+  fake::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
   const Claimant us{"host-a", 11}, them{"host-b", 22};
 };
 
@@ -73,7 +73,7 @@ TEST_F(ReservationHold, IsGivenBackWithItsRegistration) {
 }
 
 TEST_F(ReservationHold, AMachineWithACopiedHostIdIsToldApartByItsKeyAndCanNotTakeIt) {
-  test::FakeReservations twin_commands{space, "host-a"};
+  fake::FakeReservations twin_commands{space, "host-a"};
   const Claimant twin{"host-a", 33};
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   for (const auto attempt : {hold_reservation, take_reservation}) {

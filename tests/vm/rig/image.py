@@ -12,7 +12,7 @@ PACKAGES = """
     systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
     nvme-cli dmsetup e2fsprogs xfsprogs nfs-common nfs-kernel-server fio strace attr acl rsync curl
     libnvme1 libmount1 libblkid1 libsystemd0 libyaml-cpp0.7 libspdlog1.10 libfmt9 liburing2 libxxhash0 libsqlite3-0
-    libboost-json1.81.0
+    libboost-json1.81.0 libprometheus-cpp-core1.0
 """.split()
 EXCLUDED = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/bug/*", "/usr/share/lintian/*"]
 SIZE = 4 << 30
