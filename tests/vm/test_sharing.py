@@ -161,9 +161,10 @@ def test_the_reservation_is_taken_again_after_a_restart_of_the_export(pair):
     pair.products[0].wait_volume(NAME, "ready", 120)
     if not has_reservations(pair.target):
         pytest.skip("this target's kernel has no reservations")
-    pair.target.machine.sh(f"""set -e
-        echo 0 >{NVMET}/subsystems/{NAME}/namespaces/1/enable
-        echo 1 >{NVMET}/subsystems/{NAME}/namespaces/1/enable""")
+    enable = f"{NVMET}/subsystems/{NAME}/namespaces/1/enable"
+    pair.target.machine.sh(f"echo 0 >{enable}")
+    pair.products[0].wait_volume(NAME, lambda volume: volume["state"] != "ready", 60)
+    pair.target.machine.sh(f"echo 1 >{enable}")
     pair.products[0].wait_volume(NAME, lambda volume: volume["state"] == "ready" and volume["recoveries"] > 0, 180)
     report = json.loads(pair.hosts[0].sh(
         f"nvme resv-report {pair.products[0].volume(NAME)['device']} --eds -o json"))
