@@ -127,7 +127,8 @@ std::vector<std::string> changed_settings(const Config& in_force, const Config& 
   const auto settings = [](const Config& config) {
     const json::object shown = to_json(config);
     Settings flat;
-    for (const char* section : {"cache", "datasets"}) flatten(*get_object(shown, section), section, flat);
+    for (const char* section : {"cache", "datasets", "metrics"})
+      flatten(*get_object(shown, section), section, flat);
     return flat;
   };
   std::vector<std::string> sentences;

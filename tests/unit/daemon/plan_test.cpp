@@ -109,7 +109,7 @@ TEST(Plan, OnlyWhatUnmountsTakesTheMountAway) {
                takes_mount_away(Action::Add));
 }
 
-TEST(Plan, SettingsOfCacheAndDatasetsAreNamed) {
+TEST(Plan, SettingsThatAreNoVolumesAreNamed) {
   const Config before = read("", "", "cache: {capacity: 1GiB}\ndatasets:\n  a: {volume: data, path: a}\n");
   const Config after = read("", "", "cache: {capacity: 2GiB}\ndatasets:\n  b: {volume: data, path: b}\n");
   EXPECT_THAT(changed_settings(before, after),
@@ -118,6 +118,10 @@ TEST(Plan, SettingsOfCacheAndDatasetsAreNamed) {
                           "datasets.b.exclude: none -> []", "datasets.b.path: none -> b",
                           "datasets.b.volume: none -> data"));
   EXPECT_THAT(changed_settings(before, before), IsEmpty());
+  const Config watched = read("", "",
+                              "cache: {capacity: 1GiB}\ndatasets:\n  a: {volume: data, path: a}\nmetrics: "
+                              "{listen: 127.0.0.1:9464}\n");
+  EXPECT_THAT(changed_settings(before, watched), ElementsAre("metrics.listen: off -> 127.0.0.1:9464"));
 }
 
 TEST(Plan, AsJsonHasNullWhereNothingIsRefused) {
