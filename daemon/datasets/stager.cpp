@@ -100,7 +100,11 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
 TaskPtr Stager::join_or_start(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = tasks_.find(dataset.name);
   // One that was cancelled may take its time to die: nobody waits for that.
-  if (running != tasks_.end() && !running->second->is_cancelled) return running->second;
+  if (running != tasks_.end() && !running->second->is_cancelled) {
+    // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
+    running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
+    return running->second;
+  }
   auto task = std::make_shared<Task>(executor_, dataset, request.max_rate);
   task->allow_dirty = request.allow_dirty;
   tasks_[dataset.name] = task;

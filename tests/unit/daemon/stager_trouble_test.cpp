@@ -79,6 +79,22 @@ TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
   EXPECT_EQ(kind_of(allowed), "done");
 }
 
+TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
+  worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
+  doubt = "being written by another host";
+  start();
+  StageRequest request;
+  request.datasets = {"imagenet"};
+  request.allow_dirty = true;
+  const auto allowed = *stager->stage(std::move(request));
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  const auto strict = stage();
+  ASSERT_TRUE(ends(strict));
+  EXPECT_EQ(kind_of(strict), "refused");
+  ASSERT_TRUE(ends(allowed));
+  EXPECT_EQ(kind_of(allowed), "refused");
+}
+
 TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
   worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
   start();
