@@ -24,7 +24,7 @@ asio::awaitable<Result<Holding>> Volume::ask_reservation(ReservationAct act) {
   co_return answer;
 }
 
-// "host ID 1111… (host 'spark1')": as far as it can be known.
+// "host 'spark1' with host ID 1111…": as far as it can be known.
 std::string Volume::name_holder(const Holding& holding, const mounts::Superblock& superblock) const {
   const std::string node =
       superblock.mmp_open && superblock.mmp_node != actions_->node_name() && !superblock.mmp_node.empty()
@@ -159,6 +159,13 @@ asio::awaitable<void> Volume::give_back() {
 
 // Why this host may not write any more; empty: it may.
 std::string Volume::why_fence_is_lost(const ProbeAnswer& answer) {
+  if (answer.holding && answer.holding->hold == Hold::Theirs) {
+    mounts::Superblock seen;
+    seen.mmp_open = true;
+    seen.mmp_node = answer.mmp_node;
+    status_.fence.held_by = name_holder(*answer.holding, seen);
+    return status_.fence.held_by + " has taken over " + namespace_name();
+  }
   if (!answer.mmp_node.empty()) {
     if (mmp_node_.empty()) mmp_node_ = answer.mmp_node;
     if (mmp_node_ != answer.mmp_node)
@@ -166,10 +173,6 @@ std::string Volume::why_fence_is_lost(const ProbeAnswer& answer) {
   }
   if (!answer.holding) return "";
   const Holding& holding = *answer.holding;
-  if (holding.hold == Hold::Theirs) {
-    status_.fence.held_by = name_holder(holding, {});
-    return status_.fence.held_by + " has taken over " + namespace_name();
-  }
   if (holding.hold == Hold::Free)
     return "the reservation of " + namespace_name() + " was taken from this host";
   if (holding.hold == Hold::Unsupported && !status_.fence.mmp)
