@@ -26,6 +26,17 @@ std::unique_ptr<void, decltype(&std::free)> make_buffer(std::size_t bytes) {
 
 }  // namespace
 
+// Of a command of libnvme, for this namespace. Its status may be in errno: no older one is taken for it.
+template <class Args>
+Args LibnvmeReservations::new_args() const {
+  errno = 0;
+  Args args{};
+  args.args_size = sizeof args;
+  args.fd = fd_.get();
+  args.nsid = nsid_;
+  return args;
+}
+
 Result<LibnvmeReservations> LibnvmeReservations::open(const std::string& device, std::uint32_t nsid) {
   UniqueFd fd(::open(device.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_errno(errno, "opening " + printable(device));
@@ -58,14 +69,10 @@ Result<bool> LibnvmeReservations::offered() {
 Result<ReservationReport> LibnvmeReservations::report() {
   const auto buffer = make_buffer(kReportBytes);
   if (!buffer) return fail(Errc::Failed, "reading the reservation of " + device_ + ": out of memory");
-  nvme_resv_report_args args{};
+  auto args = new_args<nvme_resv_report_args>();
   args.report = static_cast<nvme_resv_status*>(buffer.get());
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.len = kReportBytes;
   args.eds = true;
-  errno = 0;
   if (auto asked = check(nvme_resv_report(&args), "reading the reservation"); !asked)
     return tl::unexpected<Error>(asked.error());
   return parse_reservation_report({static_cast<const std::byte*>(buffer.get()), kReportBytes});
@@ -73,66 +80,46 @@ Result<ReservationReport> LibnvmeReservations::report() {
 
 // A target that can keeps the reservation over its own restart.
 Result<> LibnvmeReservations::register_key(std::uint64_t key) {
-  nvme_resv_register_args args{};
+  auto args = new_args<nvme_resv_register_args>();
   args.nrkey = key;
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.rrega = NVME_RESERVATION_RREGA_REGISTER_KEY;
   args.cptpl = (capabilities_ & NVME_NS_RESCAP_PTPL) != 0 ? NVME_RESERVATION_CPTPL_PERSIST
                                                           : NVME_RESERVATION_CPTPL_NO_CHANGE;
-  errno = 0;
   return check(nvme_resv_register(&args), "registering for the reservation");
 }
 
 Result<> LibnvmeReservations::unregister_key(std::uint64_t key) {
-  nvme_resv_register_args args{};
+  auto args = new_args<nvme_resv_register_args>();
   args.crkey = key;
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.rrega = NVME_RESERVATION_RREGA_UNREGISTER_KEY;
   args.cptpl = NVME_RESERVATION_CPTPL_NO_CHANGE;
-  errno = 0;
   return check(nvme_resv_register(&args), "giving up the registration");
 }
 
 Result<> LibnvmeReservations::acquire(std::uint64_t key) {
-  nvme_resv_acquire_args args{};
+  auto args = new_args<nvme_resv_acquire_args>();
   args.crkey = key;
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.rtype = NVME_RESERVATION_RTYPE_WE;
   args.racqa = NVME_RESERVATION_RACQA_ACQUIRE;
-  errno = 0;
   return check(nvme_resv_acquire(&args), "taking the reservation");
 }
 
 Result<> LibnvmeReservations::preempt(std::uint64_t key, std::uint64_t other) {
-  nvme_resv_acquire_args args{};
+  auto args = new_args<nvme_resv_acquire_args>();
   args.crkey = key;
   args.nrkey = other;
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.rtype = NVME_RESERVATION_RTYPE_WE;
   // Not "and abort": a Linux target would wait for a frozen host's writes with its reservations locked, and
   // its clean-up of that host's controller does not know of the one who waits.
   args.racqa = NVME_RESERVATION_RACQA_PREEMPT;
-  errno = 0;
   return check(nvme_resv_acquire(&args), "taking over the reservation");
 }
 
 Result<> LibnvmeReservations::release(std::uint64_t key) {
-  nvme_resv_release_args args{};
+  auto args = new_args<nvme_resv_release_args>();
   args.crkey = key;
-  args.args_size = sizeof args;
-  args.fd = fd_.get();
-  args.nsid = nsid_;
   args.rtype = NVME_RESERVATION_RTYPE_WE;
   args.rrela = NVME_RESERVATION_RRELA_RELEASE;
-  errno = 0;
   return check(nvme_resv_release(&args), "giving back the reservation");
 }
 

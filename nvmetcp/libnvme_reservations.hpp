@@ -25,6 +25,8 @@ class LibnvmeReservations final : public ReservationCommands {
  private:
   LibnvmeReservations(UniqueFd fd, std::string device, std::uint32_t nsid)
       : fd_(std::move(fd)), device_(std::move(device)), nsid_(nsid) {}
+  template <class Args>
+  Args new_args() const;
   Result<> check(int status, const char* doing) const;
 
   UniqueFd fd_;
