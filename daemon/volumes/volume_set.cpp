@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "daemon/config/parse.hpp"
-
 #include "daemon/volumes/worker_actions.hpp"
 
 namespace spark::volumes {

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volume_fixture.hpp"
 
 namespace spark::volumes {
@@ -18,14 +19,7 @@ class VolumeReload : public VolumeTest {
  protected:
   template <class Value>
   Value wait(boost::asio::awaitable<Value> asked) {
-    std::optional<Value> answer;
-    auto keep = [](boost::asio::awaitable<Value> its,
-                   std::optional<Value>& into) -> boost::asio::awaitable<void> {
-      into = co_await std::move(its);
-    };
-    boost::asio::co_spawn(context, keep(std::move(asked), answer), boost::asio::detached);
-    EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
-    return answer.value_or(Value(fail(Errc::Failed, "it never ended")));
+    return await(context, std::move(asked)).value_or(Value(fail(Errc::Failed, "it never ended")));
   }
 };
 

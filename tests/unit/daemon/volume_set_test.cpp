@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
 #include "daemon/config/parse.hpp"
+#include "tests/support/run_on.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
 
 namespace spark::volumes {
@@ -42,19 +41,7 @@ class Set : public testing::Test {
 
   template <class Value>
   Value wait(boost::asio::awaitable<Value> asked) {
-    std::optional<Value> answer;
-    auto keep = [](boost::asio::awaitable<Value> its,
-                   std::optional<Value>& into) -> boost::asio::awaitable<void> {
-      into = co_await std::move(its);
-    };
-    boost::asio::co_spawn(context, keep(std::move(asked), answer), boost::asio::detached);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!answer && std::chrono::steady_clock::now() < end) {
-      context.restart();
-      context.run_for(std::chrono::milliseconds(5));
-    }
-    EXPECT_TRUE(answer) << "it never ended";
-    return answer.value_or(Value{});
+    return await(context, std::move(asked)).value_or(Value{});
   }
   std::vector<Action> apply(const config::Config& wanted) {
     std::vector<Action> actions;
