@@ -7,9 +7,6 @@
 #include "daemon/service.hpp"
 #include "daemon/staging_request.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 namespace spark {
 namespace {
 
@@ -88,55 +85,6 @@ asio::awaitable<Answer> Service::post_reload(Request /*request*/) {
 asio::awaitable<Answer> Service::post_plan(Request request) {
   auto planned = co_await plan(std::move(request.body));
   co_return answer_with(std::move(planned));
-}
-
-Answer Service::post_up(const Request& request) {
-  return change_volume(request.path[2], "up");
-}
-
-Answer Service::post_down(const Request& request) {
-  return change_volume(request.path[2], "down");
-}
-
-Answer Service::post_take(const Request& request) {
-  log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
-               " asks to take it over from whoever holds it");
-  return change_volume(request.path[2], "take");
-}
-
-Answer Service::change_volume(const std::string& name, const std::string& verb) {
-  const auto volume = volumes_.find(name);
-  if (!volume) {
-    std::vector<std::string> names;
-    for (const auto& one : volumes_.all()) names.push_back(one->settings().name);
-    const std::string near = nearest(name, names);
-    return api::error_answer(
-        {Errc::NotFound, "no volume " + printable(name) + " in the configuration",
-         near.empty() ? "`spark-stage status` lists them" : "did you mean " + near + "?"});
-  }
-  auto job = jobs_.create(verb, {name});
-  const auto finish = [](datasets::Job& ended, const volumes::Volume& changed, Result<> result) {
-    if (!result) {
-      ended.finish(tl::unexpected<Error>(result.error()));
-    } else {
-      json::object done{{"volume", changed.settings().name}, {"state", to_string(changed.status().state)}};
-      ended.finish(std::move(done));
-    }
-  };
-  if (verb == "take") {
-    asio::co_spawn(context_, take_over(job, volume), asio::detached);
-  } else if (verb == "up") {
-    volume->ask_up();
-    finish(*job, *volume, {});
-  } else {
-    auto go_down = [](std::shared_ptr<datasets::Job> its_job, std::shared_ptr<volumes::Volume> its_volume,
-                      decltype(finish) its_finish) -> asio::awaitable<void> {
-      auto result = co_await its_volume->ask_down();
-      its_finish(*its_job, *its_volume, std::move(result));
-    };
-    asio::co_spawn(context_, go_down(job, volume, finish), asio::detached);
-  }
-  return job_answer(job);
 }
 
 Answer Service::get_datasets(const Request& /*request*/) {

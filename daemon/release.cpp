@@ -127,12 +127,17 @@ void release_all(const config::Config& config, const std::string& program,
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
   volumes::Sight sight(clock);
+  std::size_t left = config.volumes.size();
+  // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
+  const auto stop_after_the_last = [&](const std::exception_ptr&) {
+    if (--left == 0) context.stop();
+  };
   for (const config::Volume& volume : config.volumes) {
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
-    asio::co_spawn(context, release_one(std::move(actions), volume, clock), asio::detached);
+    asio::co_spawn(context, release_one(std::move(actions), volume, clock), stop_after_the_last);
   }
-  context.run();
+  if (left > 0) context.run();
 }
 
 }  // namespace spark

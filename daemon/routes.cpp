@@ -55,6 +55,7 @@ std::span<const Service::Endpoint> Service::endpoints() {
       {{"POST", "/v1/volumes/{name}/up", true}, &Service::post_up},
       {{"POST", "/v1/volumes/{name}/down", true}, &Service::post_down},
       {{"POST", "/v1/volumes/{name}/take", true}, &Service::post_take},
+      {{"POST", "/v1/volumes/{name}/publish", true}, &Service::post_publish},
       {{"GET", "/v1/datasets"}, &Service::get_datasets},
       {{"POST", "/v1/stagings"}, &Service::post_staging},
       {{"POST", "/v1/datasets/{name}/verify"}, &Service::post_verify},

@@ -81,6 +81,12 @@ Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset
                 "`spark-stage wait " + dataset.volume + "` ends when it is ready");
   }
   if (status.foreign_writes) place.doubt = status.reason.empty() ? "being written" : status.reason;
+  place.doubt_passes = volume->is_outdated();
+  if (volume->is_reader()) {
+    place.device = status.device;
+    place.stamp = volume->mounted_stamp();
+    if (status.published && place.doubt.empty()) place.generation = status.published->generation;
+  }
   place.mount = volume->settings().mount.native();
   place.path = (volume->settings().mount / dataset.path).native();
   return place;
@@ -102,22 +108,6 @@ void Service::volume_changed(const volumes::Volume& volume, volumes::State befor
   for (const volumes::PathStatus& path : status.paths) fields.push_back({"NVME_CTRL", path.controller});
   log::event(trouble, what, fields);
   tell_status();
-}
-
-asio::awaitable<void> Service::take_over(std::shared_ptr<datasets::Job> job,
-                                         std::shared_ptr<volumes::Volume> volume) {
-  const auto taken = co_await volume->ask_take();
-  const std::string& name = volume->settings().name;
-  if (!taken) {
-    log::warning("volume " + name + " was not taken over: " + taken.error().message());
-    job->finish(tl::unexpected<Error>(taken.error()));
-    co_return;
-  }
-  log::warning("volume " + name + ": taken over from " + (taken->empty() ? "nobody" : printable(*taken)));
-  json::object done{{"volume", name},
-                    {"state", to_string(volume->status().state)},
-                    {"taken_from", taken->empty() ? json::value(nullptr) : json::value(printable(*taken))}};
-  job->finish(std::move(done));
 }
 
 void Service::tell_status() {

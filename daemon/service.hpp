@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -51,9 +52,6 @@ class Service {
   api::Answer get_config(const api::Request& request);
   asio::awaitable<api::Answer> post_reload(api::Request request);
   asio::awaitable<api::Answer> post_plan(api::Request request);
-  api::Answer post_up(const api::Request& request);
-  api::Answer post_down(const api::Request& request);
-  api::Answer post_take(const api::Request& request);
   api::Answer get_datasets(const api::Request& request);
   api::Answer post_staging(const api::Request& request);
   api::Answer post_verify(const api::Request& request);
@@ -65,9 +63,16 @@ class Service {
   api::Answer get_job_events(const api::Request& request);
   api::Answer delete_job(const api::Request& request);
   Result<std::shared_ptr<datasets::Job>> find_job(const api::Request& request) const;
-  api::Answer change_volume(const std::string& name, const std::string& verb);
-  asio::awaitable<void> take_over(std::shared_ptr<datasets::Job> job,
-                                  std::shared_ptr<volumes::Volume> volume);
+
+  // volume_requests.cpp
+  api::Answer post_up(const api::Request& request);
+  api::Answer post_down(const api::Request& request);
+  api::Answer post_take(const api::Request& request);
+  api::Answer post_publish(const api::Request& request);
+  using VolumeWork = std::function<asio::awaitable<void>(std::shared_ptr<datasets::Job> job,
+                                                         std::shared_ptr<volumes::Volume> volume)>;
+  api::Answer ask_volume(const api::Request& request, const VolumeWork& work);
+
   json::object status_json() const;
   json::object readiness_json() const;
   std::string metrics_text() const;  // metrics_page.cpp

@@ -75,6 +75,8 @@ class DiskCache final : public Cache {
       row.generation = from.generation;
       row.hash = from.hash;
       row.damage = from.damage;
+      row.is_doubtful = from.is_doubtful;
+      row.source_generation = from.source_generation;
       row.staged_at = from.staged_at;
       row.last_used = from.last_used;
       row.scrubbed_at = from.scrubbed_at;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,12 @@ struct Source {
   std::vector<InUse> in_use{};  // never evicted for it
   pid_t answers_for = 0;        // the process that its reserved space is tied to; 0: this one
   bool only_cached = false;     // NotFound where something would have to be copied
+  // Of a volume that another host may write: which state of it this is, in words of the caller's own. A
+  // partial copy of another state is not gone on with. Empty: nobody else writes there.
+  std::string state{};
+  std::function<Result<>()> is_still_so{};  // asked after the last read, before anything is published
+  bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
+  std::uint64_t generation = 0;             // that the volume's writer gave this state; 0: none
 };
 
 // A dataset that had to make way.
@@ -65,7 +72,9 @@ struct DatasetRow {
   std::uint64_t files = 0;
   std::uint64_t generation = 0;
   std::string hash;
-  std::string damage;  // what a verification found; empty: nothing. It is staged again, not served.
+  std::string damage;        // what a verification found; empty: nothing. It is staged again, not served.
+  bool is_doubtful = false;  // its source was being written meanwhile
+  std::uint64_t source_generation = 0;  // that it was last found equal to, see Source::generation
   WallTime staged_at, last_used;
   std::optional<WallTime> scrubbed_at;  // when all of it was last read back and compared; none: never
 };

@@ -82,7 +82,7 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
     return {};
   const auto summary = summary_of(*manifest);
   if (!summary) return {};
-  return enter(manifest->header().dataset, generation, *summary, 0);
+  return enter(manifest->header(), generation, *summary, 0);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
@@ -94,10 +94,12 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   return rows;
 }
 
-Result<> CacheStore::enter(const std::string& dataset, std::uint64_t generation, const Summary& summary,
+Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
                            double stage_seconds) {
   GenerationRow row;
-  row.dataset = dataset;
+  row.dataset = header.dataset;
+  row.source_generation = header.source_generation;
+  row.is_doubtful = header.is_doubtful;
   row.generation = generation;
   row.bytes = summary.bytes;
   row.allocated = summary.footprint.bytes;
@@ -108,9 +110,9 @@ Result<> CacheStore::enter(const std::string& dataset, std::uint64_t generation,
   row.staged_at = row.last_used = now();
   if (auto put = catalog_->put(row); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
-  const auto ready = ready_generations(dataset);
+  const auto ready = ready_generations(row.dataset);
   if (!ready) return tl::unexpected<Error>(ready.error());
-  if (auto linked = folder_.point_link(dataset, ready->front().generation); !linked) return linked;
+  if (auto linked = folder_.point_link(row.dataset, ready->front().generation); !linked) return linked;
   return after(step_, "linked");
 }
 

@@ -37,7 +37,7 @@ class CacheStore {
 
   // Enters a generation that is published and lets the link name it.
   // `stage_seconds`: see GenerationRow.
-  Result<> enter(const std::string& dataset, std::uint64_t generation, const Summary& summary,
+  Result<> enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
                  double stage_seconds);
 
   // With the datasets' locks held. Refused while one of them is leased; nothing is evicted then.

@@ -69,12 +69,13 @@ Result<> Catalog::put(const GenerationRow& row) {
                           "SET last_generation = max(last_generation, ?2)",
                           row.dataset, row.generation);
     if (!counted) return counted;
-    return change(
-        database_->get(), database_->writing,
-        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.dataset,
-        row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
-        row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at));
+    return change(database_->get(), database_->writing,
+                  "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  row.dataset, row.generation,
+                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
+                  row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
+                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful});
   });
 }
 
@@ -103,17 +104,21 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.inodes = statement.count(10);
     row.stage_seconds = statement.real(11);
     if (!statement.is_null(12)) row.scrubbed_at = from_microseconds(statement.number(12));
+    row.source_generation = statement.count(13);
+    row.is_doubtful = statement.number(14) != 0;
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
   return rows;
 }
 
-Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at) {
-  return change(
-      database_->get(), database_->writing,
-      "UPDATE generations SET last_used_us = max(last_used_us, ?) WHERE dataset = ? AND generation = ?",
-      to_microseconds(used_at), dataset, generation);
+Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
+                        std::uint64_t source_generation) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET last_used_us = max(last_used_us, ?1), "
+                "source_generation = iif(?4 > 0, ?4, source_generation) "
+                "WHERE dataset = ?2 AND generation = ?3",
+                to_microseconds(used_at), dataset, generation, source_generation);
 }
 
 Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {

@@ -31,6 +31,8 @@ struct GenerationRow {
   WallTime staged_at, last_used;
   double stage_seconds = 0;             // what staging all of it took, or would have; 0: not known
   std::optional<WallTime> scrubbed_at;  // when it was last read back whole and compared
+  std::uint64_t source_generation = 0;  // see Source::generation
+  bool is_doubtful = false;             // see Source::is_doubtful
 };
 
 // Space that a copy in progress was promised: all that it will take, written or not. Void when the process
@@ -58,7 +60,9 @@ class Catalog {
   Result<std::uint64_t> next_generation(const std::string& dataset);
   Result<> put(const GenerationRow& row);            // adds or replaces
   Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
-  Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at);
+  // `source_generation` 0: as it is.
+  Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
+                 std::uint64_t source_generation = 0);
   // A later generation shares so much of its content: evicting it gives back that much less.
   Result<> note_shared(const GenerationRow& row, Bytes shared);
   // What a verification found; empty damage: it is what it should be.

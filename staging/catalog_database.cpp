@@ -31,6 +31,11 @@ constexpr std::array kSteps = {
   CREATE TABLE reservations (
     dataset TEXT PRIMARY KEY, bytes INTEGER NOT NULL, inodes INTEGER NOT NULL, pid INTEGER NOT NULL,
     pid_start_time INTEGER NOT NULL) STRICT;
+)",
+    // What is known of the volume that a copy was made from.
+    R"(
+  ALTER TABLE generations ADD COLUMN source_generation INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN doubtful INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -22,11 +22,11 @@ Bytes disk_bytes(const Entry& entry) {
 }
 
 std::string header_of(const Manifest& manifest) {
-  const json::object header = {{"spark_stage_manifest", kManifestFormat},
-                               {"dataset", encode_name(manifest.dataset)},
-                               {"source", encode_name(manifest.source)},
-                               {"root_inode", manifest.root.inode},
-                               {"root_birth_ns", manifest.root.birth_ns}};
+  const json::object header = {
+      {"spark_stage_manifest", kManifestFormat}, {"dataset", encode_name(manifest.dataset)},
+      {"source", encode_name(manifest.source)},  {"root_inode", manifest.root.inode},
+      {"root_birth_ns", manifest.root.birth_ns}, {"source_generation", manifest.source_generation},
+      {"doubtful", manifest.is_doubtful}};
   return json::serialize(header);
 }
 

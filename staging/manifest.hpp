@@ -48,9 +48,11 @@ struct RootIdentity {
 };
 
 struct ManifestHeader {
-  std::string dataset;  // its name; empty for a plain copy
-  std::string source;   // where it was read, raw bytes
-  RootIdentity root;    // of the copy
+  std::string dataset;                  // its name; empty for a plain copy
+  std::string source;                   // where it was read, raw bytes
+  RootIdentity root;                    // of the copy
+  std::uint64_t source_generation = 0;  // see Source, as the next
+  bool is_doubtful = false;
 };
 
 struct Manifest : ManifestHeader {

@@ -1,5 +1,7 @@
 #include "staging/manifest_reader.hpp"
 
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/entry_line.hpp"
@@ -50,6 +52,9 @@ Result<ManifestHeader> parse_header(std::string_view line) {
   manifest.dataset = std::move(*dataset);
   manifest.source = std::move(*source);
   manifest.root.birth_ns = get_int(*header, "root_birth_ns").value_or(0);
+  const std::int64_t generation = get_int(*header, "source_generation").value_or(0);
+  manifest.source_generation = static_cast<std::uint64_t>(std::max<std::int64_t>(0, generation));
+  manifest.is_doubtful = get_bool(*header, "doubtful").value_or(false);
   return manifest;
 }
 

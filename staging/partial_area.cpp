@@ -95,7 +95,7 @@ Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
 Result<> PartialArea::take_what_was_left() {
   const std::filesystem::path other = left_behind(folder_);
   if (::access(other.c_str(), F_OK) != 0) return {};
-  for (const char* name : {"manifest", "journal", "data"}) {
+  for (const char* name : {"state", "manifest", "journal", "data"}) {
     const std::filesystem::path from = other / name, to = folder_ / name;
     if (::access(to.c_str(), F_OK) == 0 || ::access(from.c_str(), F_OK) != 0) continue;
     if (::rename(from.c_str(), to.c_str()) != 0)
@@ -113,10 +113,20 @@ PartialArea::~PartialArea() {
 }
 
 Result<> PartialArea::clear() {
-  for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data"}) {
+  // Its state last: cut short before, the next attempt still knows what this was.
+  for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data", "state"}) {
     if (auto removed = remove_tree(folder_, name); !removed) return removed;
   }
   return {};
+}
+
+Result<> PartialArea::keep_only(const std::string& state) {
+  const std::filesystem::path file = folder_ / "state";
+  const auto recorded = read_file(file, state.size() + 1);
+  const bool has_none = !recorded && ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
+  if (recorded ? *recorded == state : has_none && state.empty()) return {};
+  if (auto cleared = clear(); !cleared || state.empty()) return cleared;
+  return write_file_atomically(file, state, 0600);
 }
 
 }  // namespace spark::staging

@@ -1,6 +1,7 @@
 // The private folder in which a copy grows, on the file system of its destination: one process at a time.
 //   FOLDER/data      what is being copied      FOLDER/journal   what of it is finished and flushed
 //   FOLDER/manifest  of the whole, from just before publishing until just after
+//   FOLDER/state     of the source that it is copied from, if that has a name
 #pragma once
 
 #include <filesystem>
@@ -35,6 +36,8 @@ class PartialArea {
 
   // Deletes what is in it.
   Result<> clear();
+  // Deletes what was copied from another state of the source than this; empty: of no known state.
+  Result<> keep_only(const std::string& state);
 
  private:
   PartialArea(std::filesystem::path folder, UniqueFd lock)

@@ -39,6 +39,9 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (auto recovered = store_.recover_key(folder_name(source.dataset), *area); !recovered) {
     return tl::unexpected<Error>(std::move(recovered.error()));
   }
+  if (auto fitting = source.only_cached ? Result<>() : keep_fitting(source, *area); !fitting) {
+    return tl::unexpected<Error>(std::move(fitting.error()));
+  }
   CopyOptions wanted = options;
   if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
@@ -50,7 +53,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (!ready) return tl::unexpected<Error>(ready.error());
 
   std::vector<std::string> skipped = walked->skipped;
-  auto staged = ready->empty() ? std::optional<Staged>() : serve(ready->front(), *walked);
+  auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
   if (!staged && source.only_cached)
     return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
   if (!staged) {
@@ -70,8 +73,18 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   return std::move(*staged);
 }
 
+// What was read while somebody wrote may be torn although names, sizes and times are right: a writer's file
+// gets its times before its content.
+Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
+  if (source.is_doubtful) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
+}
+
 // The newest generation, if it is whole and what was walked is what it was made from.
-std::optional<Staged> Stager::serve(const GenerationRow& row, Walked& walked) {
+std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& row, Walked& walked) {
+  if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
   const Destination place = store_.folder().place(row.dataset, row.generation);
   auto manifest = ManifestReader::open(place.manifest());
   if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
@@ -81,7 +94,8 @@ std::optional<Staged> Stager::serve(const GenerationRow& row, Walked& walked) {
   const auto differences = compare_metadata(*copy, *manifest, 1, stop_);
   if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
   const auto summary = summary_of(*manifest);
-  if (!summary || !store_.catalog().touch(row.dataset, row.generation, store_.now())) return std::nullopt;
+  if (!summary || !store_.catalog().touch(row.dataset, row.generation, store_.now(), source.generation))
+    return std::nullopt;
   CopyReport report = report_of(*summary, monitor_);
   report.unchanged = true;
   return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
@@ -119,8 +133,13 @@ Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, Parti
   const CopyOptions& options = *job.options;
   auto filled = fill(std::move(job), monitor_);
   if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
+  if (auto same = source.is_still_so ? source.is_still_so() : Result<>(); !same) {
+    return tl::unexpected<Error>(std::move(same.error()));
+  }
   filled->manifest.dataset = source.dataset;
   filled->manifest.source = source.path.native();
+  filled->manifest.source_generation = source.generation;
+  filled->manifest.is_doubtful = source.is_doubtful;
   const auto sealed =
       monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
   if (!sealed) return tl::unexpected<Error>(sealed.error());
@@ -141,9 +160,9 @@ Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, Parti
                 std::move(report),  {}};
 }
 
-// The newest generation, to take over from it what did not change; none if it is damaged.
+// The newest generation, to take over from it what did not change; none if it can't be trusted.
 std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& ready) const {
-  if (ready.empty() || !ready.front().damage.empty()) return std::nullopt;
+  if (ready.empty() || !ready.front().damage.empty() || ready.front().is_doubtful) return std::nullopt;
   const Destination place = store_.folder().place(ready.front().dataset, ready.front().generation);
   auto tree = open_tree(place.path());
   if (!tree) return std::nullopt;
@@ -168,7 +187,7 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
     return tl::unexpected<Error>(std::move(go_on.error()));
   }
   const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
-  if (auto entered = store_.enter(dataset, *generation, sealed.summary, seconds); !entered) {
+  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds); !entered) {
     return tl::unexpected<Error>(std::move(entered.error()));
   }
   return generation;

@@ -27,7 +27,8 @@ class Stager {
   const StopFlag& stop_;
   Monitor monitor_;
 
-  std::optional<Staged> serve(const GenerationRow& row, Walked& walked);
+  Result<> keep_fitting(const Source& source, PartialArea& area);
+  std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, std::optional<Previous> previous);
   Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);

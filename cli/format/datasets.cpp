@@ -29,6 +29,18 @@ std::string lease_in_words(const json::object& lease, WallTime now) {
   return expires ? words + ", ends in " + time_until(expires, now) : words;
 }
 
+// What is to be known of a copy that is whole; empty: nothing.
+std::string doubt_in_words(const json::object& dataset) {
+  if (get_bool(dataset, "doubtful").value_or(false))
+    return "copied while another host wrote its volume: served only with --allow-dirty";
+  if (!get_bool(dataset, "outdated").value_or(false)) return "";
+  const std::uint64_t copied = count_of(dataset, "source_generation");
+  std::string words = "copied ";
+  words += copied == 0 ? "before the first generation" : "at generation " + std::to_string(copied);
+  words += ", its volume is at " + std::to_string(count_of(dataset, "volume_generation"));
+  return words + ": staging it again brings what changed";
+}
+
 }  // namespace
 
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
@@ -51,6 +63,7 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
                {used == "-" ? used : used + " ago"},
                {is_here ? printable(*get_string(dataset, "path")) : "-"}});
     if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
+    if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
     const json::array* leases = get_array(dataset, "leases");
     if (leases == nullptr) continue;
     for (const json::value& lease : *leases) {

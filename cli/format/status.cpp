@@ -57,6 +57,16 @@ std::string reason_of(const json::object& volume) {
   return std::string(words_of(state).next_step);
 }
 
+// Which state of the volume is mounted, if its writer publishes; empty otherwise.
+std::string published_of(const json::object& volume, WallTime now) {
+  const json::object* published = get_object(volume, "published");
+  if (published == nullptr || cell_of(volume, "state") != "ready") return "";
+  std::string words = "generation ";
+  words += std::to_string(get_int(*published, "generation").value_or(0));
+  words += ", published " + age_of(get_string(*published, "at"), now) + " ago by ";
+  return words + cell_of(*published, "host");
+}
+
 void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
   Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn});
   for (const json::value& value : volumes) {
@@ -69,7 +79,9 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
                {cell_of(volume, "access")},
                {cell_of(volume, "mount")},
                {cell_of(volume, "device")}});
-    if (const std::string reason = reason_of(volume); !reason.empty()) table.add_note(reason);
+    const std::string reason = reason_of(volume);
+    const std::string note = reason.empty() ? published_of(volume, now) : reason;
+    if (!note.empty()) table.add_note(note);
   }
   table.print(out, terminal);
 }

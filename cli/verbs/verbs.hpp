@@ -8,7 +8,8 @@ namespace spark::cli {
 void add_status(App& app);
 void add_discover(App& app);
 void add_volumes(App& app);
-void add_take(App& app, const Verb& group);  // of `volumes`
+void add_take(App& app, const Verb& group);     // of `volumes`
+void add_publish(App& app, const Verb& group);  // of `volumes`
 void add_wait(App& app);
 void add_stage(App& app);
 void add_run(App& app);

@@ -71,17 +71,19 @@ void add_change(App& app, Verb group, const std::string& name, const std::string
 }  // namespace
 
 void add_volumes(App& app) {
-  Verb group = app.group("volumes", "bring volumes up, down, take them over (root)",
+  Verb group = app.group("volumes", "bring volumes up, down, publish, take them over (root)",
                          "  sudo spark-stage volumes up datasets\n"
                          "  sudo spark-stage volumes down              all of them\n"
                          "  sudo spark-stage volumes down datasets models\n"
+                         "  sudo spark-stage volumes publish models    to their readers\n"
                          "  sudo spark-stage volumes take models       from a host that is gone");
   add_change(app, group, "up", "connect and mount",
-             "  sudo spark-stage volumes up\n"
+             "  sudo spark-stage volumes up            also makes published ones writable\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");
   add_change(app, group, "down", "unmount and disconnect; refused while in use",
              "  sudo spark-stage volumes down datasets\n"
              "  sudo spark-stage volumes down              all of them");
+  add_publish(app, group);
   add_take(app, group);
 }
 

@@ -81,7 +81,11 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     give_turn_back(*task);
     if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
-    if (!staged && !task->doubt.empty()) co_return refuse_doubtful(*task);
+    if (!staged && !task->doubt.empty()) {
+      const bool passed = co_await doubt_passed(task);
+      if (passed) continue;
+      co_return refuse_doubtful(*task);
+    }
     const bool trouble =
         !staged && (task->is_given_up || (task->has_begun && staged.error().kind == Errc::Unavailable));
     if (!trouble) co_return staged;
@@ -105,6 +109,21 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     if (!is_away) pause = std::min(pause * 2, kLongestRetry);
     log::info(doing + " goes on");
   }
+}
+
+// A new state was published, and the mount of the old one is given up as soon as nobody uses it.
+asio::awaitable<bool> Stager::doubt_passed(TaskPtr task) {
+  if (!task->doubt_passes) co_return false;
+  task->show_stalled("volume " + task->dataset.volume + " is " + task->doubt);
+  const SteadyTime end = clock_.steady() + patience_.doubt;
+  while (!task->is_cancelled && clock_.steady() < end) {
+    const auto source = find_source_(task->dataset);
+    if (source && source->doubt.empty()) co_return true;
+    if (source && !source->doubt_passes) co_return false;
+    task->pause.expires_after(patience_.settling);
+    co_await task->pause.async_wait(kToken);
+  }
+  co_return task->is_cancelled;
 }
 
 asio::awaitable<void> Stager::wait_for_source(TaskPtr task, std::string reason, Duration at_least) {
@@ -155,6 +174,7 @@ asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached)
 // What is in the cache was copied before the writer came.
 asio::awaitable<Stager::Outcome> Stager::serve_or_refuse(TaskPtr task, SourcePlace source) {
   task->doubt = source.doubt;
+  task->doubt_passes = source.doubt_passes;
   auto call = call_to_stage(task, source);
   call.request["only_cached"] = true;
   const workers::Cancellation cancellation = task->attempt;
@@ -173,6 +193,10 @@ workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& sour
   call.request["dataset"] = task->dataset.name;
   call.request["path"] = source.path;
   call.request["mount"] = source.mount;
+  call.request["volume"] = json::object{{"device", source.device},
+                                        {"stamp", static_cast<std::int64_t>(source.stamp)},
+                                        {"doubtful", !source.doubt.empty()},
+                                        {"generation", source.generation}};
   call.request["exclude"] = std::move(exclude);
   call.request["max_rate"] = task->max_rate;
   call.request["in_use"] = in_use();
@@ -201,6 +225,7 @@ void Stager::note_progress(Task& task, const json::object& progress) {
   const auto source = find_source_(task.dataset);
   if (source && !source->doubt.empty() && !task.allow_dirty && task.doubt.empty()) {
     task.doubt = source->doubt;
+    task.doubt_passes = source->doubt_passes;
     task.attempt.cancel();
     return;
   }

@@ -1,5 +1,6 @@
 // What the stager shows: `ls`, and its part of `status`.
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/datasets/stager.hpp"
 
 namespace spark::datasets {
@@ -12,13 +13,30 @@ json::object empty_row(const std::string& name, const char* state) {
           {"bytes", 0},
           {"files", 0},
           {"generation", 0},
+          {"source_generation", nullptr},
+          {"outdated", nullptr},
+          {"doubtful", false},
           {"leases", json::array{}},
           {"staged_at", nullptr},
           {"last_used", nullptr},
-          {"scrubbed_at", nullptr}};
+          {"scrubbed_at", nullptr},
+          {"volume_generation", nullptr}};
 }
 
 }  // namespace
+
+// Whether its volume has been published anew since; null: not known now, or not of a volume that publishes.
+void Stager::compare_generations(const std::string& name, json::object& row) const {
+  const std::int64_t copied = get_int(row, "source_generation").value_or(0);
+  row["source_generation"] = copied > 0 ? json::value(copied) : json::value(nullptr);
+  row["outdated"] = row["volume_generation"] = nullptr;
+  const auto dataset = config::find_dataset(config_(), name);
+  if (!dataset) return;
+  const auto source = find_source_(*dataset);
+  if (!source || source->generation == 0) return;
+  row["outdated"] = static_cast<std::uint64_t>(copied) < source->generation;
+  row["volume_generation"] = source->generation;
+}
 
 Result<json::object> Stager::list() const {
   if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
@@ -31,6 +49,7 @@ Result<json::object> Stager::list() const {
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
     row.erase("good_at_s");
+    compare_generations(name, row);
     if (evicting_.contains(name)) row["state"] = "evicting";
     json::array leases;
     for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));

@@ -48,15 +48,21 @@ struct Patience {
   Duration upkeep{60'000};          // between two looks for a copy to scrub
   Duration scrub_again{3'600'000};  // after a scrub that could not be done
   Duration settling{100};           // between looks at a volume that is on its first attempt
+  Duration doubt{30'000};           // until a doubt that should have passed by itself counts
 };
 
 class Stager {
  public:
   // Where a dataset can be read now, or why it can't (its volume is not ready).
   struct SourcePlace {
-    std::string path;     // absolute
-    std::string mount;    // the volume's mount point that has to carry it; empty: any folder
-    std::string doubt{};  // why what is read there can't be trusted; empty: it can
+    std::string path;           // absolute
+    std::string mount;          // the volume's mount point that has to carry it; empty: any folder
+    std::string doubt{};        // why what is read there can't be trusted; empty: it can
+    bool doubt_passes = false;  // by itself, in seconds
+    // Of a volume that another host may write: what has to be unchanged after the copy. Else no device.
+    std::string device{};
+    std::uint64_t stamp = 0;       // of the device's superblock
+    std::uint64_t generation = 0;  // that its writer published last; 0: none
   };
   using FindSource = std::function<Result<SourcePlace>(const config::Dataset&)>;
   // Its volume is on its first attempt, as after the daemon's start: worth the moment that it takes.
@@ -103,6 +109,7 @@ class Stager {
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
   asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
+  asio::awaitable<bool> doubt_passed(TaskPtr task);
   asio::awaitable<Outcome> serve_or_refuse(TaskPtr task, SourcePlace source);
   asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
@@ -112,6 +119,9 @@ class Stager {
   json::array in_use() const;
   bool must_yield() const;
   void set_priorities();
+
+  // listing.cpp
+  void compare_generations(const std::string& name, json::object& row) const;
 
   // upkeep.cpp: copies that are there
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,

@@ -36,7 +36,8 @@ void Task::show_stalled(const std::string& reason) {
 
 void Task::begin_attempt(SteadyTime now) {
   attempt = {};
-  has_begun = has_moved = saw_outage = is_given_up = false;
+  has_begun = has_moved = saw_outage = is_given_up = doubt_passes = false;
+  doubt.clear();
   last_bytes = -1;
   last_moved = now;
 }

@@ -36,12 +36,13 @@ struct Task {
 
   // Of the attempt that runs.
   workers::Cancellation attempt;
-  pid_t worker = 0;          // 0: none
-  bool has_begun = false;    // its source was looked at
-  bool has_moved = false;    // it copied something
-  bool saw_outage = false;   // its volume was away since a byte moved
-  bool is_given_up = false;  // it hangs on although its volume is back
-  std::string doubt;         // another host writes its volume; empty: none that is known of
+  pid_t worker = 0;           // 0: none
+  bool has_begun = false;     // its source was looked at
+  bool has_moved = false;     // it copied something
+  bool saw_outage = false;    // its volume was away since a byte moved
+  bool is_given_up = false;   // it hangs on although its volume is back
+  std::string doubt;          // another host writes its volume; empty: none that is known of
+  bool doubt_passes = false;  // by itself, in seconds
   std::int64_t last_bytes = -1;
   SteadyTime last_moved, back_since;
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -81,25 +82,44 @@ MountOutcome outcome_of(const Context& context, int result) {
   return outcome;
 }
 
+// fstab has no say in what a volume is mounted with, and "read-only instead" is never tried.
+int set_up(const Context& context, const std::string& source, const std::filesystem::path& target,
+           const std::string& type, const std::string& options) {
+  int done = mnt_context_set_source(context.get(), source.c_str());
+  if (done == 0) done = mnt_context_set_target(context.get(), target.c_str());
+  if (done == 0) done = mnt_context_set_fstype(context.get(), type.c_str());
+  if (done == 0) done = mnt_context_set_options(context.get(), options.c_str());
+  if (done == 0) done = mnt_context_set_optsmode(context.get(), MNT_OMODE_NOTAB);
+  if (done == 0) done = mnt_context_enable_rwonly_mount(context.get(), 1);
+  return done;
+}
+
 }  // namespace
 
 MountOutcome call_mount(const std::string& source, const std::filesystem::path& target,
                         const std::string& type, const std::string& options) {
   const Context context = make_context();
   if (!context) return failed_with(ENOMEM);
-  int prepared = mnt_context_set_source(context.get(), source.c_str());
-  if (prepared == 0) prepared = mnt_context_set_target(context.get(), target.c_str());
-  if (prepared == 0) prepared = mnt_context_set_fstype(context.get(), type.c_str());
-  if (prepared == 0) prepared = mnt_context_set_options(context.get(), options.c_str());
-  // fstab has no say in what a volume is mounted with.
-  if (prepared == 0) prepared = mnt_context_set_optsmode(context.get(), MNT_OMODE_NOTAB);
-  // It would try again read-only by itself.
-  if (prepared == 0) prepared = mnt_context_enable_rwonly_mount(context.get(), 1);
-  if (prepared != 0) return failed_with(-prepared);
+  if (const int failed = set_up(context, source, target, type, options); failed != 0)
+    return failed_with(-failed);
   CapturedStderr captured;
   MountOutcome outcome = outcome_of(context, mnt_context_mount(context.get()));
   outcome.helper_words = captured.take();
   return outcome;
+}
+
+MountOutcome call_remount(const Mount& mount, bool read_only) {
+  const Context context = make_context();
+  if (!context) return failed_with(ENOMEM);
+  // The flags of a mount are given anew each time; those of the file system stay unless they are named.
+  std::vector<std::string> options = {"remount", "_netdev", read_only ? "ro" : "rw"};
+  for (const std::string& option : split(mount.options, ',')) {
+    if (option != "ro" && option != "rw") options.push_back(option);
+  }
+  if (const int failed = set_up(context, mount.source, mount.target, mount.type, join(options, ","));
+      failed != 0)
+    return failed_with(-failed);
+  return outcome_of(context, mnt_context_mount(context.get()));
 }
 
 MountOutcome call_unmount(const std::filesystem::path& target, bool detach) {

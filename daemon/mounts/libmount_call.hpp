@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "daemon/mounts/table.hpp"
+
 namespace spark::mounts {
 
 // How a call went. Neither number set: done.
@@ -18,6 +20,8 @@ struct MountOutcome {
 
 MountOutcome call_mount(const std::string& source, const std::filesystem::path& target,
                         const std::string& type, const std::string& options);
+// As it is, but for who may write; a file system that several places show is changed in all of them.
+MountOutcome call_remount(const Mount& mount, bool read_only);
 // Without helpers: umount.nfs would ask a dead server. `detach`: MNT_DETACH.
 MountOutcome call_unmount(const std::filesystem::path& target, bool detach);
 

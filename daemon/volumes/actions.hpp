@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/mounter.hpp"
+#include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/gateway.hpp"
@@ -22,10 +23,11 @@ namespace asio = boost::asio;
 
 // The file system that a volume has to be: given in the config, or pinned at its first mount.
 struct FilesystemIdentity {
-  std::string type, uuid;    // empty: not known yet
-  Bytes bytes = 0;           // of the file system; 0: not known
-  std::string namespace_id;  // its UUID, NGUID or EUI-64; empty: the target gives none
-  std::uint64_t stamp = 0;   // of the superblock that was mounted; 0: not known
+  std::string type, uuid;     // empty: not known yet
+  Bytes bytes = 0;            // of the file system; 0: not known
+  std::string namespace_id;   // its UUID, NGUID or EUI-64; empty: the target gives none
+  std::uint64_t stamp = 0;    // of the superblock that was mounted; 0: not known
+  bool is_published = false;  // an exclusive volume's: it is read-only until a person wants it writable again
 };
 
 struct ProbeRequest {
@@ -39,9 +41,10 @@ struct ProbeAnswer {
   std::string uuid;        // of the file system on the device
   bool shut_down = false;  // the file system gives nothing but errors, although its device answers
   bool being_written = false;
-  std::uint64_t stamp = 0;                    // of the superblock; 0: none
-  std::string mmp_node{};                     // who has it open for writing, with multi-mount protection
-  std::optional<nvmetcp::Holding> holding{};  // if it was asked for
+  std::uint64_t stamp = 0;                       // of the superblock; 0: none
+  std::string mmp_node{};                        // who has it open for writing, with multi-mount protection
+  std::optional<nvmetcp::Holding> holding{};     // if it was asked for
+  std::optional<mounts::Published> published{};  // in the mounted file system
 };
 
 // What is done with a namespace's reservation: nvmetcp/reservation_hold.hpp.
@@ -81,6 +84,10 @@ class VolumeActions {
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
   // Release answers Free, or whose it is now.
   virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
+  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable.
+  virtual asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+                                                          mounts::AfterPublish then) = 0;
+  virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) = 0;
   // The mounted file system writes nothing more to `device`, not even what it has not flushed.
   virtual asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) = 0;
   // What saved_history() gives after a restart.

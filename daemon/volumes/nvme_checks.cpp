@@ -66,7 +66,7 @@ Result<> Volume::check_identity(const mounts::Superblock& superblock) const {
 
 Result<> Volume::check_safe_to_mount(const mounts::Superblock& superblock) const {
   const std::string where = namespace_name();
-  if (settings_.access == config::Access::ReadOnly && superblock.being_written) {
+  if (is_reader() && superblock.being_written) {
     return fail(
         Errc::Refused,
         where +

@@ -155,9 +155,9 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   if (auto safe = check_safe_to_mount(*superblock); !safe) co_return safe;
   if (auto armed = co_await arm_fence(*superblock); !armed) co_return armed;
 
-  const bool exclusive = settings_.access == config::Access::Exclusive;
+  const bool is_writer = !is_reader();
   const std::string mmp_wait =
-      exclusive && superblock->has_mmp
+      is_writer && superblock->has_mmp
           ? " (multi-mount protection waits " + std::to_string(mounts::mmp_wait(*superblock).count()) + " s)"
           : "";
   set_state(working_state(State::Mounting),
@@ -166,10 +166,11 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.source = status_.device;
   request.target = settings_.mount;
   request.type = superblock->type;
-  request.read_only = !exclusive;
+  request.read_only = !is_writer;
+  request.is_writers = is_published();
   request.options = settings_.options;
-  FilesystemIdentity identity{superblock->type, superblock->uuid, superblock->filesystem_bytes, block.id(),
-                              superblock->stamp};
+  FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
+                              block.id(),       superblock->stamp, is_published()};
   const auto before = actions_->pinned_identity();
   const auto mounted = co_await actions_->mount(std::move(request), std::move(identity));
   if (!mounted) {

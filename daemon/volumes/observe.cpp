@@ -43,7 +43,8 @@ Volume::Place Volume::place_of(const mounts::Mount& mount) {
   // probe.
   const bool shows_error = mounts::has_option(mount.super_options, "shutdown") ||
                            mounts::has_option(mount.super_options, "emergency_ro") ||
-                           (settings_.access == config::Access::Exclusive && mounts::is_read_only(mount));
+                           (settings_.access == config::Access::Exclusive && !is_published() &&
+                            !is_changing_writing_ && mounts::is_read_only(mount));
   return is_broken_ || shows_error ? Place::Broken : Place::Ours;
 }
 

@@ -1,4 +1,4 @@
-// A read-only mount and what others write under it: a kernel that has it mounted never looks at the disk for
+// A reader's mount and what others write under it: a kernel that has it mounted never looks at the disk for
 // what it has in memory, so after a writer it shows a mixture of old and new.
 #include "daemon/volumes/volume.hpp"
 
@@ -6,7 +6,10 @@ namespace spark::volumes {
 
 // Ready, and marked: it can be read, and is not to be trusted.
 void Volume::look_for_writers(const ProbeAnswer& answer) {
-  if (settings_.access != config::Access::ReadOnly || !settings_.nvme) return;
+  if (!is_reader() || is_changing_writing_) {
+    status_.foreign_writes = is_outdated_ = false;
+    return;
+  }
   if (mounted_stamp_ == 0) mounted_stamp_ = answer.stamp;
   const bool moved = answer.stamp != mounted_stamp_;
   status_.foreign_writes = answer.being_written || moved;

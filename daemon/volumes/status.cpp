@@ -34,6 +34,13 @@ json::value fence_of(const config::Volume& volume, const FenceStatus& fence) {
       {"reservation", fence.reservation}, {"mmp", fence.mmp}, {"held_by", text_or_null(fence.held_by)}};
 }
 
+json::value published_of(const std::optional<mounts::Published>& published) {
+  if (!published) return nullptr;
+  return json::object{{"generation", published->generation},
+                      {"host", text_or_null(published->host)},
+                      {"at", text_or_null(published->at)}};
+}
+
 }  // namespace
 
 const char* to_string(State state) {
@@ -92,6 +99,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
           {"fence", fence_of(volume, status.fence)},
           {"foreign_writes", status.foreign_writes},
+          {"published", published_of(status.published)},
           {"paths", std::move(paths)},
           {"warnings", std::move(warnings)},
           {"reconnects", status.history.reconnects()},

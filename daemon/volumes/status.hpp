@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/published.hpp"
 #include "daemon/volumes/health.hpp"
 #include "nvmetcp/types.hpp"
 
@@ -36,6 +37,7 @@ struct Status {
   std::string device;  // "/dev/nvme3n1", empty when there is none
   std::string filesystem_type, filesystem_uuid;
   FenceStatus fence;
+  std::optional<mounts::Published> published;  // what the mounted file system says of itself
   bool foreign_writes = false;  // a read-only mount is not of what is on the device now: `reason` says why
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works

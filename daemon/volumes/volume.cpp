@@ -91,7 +91,8 @@ asio::awaitable<void> Volume::run() {
     }
     if (up) {
       co_await watch();
-      if (!stopped_ && wanted_up_) co_await sleep(backoff_.next());  // what is lost at once may be lost again
+      // What is lost at once may be lost again; a reader has only let go of an old state.
+      if (!stopped_ && wanted_up_ && !is_outdated_) co_await sleep(backoff_.next());
       continue;
     }
     const bool refused = up.error().kind == Errc::Refused;

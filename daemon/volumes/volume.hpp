@@ -25,9 +25,10 @@ namespace spark::volumes {
 
 // Every wait of the state machine, in one place; unit tests shrink them.
 struct Pace {
-  Duration watch{1000};         // between two looks at a mounted volume
-  Duration watch_closely{300};  // the same while it is not ready: its return is noticed at once
-  Duration probe{10'000};       // between two reads of a ready volume's superblock
+  Duration watch{1000};          // between two looks at a mounted volume
+  Duration watch_closely{300};   // the same while it is not ready: its return is noticed at once
+  Duration probe{10'000};        // between two reads of a ready volume's superblock
+  Duration probe_reader{2'000};  // the same where another host may publish
   Duration first_retry{1000}, longest_retry{5'000};
   Duration settled{30'000};         // ready for so long: the next loss is a new one, and retried at once
   Duration refused_retry{30'000};   // until a refused volume is looked at again
@@ -51,6 +52,11 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // can't be; `ask_take`: fence.cpp.
   void ask_up();
   asio::awaitable<Result<std::string>> ask_take();
+  // publish.cpp: an exclusive volume that is ready becomes read-only, and its state that of its readers, or
+  // is writable again at once; and the other way round.
+  asio::awaitable<Result<mounts::Published>> ask_publish(mounts::AfterPublish then);
+  asio::awaitable<Result<>> ask_writable();
+  bool is_published() const;
   enum class Connection { Removed, Kept };
   asio::awaitable<Result<>> ask_down(Connection connection = Connection::Removed);
   bool is_wanted_up() const { return wanted_up_; }
@@ -68,6 +74,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   const config::Volume& settings() const { return settings_; }
   const std::optional<config::Target>& target() const { return target_; }
   const Status& status() const { return status_; }
+  // Another host may write it: what was read is of one state as long as the superblock has this stamp.
+  bool is_reader() const;
+  std::uint64_t mounted_stamp() const { return mounted_stamp_; }
+  bool is_outdated() const { return is_outdated_; }  // mounted anew as soon as nobody uses it
   // Its first attempt is under way: whether it can be had is not known yet.
   bool is_settling() const { return wanted_up_ && !tried_ && status_.state <= State::Mounting; }
   // It needs a subsystem's controllers now, or may at any moment.
@@ -137,7 +147,11 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> lose_fence(std::string reason);
   void answer_take(const Result<>& result);
 
-  // reader.cpp: read-only volumes
+  // publish.cpp
+  Result<> check_can_change_writing() const;
+  std::string ready_reason() const;
+
+  // reader.cpp: read-only volumes, and published ones
   void look_for_writers(const ProbeAnswer& answer);
   std::string reader_reason() const;
   asio::awaitable<bool> leave_outdated_mount();
@@ -194,13 +208,14 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::string left_behind_;                // who still has files of the detached mount open
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
-  bool is_fresh_hold_ = false;       // the reservation was free before this attempt to mount
-  std::string taken_from_;           // by the last take; empty: from nobody
-  std::string fence_lost_;           // why this host may not write, while its mount is still there
-  std::string mmp_node_;             // what multi-mount protection called this host at the mount
-  std::uint64_t mounted_stamp_ = 0;  // of the superblock under a read-only mount
-  bool is_outdated_ = false;         // a writer has closed what is mounted here
-  std::string reader_users_;         // why the outdated mount stays
+  bool is_fresh_hold_ = false;        // the reservation was free before this attempt to mount
+  std::string taken_from_;            // by the last take; empty: from nobody
+  std::string fence_lost_;            // why this host may not write, while its mount is still there
+  std::string mmp_node_;              // what multi-mount protection called this host at the mount
+  std::uint64_t mounted_stamp_ = 0;   // of the superblock under a reader's mount
+  bool is_changing_writing_ = false;  // it is being published, or made writable again
+  bool is_outdated_ = false;          // a writer has closed what is mounted here
+  std::string reader_users_;          // why the outdated mount stays
   Status status_;
 };
 

@@ -32,6 +32,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   // Probes and attempts are processes: however many volumes there are, about one a second.
   const Duration one_each = std::chrono::seconds(config.volumes.size());
   pace.probe = std::max(pace.probe, one_each);
+  pace.probe_reader = std::max(pace.probe_reader, one_each);
   pace.longest_retry = std::max(pace.longest_retry, one_each);
   return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(actions), clock_, pace,
                                   on_change_);

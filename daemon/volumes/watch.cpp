@@ -52,7 +52,7 @@ asio::awaitable<void> Volume::watch() {
       outage_ends();
       ready_since_ = clock_.steady();
     }
-    if (found.verdict == Verdict::Good) set_state(State::Ready, reader_reason());
+    if (found.verdict == Verdict::Good) set_state(State::Ready, ready_reason());
     if (status_.state == State::Ready && clock_.steady() - ready_since_ >= pace_.settled) backoff_.reset();
     co_await sleep(status_.state == State::Ready ? pace_.watch : pace_.watch_closely);
   }
@@ -93,7 +93,7 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     found = {Verdict::Silent, "a question to " + status_.device + " still waits in the kernel"};
     co_return found;
   }
-  next_probe_ = clock_.steady() + pace_.probe;
+  next_probe_ = clock_.steady() + (is_reader() ? pace_.probe_reader : pace_.probe);
   ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : "", std::nullopt};
   if (wants_reservation()) request.keep_reservation = settings_.nvme->nsid;
   const auto answer = co_await actions_->probe(std::move(request));
@@ -115,7 +115,9 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     status_.filesystem_uuid.clear();  // looked at anew, and refused
     co_return found;
   }
-  if (is_fenced()) {
+  status_.published = answer->published;
+  // Who only reads needs no fence: what others write is seen as every reader sees it.
+  if (is_fenced() && !is_published() && !is_changing_writing_) {
     if (auto lost = why_fence_is_lost(*answer); !lost.empty()) {
       found = {Verdict::Fenced, std::move(lost)};
       co_return found;

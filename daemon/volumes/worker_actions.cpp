@@ -21,7 +21,8 @@ constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 constexpr Duration kStopWriting{20'000};
-constexpr Duration kRecord{30'000};  // a small file on the system's own drive
+constexpr Duration kPublish{900'000};  // everything that is dirty, over the network
+constexpr Duration kRecord{30'000};    // a small file on the system's own drive
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
   const auto text = read_file(file);
@@ -37,7 +38,8 @@ json::object pin_to_json(const FilesystemIdentity& identity) {
           {"uuid", identity.uuid},
           {"bytes", identity.bytes},
           {"namespace_id", identity.namespace_id},
-          {"stamp", static_cast<std::int64_t>(identity.stamp)}};
+          {"stamp", static_cast<std::int64_t>(identity.stamp)},
+          {"is_published", identity.is_published}};
 }
 
 std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
@@ -47,7 +49,8 @@ std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
                             get_string(*object, "uuid").value_or(""),
                             static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
                             get_string(*object, "namespace_id").value_or(""),
-                            static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0))};
+                            static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0)),
+                            get_bool(*object, "is_published").value_or(false)};
 }
 
 }  // namespace
@@ -69,6 +72,7 @@ asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json:
   call.subject = subject_;
   call.request = std::move(request);
   call.deadline = deadline;
+  call.is_brief = true;
   auto answer = co_await runner_.run(std::move(call));
   sight_.forget();
   co_return answer;
@@ -150,6 +154,8 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
   if (const json::object* holding = get_object(*answer, "reservation"))
     probed.holding = workers::holding_from_json(*holding);
+  if (const json::object* published = get_object(*answer, "published"))
+    probed.published = mounts::published_from_json(*published);
   co_return probed;
 }
 
@@ -164,6 +170,48 @@ asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(Reservation
 asio::awaitable<Result<>> WorkerActions::stop_writing(std::filesystem::path target, std::string device) {
   json::object request{{"target", target.native()}, {"device", device}};
   const auto answer = co_await ask("stop-writing", std::move(request), kStopWriting);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> WorkerActions::pin(FilesystemIdentity identity) {
+  json::object request{{"file", pin_file_.native()}, {"content", pin_to_json(identity)}};
+  const auto saved = co_await ask("record", std::move(request), kRecord);
+  if (!saved) co_return tl::unexpected<Error>(saved.error());
+  pinned_ = std::move(identity);
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<mounts::Closed>> WorkerActions::publish(std::filesystem::path target,
+                                                               std::string device,
+                                                               mounts::AfterPublish then) {
+  json::object request{{"target", target.native()},
+                       {"device", device},
+                       {"host", node_name()},
+                       {"then_write", then == mounts::AfterPublish::Writable}};
+  const auto answer = co_await ask("publish", std::move(request), kPublish);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  const auto published = mounts::published_from_json(*answer);
+  if (!published) co_return fail(Errc::Failed, "publish worker: an answer that makes no sense");
+  const mounts::Closed closed{*published, static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0))};
+  if (then == mounts::AfterPublish::ReadOnly) {
+    auto identity = pinned_.value_or(FilesystemIdentity{});
+    identity.is_published = true;
+    identity.stamp = closed.stamp;
+    const auto pinned = co_await pin(std::move(identity));
+    if (!pinned) log::survived(pinned.error());
+  }
+  co_return closed;
+}
+
+// Unpinned first: what is cut short in between is what the configuration says.
+asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path target, std::string device) {
+  auto identity = pinned_.value_or(FilesystemIdentity{});
+  identity.is_published = false;
+  auto pinned = co_await pin(std::move(identity));
+  if (!pinned) co_return pinned;
+  json::object request{{"target", target.native()}, {"device", device}};
+  const auto answer = co_await ask("make-writable", std::move(request), kMount);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
 }

@@ -29,6 +29,9 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+                                                  mounts::AfterPublish then) override;
+  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) override;
   asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
   asio::awaitable<void> save_history(json::object history) override;
 
@@ -44,6 +47,7 @@ class WorkerActions final : public VolumeActions {
   bool subsystem_shared() override { return shared_(); }
 
  private:
+  asio::awaitable<Result<>> pin(FilesystemIdentity identity);
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
 
   workers::Runner& runner_;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
@@ -83,6 +84,29 @@ Result<> check_mounted(const std::string& source, const std::string& mount_point
   return {};
 }
 
+// A writer marks the superblock before it writes anything else: while that is as it was at the mount, all
+// that was read is of one state.
+Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
+  const auto now = mounts::probe_superblock(device);
+  if (!now) return tl::unexpected<Error>(now.error());
+  if (now->stamp == stamp && !now->being_written) return {};
+  return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
+              "what was copied is copied again, from what the volume has then");
+}
+
+// "volume": {"device"?, "stamp", "doubtful", "generation"}; see staging::Source.
+void read_volume(const json::object& request, staging::Source& source) {
+  const json::object* volume = get_object(request, "volume");
+  if (volume == nullptr) return;
+  source.is_doubtful = get_bool(*volume, "doubtful").value_or(false);
+  source.generation = static_cast<std::uint64_t>(get_int(*volume, "generation").value_or(0));
+  const std::string device = get_string(*volume, "device").value_or("");
+  if (device.empty() || source.is_doubtful) return;
+  const auto stamp = static_cast<std::uint64_t>(get_int(*volume, "stamp").value_or(0));
+  source.state = "superblock " + std::to_string(stamp);
+  source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
+}
+
 staging::ProgressSink sink_for(const ProgressLine& progress) {
   return [&progress](const staging::CopyProgress& now) { progress(to_json(now)); };
 }
@@ -129,6 +153,8 @@ json::object row_to_json(const staging::DatasetRow& row) {
   return {{"name", row.name},
           {"state", row.damage.empty() ? "ready" : "failed"},
           {"reason", row.damage.empty() ? json::value(nullptr) : json::value(row.damage)},
+          {"doubtful", row.is_doubtful},
+          {"source_generation", row.source_generation},
           {"path", row.path.native()},
           {"bytes", row.bytes},
           {"files", row.files},
@@ -142,14 +168,15 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "exclude", "max_rate", "only_cached", "in_use": [{"dataset",
-// "generation"}…]} → the contract's object of `stage --json`. The first progress tells that the source is
-// being looked at.
+// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "max_rate", "only_cached", "in_use":
+// [{"dataset", "generation"}…]} → the contract's object of `stage --json`. The first progress tells that the
+// source is being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
+  read_volume(request, source);
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
   if (const json::array* patterns = get_array(request, "exclude")) {
     for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());

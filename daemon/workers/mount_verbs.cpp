@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/users.hpp"
@@ -84,7 +85,7 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
 }
 
 // {"path", "device", "keep_reservation"?: namespace} → {"us", "uuid", "shut_down", "being_written", "stamp",
-// "mmp_node", "reservation"?}; without a device it is an NFS mount.
+// "mmp_node", "published"?, "reservation"?}; without a device it is an NFS mount.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
@@ -99,12 +100,35 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
                       {"being_written", superblock->being_written},
                       {"stamp", static_cast<std::int64_t>(superblock->stamp)},
                       {"mmp_node", superblock->mmp_node}};
+  const auto published = mounts::read_published(path);
+  if (published && *published) answer["published"] = mounts::to_json(**published);
   if (const auto nsid = get_int(request, "keep_reservation")) {
     auto kept = reservation_verb({{"act", "keep"}, {"device", device}, {"nsid", *nsid}}, progress);
     if (!kept) return kept;
     answer["reservation"] = std::move(*kept);
   }
   return answer;
+}
+
+// {"target", "device", "host", "then_write"} → {"generation", "host", "at", "stamp"}
+Result<json::object> publish_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const bool then_write = get_bool(request, "then_write").value_or(false);
+  return mounts::publish(get_string(request, "target").value_or(""),
+                         get_string(request, "device").value_or(""), get_string(request, "host").value_or(""),
+                         SystemClock().wall(),
+                         then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly)
+      .map([](const mounts::Closed& closed) {
+        json::object answer = mounts::to_json(closed.published);
+        answer["stamp"] = static_cast<std::int64_t>(closed.stamp);
+        return answer;
+      });
+}
+
+// {"target", "device"} → {}
+Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return mounts::make_writable(get_string(request, "target").value_or(""),
+                               get_string(request, "device").value_or(""))
+      .map([] { return json::object{}; });
 }
 
 // {"target", "device"} → {}

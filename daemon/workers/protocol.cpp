@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cerrno>
+#include <iostream>
+#include <string>
 #include <string_view>
 
 #include "base/file.hpp"
@@ -36,6 +38,8 @@ constexpr std::array kVerbs = {
     VerbRow{"lease", lease_verb},
     VerbRow{"reservation", reservation_verb},
     VerbRow{"stop-writing", stop_writing_verb},
+    VerbRow{"publish", publish_verb},
+    VerbRow{"make-writable", make_writable_verb},
 };
 
 void write_line(const json::object& line) {
@@ -48,27 +52,49 @@ void write_line(const json::object& line) {
   }
 }
 
-Result<json::object> answer(const std::string& name) {
+Result<json::object> answer(const std::string& name, std::string_view text) {
   for (const VerbRow& verb : kVerbs) {
     if (verb.name != name) continue;
-    auto text = read_file("/dev/stdin");
-    if (!text) return tl::unexpected<Error>(std::move(text.error()));
-    auto request = parse_json_object(*text);
+    auto request = parse_json_object(text);
     if (!request) return tl::unexpected<Error>(std::move(request.error()));
     return verb.run(*request, [](const json::object& progress) { write_line({{"progress", progress}}); });
   }
   return fail(Errc::Invalid, "no worker verb '" + name + "'", "workers are started by spark-staged itself");
 }
 
-}  // namespace
-
-int worker_main(const std::string& verb) {
-  ::signal(SIGPIPE, SIG_IGN);
-  const auto result = answer(verb);
+void write_answer(const Result<json::object>& result) {
   if (result) {
     write_line({{"result", *result}});
   } else {
     write_line({{"error", to_json(result.error())}});
+  }
+}
+
+void serve() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto call = parse_json_object(line);
+    const json::object* request = call ? get_object(*call, "request") : nullptr;
+    if (request == nullptr) {
+      write_answer(fail(Errc::Invalid, "worker: a line that is no request"));
+    } else {
+      write_answer(answer(get_string(*call, "verb").value_or(""), json::serialize(*request)));
+    }
+  }
+}
+
+}  // namespace
+
+int worker_main(const std::string& verb) {
+  ::signal(SIGPIPE, SIG_IGN);
+  if (verb == "serve") {
+    serve();
+    return 0;
+  }
+  const auto text = read_file("/dev/stdin");
+  if (text) {
+    write_answer(answer(verb, *text));
+  } else {
+    write_answer(tl::unexpected<Error>(text.error()));
   }
   return 0;
 }

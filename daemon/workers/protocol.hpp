@@ -1,5 +1,6 @@
 // A worker's side of the pipe: one JSON request on stdin; on stdout any number of {"progress": {…}} lines,
-// then exactly one {"result": {…}} or {"error": {…}}.
+// then exactly one {"result": {…}} or {"error": {…}}. `serve` answers so line by line, {"verb", "request"}
+// each, until there is nothing more to read.
 #pragma once
 
 #include <functional>

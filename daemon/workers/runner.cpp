@@ -21,39 +21,58 @@ namespace {
 // From SIGKILL to giving up: a process that is not in the kernel dies within milliseconds.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::size_t kLongestLine = 64 << 20;
+// An idle worker is there for the next probe, a few of them for many volumes; none grows old.
+constexpr std::chrono::seconds kIdle{30};
+constexpr std::size_t kMostIdle = 3;
+constexpr unsigned kMostAnswers = 1000;
 
 using Stream = asio::posix::stream_descriptor;
 
 }  // namespace
 
-struct Runner::Running {
-  Running(asio::any_io_executor executor, Child child, Call its_call)
-      : call(std::move(its_call)),
-        pid(child.pid),
+struct Runner::Worker {
+  Worker(asio::any_io_executor executor, Child child)
+      : pid(child.pid),
         in(executor, child.in.release()),
         out(executor, child.out.release()),
         pidfd(executor, child.pidfd.release()),
-        timer(executor) {}
+        idle(executor) {}
 
-  Call call;
   pid_t pid;
   Stream in, out, pidfd;
+  std::string buffered;  // from `out`, not understood yet
+  unsigned answers = 0;
+  asio::steady_timer idle;
+};
+
+struct Runner::Running {
+  Running(asio::any_io_executor executor, WorkerPtr its_worker, Call its_call)
+      : call(std::move(its_call)), worker(std::move(its_worker)), timer(executor) {}
+
+  Call call;
+  WorkerPtr worker;
   asio::steady_timer timer;  // the deadline, then the grace after the kill
   bool timed_out = false, cancelled = false, ended = false, given_up = false;
 
   // Its process group dies with it: mount helpers too.
   void kill() {
     if (ended) return;
-    ::kill(-pid, SIGKILL);
-    ::kill(pid, SIGKILL);
+    ::kill(-worker->pid, SIGKILL);
+    ::kill(worker->pid, SIGKILL);
   }
 
   void give_up() {
     given_up = true;
     boost::system::error_code ignored;
-    in.close(ignored);
-    out.close(ignored);
-    pidfd.cancel(ignored);
+    worker->in.close(ignored);
+    worker->out.close(ignored);
+    worker->pidfd.cancel(ignored);
+  }
+
+  // Nothing ends it any more.
+  void end() {
+    ended = true;
+    timer.cancel();
   }
 };
 
@@ -90,18 +109,51 @@ void Cancellation::cancel() {
 Runner::Runner(asio::any_io_executor executor, std::string program)
     : executor_(std::move(executor)), program_(std::move(program)) {}
 
-asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {
-  const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
-  if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");
-
+// An idle one, or a new one.
+Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
+  if (call.is_brief && !idle_.empty()) {
+    WorkerPtr worker = std::move(idle_.back());
+    idle_.pop_back();
+    worker->idle.cancel();
+    return worker;
+  }
   ChildOptions options;
   options.pipe_stdin = true;
   options.program = program_;
-  auto child = spawn({"spark-staged", "worker", call.verb}, options);
-  if (!child) co_return fail_with(std::move(child.error()), "starting a worker to " + what);
-
-  auto running = std::make_shared<Running>(executor_, std::move(*child), std::move(call));
+  auto child = spawn({"spark-staged", "worker", call.is_brief ? "serve" : call.verb}, options);
+  if (!child) return tl::unexpected<Error>(std::move(child.error()));
   ++counts_.started;
+  return std::make_shared<Worker>(executor_, std::move(*child));
+}
+
+void Runner::keep(WorkerPtr worker) {
+  if (idle_.size() >= kMostIdle || worker->answers >= kMostAnswers || !worker->buffered.empty())
+    return let_go(std::move(worker));
+  worker->idle.expires_after(kIdle);
+  worker->idle.async_wait([this, worker](boost::system::error_code error) {
+    if (!error && std::erase(idle_, worker) > 0) let_go(worker);
+  });
+  idle_.push_back(std::move(worker));
+}
+
+// It ends when there is nothing more to read.
+void Runner::let_go(WorkerPtr worker) {
+  auto bury = [](WorkerPtr leaving) -> asio::awaitable<void> {
+    boost::system::error_code ignored;
+    leaving->in.close(ignored);
+    co_await leaving->pidfd.async_wait(Stream::wait_read, kToken);
+    ::waitid(P_PID, static_cast<id_t>(leaving->pid), nullptr, WEXITED | WNOHANG);
+  };
+  asio::co_spawn(executor_, bury(std::move(worker)), asio::detached);
+}
+
+asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {
+  const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
+  if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");
+  auto worker = worker_for(call);
+  if (!worker) co_return fail_with(std::move(worker.error()), "starting a worker to " + what);
+
+  auto running = std::make_shared<Running>(executor_, std::move(*worker), std::move(call));
   ++counts_.running;
   cancellation.state_->kill = [weak = std::weak_ptr<Running>(running)] {
     if (const auto still = weak.lock(); still && !still->ended) {
@@ -109,10 +161,18 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
       kill_and_expect_the_end(still);
     }
   };
-  if (running->call.on_start) running->call.on_start(running->pid);
+  if (running->call.on_start) running->call.on_start(running->worker->pid);
   arm_deadline(running);
   auto answer = co_await converse(running);
-  co_await reap(running);
+  const bool was_killed = running->timed_out || running->cancelled;
+  const bool died_idle = !answer && !was_killed && running->worker->answers > 0;
+  if (running->call.is_brief && answer && !was_killed) {
+    running->end();
+    ++running->worker->answers;
+    keep(running->worker);
+  } else {
+    co_await reap(running);
+  }
   --counts_.running;
   cancellation.state_->kill = nullptr;
 
@@ -125,63 +185,67 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
                        format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(deadline)) +
                        (running->given_up ? "; its worker is stuck in the kernel and was left behind" : ""));
   }
-  co_return answer;
+  if (died_idle) {  // killed while it waited: a question to nobody was not asked yet
+    auto again = co_await run(std::move(running->call), cancellation);
+    co_return again;
+  }
+  if (answer) co_return std::move(*answer);
+  co_return fail(Errc::Failed, "the worker for " + what + " ended without an answer",
+                 "its last words may be in `journalctl -u spark-staged`");
 }
 
-asio::awaitable<Result<json::object>> Runner::converse(std::shared_ptr<Running> running) {
-  const std::string request = json::serialize(running->call.request);
-  co_await asio::async_write(running->in, asio::buffer(request), kToken);
+asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> running) {
+  const Call& call = running->call;
+  Worker& worker = *running->worker;
+  const json::object line_of_many{{"verb", call.verb}, {"request", call.request}};
+  const std::string request =
+      call.is_brief ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
+  co_await asio::async_write(worker.in, asio::buffer(request), kToken);
   boost::system::error_code ignored;
-  running->in.close(ignored);
+  if (!call.is_brief) worker.in.close(ignored);
 
-  std::optional<Result<json::object>> answer;
-  std::string buffered;
-  for (;;) {
-    auto sink = asio::dynamic_buffer(buffered, kLongestLine);
-    const auto [error, length] = co_await asio::async_read_until(running->out, sink, '\n', kToken);
+  Answer answer;
+  while (!answer || !call.is_brief) {
+    auto sink = asio::dynamic_buffer(worker.buffered, kLongestLine);
+    const auto [error, length] = co_await asio::async_read_until(worker.out, sink, '\n', kToken);
     if (error) break;
-    auto line = parse_json_object(std::string_view(buffered).substr(0, length));
-    buffered.erase(0, length);
+    auto line = parse_json_object(std::string_view(worker.buffered).substr(0, length));
+    worker.buffered.erase(0, length);
     if (!line) {
       answer = fail_with(std::move(line.error()), "understanding the worker");
       continue;
     }
     if (const json::object* progress = get_object(*line, "progress")) {
-      if (running->call.on_progress) running->call.on_progress(*progress);
+      if (call.on_progress) call.on_progress(*progress);
     } else if (const json::object* result = get_object(*line, "result")) {
       answer = *result;
     } else if (const json::object* error_object = get_object(*line, "error")) {
       answer = tl::unexpected<Error>(error_from_json(*error_object));
     }
   }
-  if (answer) co_return std::move(*answer);
-  co_return fail(
-      Errc::Failed,
-      "the worker for " + running->call.verb + " of " + running->call.subject + " ended without an answer",
-      "its last words may be in `journalctl -u spark-staged`");
+  co_return answer;
 }
 
 asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
   // Given up while it was still listened to: nothing would end a wait that begins now.
-  if (!running->given_up) co_await running->pidfd.async_wait(Stream::wait_read, kToken);
+  if (!running->given_up) co_await running->worker->pidfd.async_wait(Stream::wait_read, kToken);
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(running->pid), &info, WEXITED | WNOHANG) == 0 &&
-      info.si_pid == running->pid) {
-    running->ended = true;
-    running->timer.cancel();
+  if (::waitid(P_PID, static_cast<id_t>(running->worker->pid), &info, WEXITED | WNOHANG) == 0 &&
+      info.si_pid == running->worker->pid) {
+    running->end();
     co_return;
   }
   // Stuck in the kernel. Someone still has to wait for it, however long that takes.
   abandoned_.insert(running->call.subject);
   ++counts_.abandoned;
-  log::warning("worker " + std::to_string(running->pid) + " (" + running->call.verb + " of " +
+  log::warning("worker " + std::to_string(running->worker->pid) + " (" + running->call.verb + " of " +
                running->call.subject + ") is stuck in the kernel and was left behind; continuing");
   auto wait_for_end = [](Runner& runner, std::shared_ptr<Running> stuck) -> asio::awaitable<void> {
-    co_await stuck->pidfd.async_wait(Stream::wait_read, kToken);
-    ::waitid(P_PID, static_cast<id_t>(stuck->pid), nullptr, WEXITED | WNOHANG);
+    co_await stuck->worker->pidfd.async_wait(Stream::wait_read, kToken);
+    ::waitid(P_PID, static_cast<id_t>(stuck->worker->pid), nullptr, WEXITED | WNOHANG);
     stuck->ended = true;
     runner.abandoned_.erase(runner.abandoned_.find(stuck->call.subject));
-    log::info("worker " + std::to_string(stuck->pid) + ", left behind before, has ended");
+    log::info("worker " + std::to_string(stuck->worker->pid) + ", left behind before, has ended");
   };
   asio::co_spawn(executor_, wait_for_end(*this, running), asio::detached);
 }

@@ -1,6 +1,7 @@
 // The daemon's side of the pipe: starts a worker, hands its progress on, and gives up on it at its deadline.
 // A worker that can't be killed (D state) is abandoned: its caller gets TimedOut at once, and it is counted
-// until it ends.
+// until it ends. One that answered a brief question waits for the next: starting a program costs more than
+// most answers.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -27,6 +29,7 @@ struct Call {
   std::string subject;  // for sentences: "volume datasets"
   json::object request;
   std::optional<Duration> deadline;  // none: until it ends or is cancelled
+  bool is_brief = false;             // asked of a worker that may have answered others before
   std::function<void(const json::object&)> on_progress;
   std::function<void(pid_t)> on_start;  // the worker's process; gone when run() answers
 };
@@ -55,7 +58,7 @@ struct WorkerCounts {
 
 class Runner {
  public:
-  // `program`: what to execute as `program worker VERB`.
+  // `program`: what to execute as `program worker VERB`, or `program worker serve` for brief questions.
   Runner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
@@ -65,12 +68,19 @@ class Runner {
   const WorkerCounts& counts() const { return counts_; }
 
  private:
+  struct Worker;
   struct Running;
-  asio::awaitable<Result<json::object>> converse(std::shared_ptr<Running> running);
+  using WorkerPtr = std::shared_ptr<Worker>;
+  using Answer = std::optional<Result<json::object>>;  // none: it ended without one
+  Result<WorkerPtr> worker_for(const Call& call);
+  asio::awaitable<Answer> converse(std::shared_ptr<Running> running);
   asio::awaitable<void> reap(std::shared_ptr<Running> running);
+  void keep(WorkerPtr worker);
+  void let_go(WorkerPtr worker);
 
   asio::any_io_executor executor_;
   std::string program_;
+  std::vector<WorkerPtr> idle_;  // they wait for a question
   std::multiset<std::string> abandoned_;
   WorkerCounts counts_;
 };

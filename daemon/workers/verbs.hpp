@@ -21,6 +21,8 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> users_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> publish_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);
 

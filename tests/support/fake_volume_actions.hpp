@@ -24,7 +24,8 @@ struct FakeWorld {
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
   nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
-  std::optional<Error> connect_error, mount_error, unmount_error, timers_error;
+  std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
+  std::optional<mounts::Published> published;  // in the file system
 
   // This host.
   std::vector<nvmetcp::Controller> controllers;
@@ -149,7 +150,9 @@ class FakeVolumeActions final : public VolumeActions {
     co_return world_.superblock;
   }
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override {
-    world_.touched.emplace_back(request.read_only ? "mount ro" : "mount rw");
+    world_.touched.emplace_back(!request.read_only   ? "mount rw"
+                                : request.is_writers ? "mount closed"
+                                                     : "mount ro");
     if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
                  request.source, request.type == "nfs" ? "nfs4" : request.type);
@@ -175,6 +178,7 @@ class FakeVolumeActions final : public VolumeActions {
     answer.being_written = world_.superblock.being_written;
     answer.stamp = world_.superblock.stamp;
     answer.mmp_node = world_.superblock.mmp_node;
+    answer.published = world_.published;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, kUs);
     co_return answer;
   }
@@ -185,6 +189,29 @@ class FakeVolumeActions final : public VolumeActions {
     const bool released = *nvmetcp::release_reservation(commands_, kUs) == Change::Done;
     if (released) world_.touched.emplace_back("release");
     co_return nvmetcp::look_at_reservation(commands_, kUs);
+  }
+  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,
+                                                  mounts::AfterPublish then) override {
+    world_.touched.emplace_back("publish");
+    co_await asio::post(asio::use_awaitable);  // whoever watches looks meanwhile
+    if (world_.publish_error) co_return tl::unexpected<Error>(*world_.publish_error);
+    const std::uint64_t before = world_.published ? world_.published->generation : 0;
+    world_.published = mounts::Published{before + 1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
+    ++world_.superblock.stamp;
+    if (then == mounts::AfterPublish::ReadOnly) {
+      set_mounts("ro,noatime");
+      world_.pinned->is_published = true;
+      world_.pinned->stamp = world_.superblock.stamp;
+    }
+    co_return mounts::Closed{*world_.published, world_.superblock.stamp};
+  }
+  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string) override {
+    world_.touched.emplace_back("make writable");
+    if (world_.writable_error) co_return tl::unexpected<Error>(*world_.writable_error);
+    world_.pinned->is_published = false;
+    set_mounts("rw,noatime");
+    ++world_.superblock.stamp;
+    co_return Result<>{};
   }
   asio::awaitable<Result<>> stop_writing(std::filesystem::path, std::string) override {
     world_.touched.emplace_back("stop writing");
@@ -222,6 +249,9 @@ class FakeVolumeActions final : public VolumeActions {
   bool subsystem_shared() override { return world_.shared; }
 
  private:
+  void set_mounts(const std::string& options) {
+    for (mounts::Mount& mounted : world_.mounts) mounted.options = options;
+  }
   inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
   FakeWorld& world_;
   nvmetcp::fake::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};

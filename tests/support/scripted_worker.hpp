@@ -50,8 +50,12 @@ class ScriptedWorker {
   void write() const {
     const auto path = folder_ / "worker";
     std::ofstream file(path.native() + ".new");
-    file << "#!/bin/sh\ncd " << folder_
-         << " || exit 1\necho x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
+    // "serve": its lines are {"verb":"VERB","request":{…}}.
+    file << "#!/bin/sh\ncd " << folder_ << " || exit 1\n"
+         << "if [ $2 = serve ]; then\n  echo $$ >> serve.pids\n  while read -r line; do\n"
+         << "    verb=$(echo \"$line\" | cut -d'\"' -f4)\n"
+         << "    echo \"$line\" | sed 's/.*,\"request\"://; s/}$//' | $0 worker $verb\n  done\n  exit\nfi\n"
+         << "echo x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
     for (const auto& [verb, script] : verbs_) file << verb << ") " << script << " ;;\n";
     file << "*) echo '{\"error\": {\"kind\": \"failed\", \"what\": \"no script\", \"hint\": \"\"}}' "
             ";;\nesac\n";

@@ -2,15 +2,22 @@ import pytest
 
 from rig import image
 from rig.house import House
+from rig.pair import Pair, start_second_host
+from rig.settings import KERNEL, REPOSITORY
 from rig.topology import Topology
 
 # The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
-ORDER = ["test_rig", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing", "test_staging",
+ORDER = ["test_rig", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing", "test_publish",
+         "test_staging",
          "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_moving",
          "test_bench", "test_frozen",
          "test_portals", "test_healing", "test_shutdown"]
 
 _topologies = []
+
+
+def pytest_sessionstart():
+    (REPOSITORY / f"build/check/vm-{KERNEL}-failures.log").unlink(missing_ok=True)
 
 
 def pytest_collection_modifyitems(items):
@@ -52,6 +59,21 @@ def house(cold_house):
     return cold_house
 
 
+@pytest.fixture(scope="package")
+def second_host(product_rig, house):
+    machine = start_second_host(product_rig)
+    yield machine
+    machine.kill()
+
+
+@pytest.fixture
+def pair(house, second_host):
+    both = Pair(house, second_host)
+    both.export()
+    yield both
+    both.end()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
@@ -59,3 +81,14 @@ def pytest_runtest_makereport(item, call):
         for rig in _topologies:
             for machine in rig.machines:
                 report.sections.append((f"machine {machine.name}", machine.report()))
+        _write_down(item, report)
+
+
+def _write_down(item, report):
+    """At once: a run that is cut short would take the words of its failures with it."""
+    folder = REPOSITORY / "build/check"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"vm-{KERNEL}-failures.log", "a") as log:
+        log.write(f"===== {item.nodeid} ({report.when})\n{report.longreprtext}\n")
+        for title, text in report.sections:
+            log.write(f"----- {title}\n{text}\n")

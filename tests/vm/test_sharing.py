@@ -6,84 +6,10 @@ import json
 
 import pytest
 
-from rig.house import TARGET_ADDRESS
-from rig.product import CONFIG, Product, config_text
+from rig.pair import MOUNT, NAME
 from rig.target import NVMET
 
-NAME = "shared"
-MOUNT = f"/mnt/{NAME}"
 RECORD = 64 << 10
-
-
-class Pair:
-    """Two hosts of one target; the volume is the same for both, the access each host's own."""
-
-    def __init__(self, house, second):
-        self.house = house
-        self.target = house.target
-        self.hosts = [house.host, second]
-        self.products = [house.product, Product(second)]
-
-    def body(self, access, **keys):
-        return {"target": "rose", "subsystem": NAME, "mount": MOUNT, "access": access, **keys}
-
-    def configure(self, index, access=None, **keys):
-        volumes = {NAME: self.body(access, **keys)} if access else {}
-        if index == 0:
-            self.products[0].configure(self.house.config(volumes=volumes))
-        else:
-            self.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=volumes))
-
-    def down(self, index):
-        return self.products[index].run(f"volumes down {NAME}", 120)
-
-    def states(self):
-        return [product.volume(NAME)["state"] for product in self.products]
-
-    def settle(self, deadline=180):
-        """Until one host has it and the other is refused; returns (winner, loser)."""
-        for index in (0, 1):
-            self.products[index].wait_volume(NAME, lambda volume: volume["state"] in ("ready", "refused"), deadline)
-        states = self.states()
-        assert sorted(states) == ["ready", "refused"], [product.volume(NAME) for product in self.products]
-        return states.index("ready"), states.index("refused")
-
-
-@pytest.fixture(scope="module")
-def second_host(product_rig, house):
-    text = config_text(targets={"rose": {"address": TARGET_ADDRESS}})
-    machine = product_rig.add_host("host2", files={CONFIG: text}, disks=[])
-    machine.start()
-    machine.wait_ready()
-    machine.wait_until("spark-stage status", 120)
-    yield machine
-    machine.kill()
-
-
-def has_reservations(target):
-    return target.machine.run(f"[ -e {NVMET}/subsystems/{NAME}/namespaces/1/resv_enable ]").rc == 0
-
-
-@pytest.fixture
-def pair(house, second_host):
-    """A new file system with multi-mount protection, exported with reservations where the target can."""
-    both = Pair(house, second_host)
-    device = house.target.image(NAME, "256M")
-    house.target.filesystem(device, name=NAME, mmp=True, fill="echo first >file")
-    house.target.export(NAME, device, reservations=True)
-    yield both
-    for index in (0, 1):
-        both.down(index)
-        both.configure(index)
-    house.target.remove(NAME)
-    assert_sound(both, device)
-    house.target_machine.sh(f"rm -f {device}")
-
-
-def assert_sound(pair, device):
-    """What a file system check of the image finds: nothing."""
-    checked = pair.target.machine.run(f"e2fsck -fn {device}", 120)
-    assert checked.rc == 0, checked.out + checked.err
 
 
 def test_two_that_ask_at_the_same_moment_are_never_both_served(pair):
@@ -127,7 +53,7 @@ while True:
 def test_a_frozen_writer_that_is_taken_over_lands_no_late_write(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    if not has_reservations(pair.target):
+    if not pair.has_reservations():
         pytest.skip("without reservations nothing can stop a frozen host: this target's kernel has none")
     assert pair.products[0].volume(NAME)["fence"]["reservation"]
     pair.configure(1, "exclusive")
@@ -159,7 +85,7 @@ def test_a_frozen_writer_that_is_taken_over_lands_no_late_write(pair):
 def test_the_reservation_is_taken_again_after_a_restart_of_the_export(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    if not has_reservations(pair.target):
+    if not pair.has_reservations():
         pytest.skip("this target's kernel has no reservations")
     enable = f"{NVMET}/subsystems/{NAME}/namespaces/1/enable"
     pair.target.machine.sh(f"echo 0 >{enable}")

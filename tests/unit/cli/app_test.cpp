@@ -35,6 +35,7 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"volumes"},
                                                        {"volumes", "up"},
                                                        {"volumes", "down"},
+                                                       {"volumes", "publish"},
                                                        {"volumes", "take"},
                                                        {"wait"},
                                                        {"stage"},

@@ -24,6 +24,21 @@ TEST_F(Datasets, AreListedWithTheirLeases) {
   expect_golden("ls.txt", program.output());
 }
 
+TEST_F(Datasets, ThatAreOutdatedOrDoubtfulSaySo) {
+  program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
+    {"name": "imagenet", "state": "ready", "path": "/c/imagenet", "bytes": 1000, "files": 1, "generation": 3, "leases": [],
+     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z", "source_generation": 6,
+     "volume_generation": 8, "outdated": true, "doubtful": false},
+    {"name": "models", "state": "ready", "path": "/c/models", "bytes": 1000, "files": 1, "generation": 1, "leases": [],
+     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z", "source_generation": null,
+     "volume_generation": 8, "outdated": true, "doubtful": false},
+    {"name": "scratch", "state": "ready", "path": "/c/scratch", "bytes": 1000, "files": 1, "generation": 1, "leases": [],
+     "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z", "source_generation": null,
+     "volume_generation": null, "outdated": null, "doubtful": true}]})json");
+  EXPECT_EQ(program.run({"ls"}), 0);
+  expect_golden("ls-outdated.txt", program.output());
+}
+
 TEST_F(Datasets, NoneIsSaid) {
   program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
   EXPECT_EQ(program.run({"ls"}), 0);

@@ -40,6 +40,21 @@ TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
 }
 
+TEST_F(Volumes, ArePublishedAndSayHowToWriteAgain) {
+  job("models", "publish", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready",
+    "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");
+  EXPECT_EQ(program.run({"volumes", "publish", "models"}), 0);
+  EXPECT_EQ(program.output(),
+            "models: published as generation 8; read-only until 'spark-stage volumes up models'\n");
+}
+
+TEST_F(Volumes, ArePublishedAndWrittenOnIfToldSo) {
+  job("models", "publish", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready",
+    "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");
+  EXPECT_EQ(program.run({"volumes", "publish", "models", "--then-write"}), 0);
+  EXPECT_EQ(program.output(), "models: published as generation 8; writable again\n");
+}
+
 constexpr char kHeld[] = R"json({"volumes": [{"name": "models", "state": "refused",
   "reason": "the host with host ID 1234 holds the reservation of namespace 1 of models",
   "fence": {"reservation": false, "mmp": true, "held_by": "the host with host ID 1234"}}]})json";
@@ -83,7 +98,7 @@ TEST_F(Volumes, ThatAreNotConfiguredCanNotBeTaken) {
 
 TEST_F(Volumes, WithoutAVerbAreAUsageError) {
   EXPECT_EQ(program.run({"volumes"}), 2);
-  EXPECT_NE(program.errors().find("up, down, take"), std::string::npos) << program.errors();
+  EXPECT_NE(program.errors().find("up, down, publish, take"), std::string::npos) << program.errors();
   EXPECT_EQ(program.run({"volumes", "upp"}), 2);
   EXPECT_NE(program.errors().find("did you mean 'up'?"), std::string::npos) << program.errors();
 }

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
@@ -25,6 +26,16 @@ class RunnerTest : public testing::Test {
     made.request = {{"path", "/mnt"}};
     return made;
   }
+  Call brief(const std::string& verb) {
+    Call made = call(verb);
+    made.is_brief = true;
+    return made;
+  }
+  // The workers for brief questions that were ever started.
+  std::vector<pid_t> servers() {
+    std::ifstream file(worker.folder() / "serve.pids");
+    return {std::istream_iterator<pid_t>(file), {}};
+  }
   Result<json::object> run(Call what, Cancellation cancellation = {}) {
     auto result = await(context, runner.run(std::move(what), cancellation));
     return result ? std::move(*result) : Result<json::object>(fail(Errc::Failed, "the runner hung"));
@@ -40,6 +51,51 @@ TEST_F(RunnerTest, HandsTheRequestOverAndTheAnswerBack) {
   const auto answer = run(call("echo"));
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(get_string(*answer, "path"), "/mnt");
+}
+
+TEST_F(RunnerTest, ABriefQuestionIsAskedOfAWorkerThatAnsweredBefore) {
+  worker.on("probe", R"sh(printf '{"result": %s}\n' "$(cat)")sh");
+  worker.on("look", R"(echo '{"progress": {"n": 1}}'; echo '{"error": {"kind": "refused", "what": "no"}}')");
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = run(brief("probe"));
+    ASSERT_TRUE(answer) << answer.error().message();
+    EXPECT_EQ(get_string(*answer, "path"), "/mnt");
+    EXPECT_EQ(run(brief("look")).error().kind, Errc::Refused);
+  }
+  EXPECT_EQ(servers().size(), 1u);
+  EXPECT_EQ(runner.counts().started, 1u);
+  EXPECT_EQ(runner.counts().running, 0u);
+}
+
+TEST_F(RunnerTest, TwoBriefQuestionsAtOnceAreAskedOfTwo) {
+  worker.on("probe", R"(sleep 0.3; echo '{"result": {}}')");
+  int answered = 0;
+  const auto ask = [&]() -> boost::asio::awaitable<void> {
+    auto question = brief("probe");
+    const auto answer = co_await runner.run(std::move(question));
+    answered += answer ? 1 : 0;
+  };
+  boost::asio::co_spawn(context, ask, boost::asio::detached);
+  boost::asio::co_spawn(context, ask, boost::asio::detached);
+  ASSERT_TRUE(run_until(context, [&] { return answered == 2; }));
+  EXPECT_EQ(servers().size(), 2u);
+}
+
+TEST_F(RunnerTest, AWorkerThatWasKilledWhileItWaitedIsReplacedUnnoticed) {
+  worker.on("probe", R"(echo '{"result": {}}')");
+  ASSERT_TRUE(run(brief("probe")));
+  ::kill(servers().at(0), SIGKILL);
+  EXPECT_TRUE(run(brief("probe")));
+  EXPECT_EQ(servers().size(), 2u);
+}
+
+TEST_F(RunnerTest, AWorkerThatMissedItsDeadlineIsNotAskedAgain) {
+  worker.on("probe", "if [ $n = 1 ]; then sleep 600; else echo '{\"result\": {}}'; fi");
+  auto slow = brief("probe");
+  slow.deadline = Duration(200);
+  EXPECT_EQ(run(std::move(slow)).error().kind, Errc::TimedOut);
+  EXPECT_TRUE(run(brief("probe")));
+  EXPECT_EQ(servers().size(), 2u);
 }
 
 TEST_F(RunnerTest, PassesProgressOnInOrder) {

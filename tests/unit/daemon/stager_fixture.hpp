@@ -45,7 +45,10 @@ class StagerTest : public testing::Test {
         [this]() -> const config::Config& { return settings; },
         [this](const config::Dataset& dataset) -> Result<Stager::SourcePlace> {
           if (source_error && away == dataset.name) return tl::unexpected<Error>(*source_error);
-          return Stager::SourcePlace{dataset.path, "", doubt};
+          Stager::SourcePlace place{dataset.path, "", doubt};
+          place.doubt_passes = doubt_passes;
+          place.generation = generation;
+          return place;
         },
         [this](const config::Dataset&) { return is_settling; }, patience);
     boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
@@ -98,6 +101,8 @@ class StagerTest : public testing::Test {
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
   std::string doubt;  // about every source
+  bool doubt_passes = false;
+  std::uint64_t generation = 0;  // of every source's volume
   std::optional<Error> source_error;
   std::string away = "imagenet";  // whose source that is
   Patience patience{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),

@@ -95,6 +95,26 @@ TEST_F(StagerTest, AFailedStagingIsShownWithItsReasonButNeverHidesAReadyCopy) {
   EXPECT_EQ(state_of("imagenet"), "ready") << "the generation before is still there";
 }
 
+TEST_F(StagerTest, ACopyThatIsOlderThanWhatItsVolumePublishedIsOutdated) {
+  const auto listed_with = [&](const std::string& source_generation) {
+    std::string rows = one_line(kRows);
+    rows.replace(rows.find("\"generation\": 1"), 0, "\"source_generation\": " + source_generation + ", ");
+    worker.on("catalog", "printf '%s\\n' '{\"result\": " + rows + "}'");
+    start();
+    return row_of("imagenet");
+  };
+  generation = 8;
+  const auto old = listed_with("7");
+  EXPECT_EQ(get_bool(old, "outdated"), true);
+  EXPECT_EQ(get_int(old, "source_generation"), 7);
+  EXPECT_EQ(get_int(old, "volume_generation"), 8);
+  generation = 7;
+  EXPECT_EQ(get_bool(row_of("imagenet"), "outdated"), false);
+  generation = 0;
+  EXPECT_TRUE(row_of("imagenet")["outdated"].is_null()) << "its volume is away, or publishes nothing";
+  EXPECT_TRUE(row_of("models")["outdated"].is_null()) << "it is not here";
+}
+
 TEST_F(StagerTest, AnUnknownDatasetIsNotFound) {
   start();
   StageRequest request;

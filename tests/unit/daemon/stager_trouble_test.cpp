@@ -105,6 +105,33 @@ TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
   EXPECT_EQ(kind_of(job), "refused");
 }
 
+TEST_F(TroubleTest, AStateThatWasReplacedWhileItIsCopiedIsCopiedAnewWhenTheNewOneIsThere) {
+  worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.3", kMoved, "sleep 30"}) + "; else " +
+                         staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  doubt = "written by another host since it was mounted here";
+  doubt_passes = true;
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "stalled"; }));
+  doubt.clear();
+  doubt_passes = false;
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, AnOldStateThatSomebodyHoldsOnToIsRefusedInTheEnd) {
+  worker.on("stage", R"(echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
+  patience.doubt = Duration(100);
+  doubt = "written by another host since it was mounted here (in use by bash (pid 7))";
+  doubt_passes = true;
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "refused");
+}
+
 TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
   worker.on("stage", lines({kBegun, kTrouble}));
   start();

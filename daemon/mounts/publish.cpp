@@ -1,0 +1,109 @@
+#include "daemon/mounts/publish.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/mounts/block_device.hpp"
+#include "daemon/mounts/kernel_log.hpp"
+#include "daemon/mounts/libmount_call.hpp"
+#include "daemon/mounts/superblock.hpp"
+#include "daemon/mounts/table.hpp"
+#include "daemon/mounts/users.hpp"
+
+namespace spark::mounts {
+namespace {
+
+struct Place {
+  std::vector<Mount> table;
+  const Mount* mount = nullptr;
+};
+
+// What is mounted there, if it is the device.
+Result<Place> find(const std::filesystem::path& target, const std::string& device, const std::string& doing) {
+  const auto number = device_number_of(device);
+  if (!number) return fail_with(number.error(), doing);
+  auto table = read_mount_table({});
+  if (!table) return fail_with(table.error(), doing);
+  Place place{std::move(*table), nullptr};
+  place.mount = mounted_at(place.table, target);
+  if (place.mount == nullptr || place.mount->device_number != *number) {
+    return fail(Errc::Unavailable, doing + ": " + printable(device) + " is not mounted there",
+                "`findmnt " + printable(target.native()) + "` shows what is");
+  }
+  return place;
+}
+
+Result<> flush(const std::filesystem::path& target, const std::string& doing) {
+  const UniqueFd fd(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::syncfs(fd.get()) != 0) return fail_errno(errno, doing + ": flushing it");
+  return {};
+}
+
+Result<> remount_read_only(const Place& place, const std::string& doing) {
+  const MountOutcome outcome = call_remount(*place.mount, true);
+  if (outcome.done()) return {};
+  if (outcome.error_number != EBUSY) return fail_errno(outcome.error_number, doing);
+  const std::string users = describe_users(users_of({}, *place.mount), place.table, *place.mount);
+  return fail(Errc::Refused,
+              doing + ": a program has a file open for writing there (in use by " + users + ")",
+              "let it close its files, and publish again; nothing was published");
+}
+
+// What a reader's mount looks at.
+Result<std::uint64_t> closed_stamp(const std::string& device, const std::string& doing) {
+  const auto superblock = probe_superblock(device);
+  if (!superblock) return fail_with(superblock.error(), doing);
+  if (!superblock->being_written && !superblock->mmp_open) return superblock->stamp;
+  return fail(Errc::Failed, doing + ": " + printable(device) + " still says that a writer has it open",
+              "publish again; readers do not take it until it is closed");
+}
+
+}  // namespace
+
+Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
+                       const std::string& host, WallTime now, AfterPublish then) {
+  const std::string doing = "publishing " + printable(target.native());
+  const auto place = find(target, device, doing);
+  if (!place) return tl::unexpected<Error>(place.error());
+  // The long part, while programs may still write.
+  if (auto flushed = flush(target, doing); !flushed) return tl::unexpected<Error>(flushed.error());
+  const auto before = read_published(target);
+  if (!before) return fail_with(before.error(), doing);
+  const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
+  if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
+  if (auto closed = remount_read_only(*place, doing); !closed) return tl::unexpected<Error>(closed.error());
+  const auto stamp = closed_stamp(device, doing);
+  Result<> done;
+  if (!stamp) done = tl::unexpected<Error>(stamp.error());
+  if (done && then == AfterPublish::ReadOnly) {
+    done = set_device_read_only(device, true);
+    if (!done) done = fail_with(done.error(), doing);
+  }
+  if (!done || then == AfterPublish::Writable) {
+    auto writable = make_writable(target, device);
+    if (done) done = std::move(writable);
+  }
+  if (!done) return tl::unexpected<Error>(done.error());
+  return Closed{published, *stamp};
+}
+
+Result<> make_writable(const std::filesystem::path& target, const std::string& device) {
+  const std::string doing = "making " + printable(target.native()) + " writable";
+  const auto place = find(target, device, doing);
+  if (!place) return tl::unexpected<Error>(place.error());
+  if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
+  const KernelLog log;
+  const MountOutcome outcome = call_remount(*place->mount, false);
+  if (outcome.done()) return {};
+  const std::string name = std::filesystem::path(device).filename();
+  const std::string words =
+      outcome.kernel_words.empty() ? log.about(name, place->mount->type) : outcome.kernel_words;
+  return fail_errno(outcome.error_number, doing + (words.empty() ? "" : " (" + words + ")"),
+                    "`spark-stage volumes down` and `volumes up` mount it anew");
+}
+
+}  // namespace spark::mounts

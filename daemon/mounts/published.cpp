@@ -1,0 +1,78 @@
+#include "daemon/mounts/published.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace spark::mounts {
+namespace {
+
+constexpr std::size_t kLongest = 4096;
+
+std::string reading(const std::filesystem::path& mount) {
+  return "reading " + printable((mount / kPublishedFile).native());
+}
+
+// Whoever wrote the file system may have put a link, a pipe or a mount there.
+UniqueFd open_in(const std::filesystem::path& mount, const char* path, int flags) {
+  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return {};
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root.get(), path, &how, sizeof how)));
+}
+
+}  // namespace
+
+json::object to_json(const Published& published) {
+  return {{"generation", published.generation}, {"host", published.host}, {"at", published.at}};
+}
+
+std::optional<Published> published_from_json(const json::object& object) {
+  const auto generation = get_int(object, "generation");
+  if (!generation || *generation < 1) return std::nullopt;
+  return Published{static_cast<std::uint64_t>(*generation), get_string(object, "host").value_or(""),
+                   get_string(object, "at").value_or("")};
+}
+
+Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
+  const UniqueFd fd = open_in(mount, kPublishedFile, O_RDONLY);
+  struct stat info {};
+  if (!fd) {
+    if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));
+    return std::optional<Published>();
+  }
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::optional<Published>();
+  std::array<char, kLongest> text{};
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  if (got < 0) return fail_errno(errno, reading(mount));
+  const auto object = parse_json_object(std::string_view(text.data(), static_cast<std::size_t>(got)));
+  return object ? published_from_json(*object) : std::optional<Published>();
+}
+
+Result<> write_published(const std::filesystem::path& mount, const Published& published) {
+  const std::filesystem::path file = mount / kPublishedFile;
+  const std::string folder = file.parent_path().filename();
+  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
+  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
+  if (!is_new && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
+  if (!open_in(mount, folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+    return fail(Errc::Refused,
+                printable(file.parent_path().native()) + " is not a folder of this file system",
+                "move it away: spark-stage keeps there which state was published");
+  }
+  return write_file_atomically(file, json::serialize(to_json(published)) + "\n");
+}
+
+}  // namespace spark::mounts

@@ -1,0 +1,70 @@
+"""Two hosts of one target, and one volume that both may ask for."""
+from rig.house import TARGET_ADDRESS
+from rig.product import CONFIG, Product, config_text
+from rig.target import NVMET
+
+NAME = "shared"
+MOUNT = f"/mnt/{NAME}"
+
+
+def start_second_host(rig):
+    text = config_text(targets={"rose": {"address": TARGET_ADDRESS}})
+    machine = rig.add_host("host2", files={CONFIG: text}, disks=[])
+    machine.start()
+    machine.wait_ready()
+    machine.wait_until("spark-stage status", 120)
+    return machine
+
+
+class Pair:
+    """The volume is the same for both, the access each host's own."""
+
+    def __init__(self, house, second):
+        self.house = house
+        self.target = house.target
+        self.hosts = [house.host, second]
+        self.products = [house.product, Product(second)]
+        self.device = None
+
+    def export(self, mmp=True):
+        """A new file system, exported with reservations where the target can."""
+        self.device = self.target.image(NAME, "256M")
+        self.target.filesystem(self.device, name=NAME, mmp=mmp, fill="echo first >file")
+        self.target.export(NAME, self.device, reservations=True)
+
+    def has_reservations(self):
+        return self.target.machine.run(f"[ -e {NVMET}/subsystems/{NAME}/namespaces/1/resv_enable ]").rc == 0
+
+    def body(self, access, **keys):
+        return {"target": "rose", "subsystem": NAME, "mount": MOUNT, "access": access, **keys}
+
+    def configure(self, index, access=None, **keys):
+        volumes = {NAME: self.body(access, **keys)} if access else {}
+        if index == 0:
+            self.products[0].configure(self.house.config(volumes=volumes))
+        else:
+            self.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=volumes))
+
+    def down(self, index):
+        return self.products[index].run(f"volumes down {NAME}", 120)
+
+    def states(self):
+        return [product.volume(NAME)["state"] for product in self.products]
+
+    def settle(self, deadline=180):
+        """Until one host has it and the other is refused; returns (winner, loser)."""
+        for index in (0, 1):
+            self.products[index].wait_volume(NAME, lambda volume: volume["state"] in ("ready", "refused"), deadline)
+        states = self.states()
+        assert sorted(states) == ["ready", "refused"], [product.volume(NAME) for product in self.products]
+        return states.index("ready"), states.index("refused")
+
+    def end(self):
+        """Leaves both hosts without the volume, and asserts that its file system is sound."""
+        for index in (0, 1):
+            self.down(index)
+            self.configure(index)
+        self.target.remove(NAME)
+        checked = self.target.machine.run(f"e2fsck -fn {self.device}", 120)
+        assert checked.rc == 0, checked.out + checked.err
+        self.target.machine.sh(f"rm -f {self.device}")
