@@ -27,8 +27,8 @@ void finish(datasets::Job& job, const volumes::Volume& volume, const Result<>& r
 }
 
 asio::awaitable<void> bring_up(JobPtr job, VolumePtr volume) {
-  volume->ask_up();
   const auto writable = co_await volume->ask_writable();
+  volume->ask_up();
   finish(*job, *volume, writable);
 }
 

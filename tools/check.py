@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
 
-First what everything needs; then two lanes side by side: virtual machines, which mostly wait for their kernels' timers,
-and builds with their tests, at the lowest priority, which take the time that the machines leave.
+First what everything needs; then lanes side by side: virtual machines, a lane for each kernel, which mostly wait for
+timers, and builds with their tests, at the lowest priority, which take the time that the machines leave.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
 """
 import os
@@ -178,12 +178,18 @@ def chosen(steps):
 
 def run_all(steps):
     outcomes = [run_step(step, False) for step in steps if step in FIRST]
-    behind = [step for step in steps if step in BUILDS]
     ahead = [step for step in steps if step in MACHINES]
-    lane = threading.Thread(target=lambda: outcomes.extend([run_step(step, bool(ahead)) for step in behind]), daemon=True)
-    lane.start()
-    outcomes += [run_step(step, False) for step in ahead]
-    lane.join()
+    behind = [step for step in steps if step in BUILDS]
+
+    def run_lane(lane, is_background):
+        outcomes.extend([run_step(step, is_background) for step in lane])
+
+    lanes = [threading.Thread(target=run_lane, args=([step], False), daemon=True) for step in ahead]
+    lanes.append(threading.Thread(target=run_lane, args=(behind, bool(ahead)), daemon=True))
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
     return outcomes
 
 

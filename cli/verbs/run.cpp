@@ -56,7 +56,13 @@ void release(Context& context, const std::vector<StagedDataset>& staged) {
   }
 }
 
-Result<int> run(Context& context, const std::vector<std::string>& datasets) {
+struct RunOptions {
+  std::vector<std::string> datasets;
+  bool allow_dirty = false;
+};
+
+Result<int> run(Context& context, const RunOptions& options) {
+  const std::vector<std::string>& datasets = options.datasets;
   if (context.command.empty()) {
     return fail(Errc::Invalid, "spark-stage run needs a command behind --",
                 "for example: spark-stage run " + join(datasets, " ") + " -- python train.py");
@@ -66,6 +72,7 @@ Result<int> run(Context& context, const std::vector<std::string>& datasets) {
   StageWish wish;
   wish.datasets = datasets;
   wish.hold = true;
+  wish.allow_dirty = options.allow_dirty;
   const auto result = stage_and_tell(context, wish);
   if (!result) return tl::unexpected<Error>(result.error());
   const auto staged = staged_datasets(*result, datasets);
@@ -84,7 +91,7 @@ Result<int> run(Context& context, const std::vector<std::string>& datasets) {
 }  // namespace
 
 void add_run(App& app) {
-  const auto datasets = std::make_shared<std::vector<std::string>>();
+  const auto options = std::make_shared<RunOptions>();
   Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
                        "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
                        "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
@@ -92,9 +99,10 @@ void add_run(App& app) {
                        "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
                        "The datasets are leased as long as the command runs, so nothing evicts them.\n"
                        "The exit status is the command's; 128 and the signal's number if one ended it.",
-                       [datasets](Context& context) { return run(context, *datasets); });
+                       [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");
-  verb.argument("DATASET", *datasets, "a name from the config, or VOLUME:PATH");
+  verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
 }
 
 }  // namespace spark::cli

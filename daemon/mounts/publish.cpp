@@ -84,21 +84,22 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
     if (!done) done = fail_with(done.error(), doing);
   }
   if (!done || then == AfterPublish::Writable) {
-    auto writable = make_writable(target, device);
+    auto writable = make_writable(target, device, host, now);
     if (done) done = std::move(writable);
   }
   if (!done) return tl::unexpected<Error>(done.error());
   return Closed{published, *stamp};
 }
 
-Result<> make_writable(const std::filesystem::path& target, const std::string& device) {
+Result<> make_writable(const std::filesystem::path& target, const std::string& device,
+                       const std::string& host, WallTime now) {
   const std::string doing = "making " + printable(target.native()) + " writable";
   const auto place = find(target, device, doing);
   if (!place) return tl::unexpected<Error>(place.error());
   if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
   const KernelLog log;
   const MountOutcome outcome = call_remount(*place->mount, false);
-  if (outcome.done()) return {};
+  if (outcome.done()) return announce_writer(target, host, now);
   const std::string name = std::filesystem::path(device).filename();
   const std::string words =
       outcome.kernel_words.empty() ? log.about(name, place->mount->type) : outcome.kernel_words;

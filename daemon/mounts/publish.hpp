@@ -25,7 +25,9 @@ struct Closed {
 Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
                        const std::string& host, WallTime now, AfterPublish then);
 
-// The other way round. With multi-mount protection it takes as long as a mount (mmp_wait).
-Result<> make_writable(const std::filesystem::path& target, const std::string& device);
+// The other way round; its readers see it when it returns. With multi-mount protection it takes as long as a
+// mount (mmp_wait).
+Result<> make_writable(const std::filesystem::path& target, const std::string& device,
+                       const std::string& host, WallTime now);
 
 }  // namespace spark::mounts

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kLongest = 4096;
 
+constexpr char kWriterFile[] = ".spark-stage/writer.json";
+
 std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
 }
@@ -29,6 +31,23 @@ UniqueFd open_in(const std::filesystem::path& mount, const char* path, int flags
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root.get(), path, &how, sizeof how)));
+}
+
+// Durable when it returns, in a folder that is made if it is missing.
+Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
+  const std::filesystem::path file = mount / name;
+  const std::string folder = file.parent_path().filename();
+  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
+  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
+  if (!is_new && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
+  if (!open_in(mount, folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+    return fail(Errc::Refused,
+                printable(file.parent_path().native()) + " is not a folder of this file system",
+                "move it away: spark-stage keeps there which state was published");
+  }
+  return write_file_atomically(file, json::serialize(content) + "\n");
 }
 
 }  // namespace
@@ -60,19 +79,13 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 }
 
 Result<> write_published(const std::filesystem::path& mount, const Published& published) {
-  const std::filesystem::path file = mount / kPublishedFile;
-  const std::string folder = file.parent_path().filename();
-  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
-  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
-  if (!is_new && errno != EEXIST)
-    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
-  if (!open_in(mount, folder.c_str(), O_RDONLY | O_DIRECTORY)) {
-    return fail(Errc::Refused,
-                printable(file.parent_path().native()) + " is not a folder of this file system",
-                "move it away: spark-stage keeps there which state was published");
-  }
-  return write_file_atomically(file, json::serialize(to_json(published)) + "\n");
+  return write_own(mount, kPublishedFile, to_json(published));
+}
+
+Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
+  auto written = write_own(mount, kWriterFile, {{"host", host}, {"since", rfc3339(now)}});
+  if (!written && written.error().kind == Errc::NoSpace) return {};
+  return written;
 }
 
 }  // namespace spark::mounts

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 
@@ -29,5 +30,10 @@ Result<std::optional<Published>> read_published(const std::filesystem::path& mou
 
 // Durable when it returns.
 Result<> write_published(const std::filesystem::path& mount, const Published& published);
+
+// The first write to a file system that is writable now. An xfs shows its readers that somebody has it open
+// from the first write to its log on, and content may come before that; ext4 says so in its superblock at
+// once. A full file system is left as it is.
+Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now);
 
 }  // namespace spark::mounts

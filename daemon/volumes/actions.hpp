@@ -84,7 +84,8 @@ class VolumeActions {
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
   // Release answers Free, or whose it is now.
   virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
-  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable.
+  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable; of no device, where nothing is
+  // mounted, that ends the pin alone.
   virtual asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
                                                           mounts::AfterPublish then) = 0;
   virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) = 0;

@@ -54,6 +54,7 @@ asio::awaitable<Result<mounts::Published>> Volume::ask_publish(mounts::AfterPubl
 asio::awaitable<Result<>> Volume::ask_writable() {
   const auto self = shared_from_this();
   if (!is_published()) co_return Result<>{};
+  if (look_at_mount() == Place::Empty) co_return co_await actions_->make_writable(settings_.mount, "");
   if (auto can = check_can_change_writing(); !can) co_return can;
   if (status_.foreign_writes) {
     co_return fail(Errc::Refused,

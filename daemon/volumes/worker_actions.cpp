@@ -115,7 +115,7 @@ asio::awaitable<Result<mounts::Superblock>> WorkerActions::read_superblock(std::
 
 asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted,
                                                      FilesystemIdentity identity) {
-  json::object request{{"mount", to_json(wanted)}};
+  json::object request{{"mount", to_json(wanted)}, {"host", node_name()}};
   const bool pin = !identity.uuid.empty();
   if (pin) {
     request["pin_file"] = pin_file_.native();
@@ -209,8 +209,8 @@ asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path tar
   auto identity = pinned_.value_or(FilesystemIdentity{});
   identity.is_published = false;
   auto pinned = co_await pin(std::move(identity));
-  if (!pinned) co_return pinned;
-  json::object request{{"target", target.native()}, {"device", device}};
+  if (!pinned || device.empty()) co_return pinned;
+  json::object request{{"target", target.native()}, {"device", device}, {"host", node_name()}};
   const auto answer = co_await ask("make-writable", std::move(request), kMount);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};

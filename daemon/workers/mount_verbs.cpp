@@ -45,14 +45,20 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
   });
 }
 
-// {"mount": request, "pin_file"?, "pin"?} → {"done"}. The pin is written only when the mount has succeeded:
-// it records which file system this volume is from now on.
+// {"mount": request, "host", "pin_file"?, "pin"?} → {"done"}. The pin is written only when the mount has
+// succeeded: it records which file system this volume is from now on.
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* wanted = get_object(request, "mount");
   if (wanted == nullptr) return fail(Errc::Invalid, "mount worker: no mount in the request");
   mounts::LibmountMounter mounter;
-  auto change = mounter.mount(mount_request_from_json(*wanted));
+  const mounts::MountRequest mount = mount_request_from_json(*wanted);
+  auto change = mounter.mount(mount);
   if (!change) return tl::unexpected<Error>(std::move(change.error()));
+  if (!mount.read_only && mount.type == "xfs") {
+    auto said =
+        mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
+    if (!said) return tl::unexpected<Error>(std::move(said.error()));
+  }
   if (const auto pin_file = get_string(request, "pin_file")) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(*pin_file).parent_path(), ignored);
@@ -124,10 +130,11 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
       });
 }
 
-// {"target", "device"} → {}
+// {"target", "device", "host"} → {}
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
   return mounts::make_writable(get_string(request, "target").value_or(""),
-                               get_string(request, "device").value_or(""))
+                               get_string(request, "device").value_or(""),
+                               get_string(request, "host").value_or(""), SystemClock().wall())
       .map([] { return json::object{}; });
 }
 

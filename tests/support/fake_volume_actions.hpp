@@ -205,10 +205,11 @@ class FakeVolumeActions final : public VolumeActions {
     }
     co_return mounts::Closed{*world_.published, world_.superblock.stamp};
   }
-  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string) override {
-    world_.touched.emplace_back("make writable");
+  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string device) override {
+    world_.touched.emplace_back(device.empty() ? "unpin" : "make writable");
     if (world_.writable_error) co_return tl::unexpected<Error>(*world_.writable_error);
     world_.pinned->is_published = false;
+    if (device.empty()) co_return Result<>{};
     set_mounts("rw,noatime");
     ++world_.superblock.stamp;
     co_return Result<>{};

@@ -44,6 +44,7 @@ def published(house, second_host):
     both.export(mmp=KERNEL == "6.1")
     both.configure(0, "exclusive")
     both.products[0].wait_volume(NAME, "ready", 120)
+    both.products[0].sh(f"volumes up {NAME}", 60)  # the one before, of the same name, was published
     both.hosts[0].put("/run/write.py", WRITE)
     both.hosts[1].put("/run/read.py", READ)
     yield both
@@ -139,7 +140,6 @@ def test_a_published_volume_is_read_only_after_a_restart_until_a_person_wants_to
     assert published.down(0).rc == 0
     published.products[0].sh(f"volumes up {NAME}", 60)
     published.products[0].wait_volume(NAME, "ready", 120)
-    published.products[0].sh(f"volumes up {NAME}", 60)
     published.hosts[0].sh(f"touch {MOUNT}/new")
     assert published.products[0].volume(NAME)["reason"] is None
 

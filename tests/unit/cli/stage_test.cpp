@@ -242,6 +242,12 @@ TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
   EXPECT_EQ(program.client.sent.back(), "DELETE /v1/leases/12");
 }
 
+TEST_F(Run, AsksForADoubtfulCopyOnlyIfToldSo) {
+  EXPECT_EQ(program.run({"run", "imagenet", "--allow-dirty", "--", "true"}), 0);
+  EXPECT_EQ(program.client.sent[1],
+            R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true,"allow_dirty":true})");
+}
+
 TEST_F(Run, LeavesTheCommandsWordsAlone) {
   EXPECT_EQ(program.run({"run", "imagenet", "--", "sh", "-c",
                          "test \"$1\" = '[a,b]' && test \"$2\" = -- && test $# = 3", "sh", "[a,b]", "--",

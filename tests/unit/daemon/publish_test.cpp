@@ -80,6 +80,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   Result<Closed> publish(AfterPublish then = AfterPublish::ReadOnly) {
     return mounts::publish(point_, loop_->path(), "spark1", SystemClock().wall(), then);
   }
+  Result<> reopen() { return make_writable(point_, loop_->path(), "spark1", SystemClock().wall()); }
   bool can_write() const {
     return UniqueFd(::open((point_ / "new").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)).get() >= 0;
   }
@@ -125,9 +126,10 @@ TEST_P(Publishing, MakesWhatWasWrittenWholeForReadersAndEndsWriting) {
 
 TEST_P(Publishing, ItsWriterGoesOnAndPublishesTheNextGeneration) {
   ASSERT_TRUE(publish());
-  const auto writable = make_writable(point_, loop_->path());
+  const auto writable = reopen();
   ASSERT_TRUE(writable) << writable.error().message();
   EXPECT_TRUE(has_option(mounted().options, "noatime") && has_option(mounted().options, "nodev"));
+  EXPECT_TRUE(read_superblock(loop_->path())->being_written) << "a reader would not notice what comes now";
   std::ofstream(point_ / "file") << "second";
   const auto stamp = read_superblock(loop_->path())->stamp;
   EXPECT_EQ(publish()->published.generation, 2u);
@@ -154,7 +156,7 @@ TEST_P(Publishing, FilesThatAreOpenForReadingStayOpen) {
   std::ofstream(point_ / "file") << "first";
   const UniqueFd open(::open((point_ / "file").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(publish());
-  ASSERT_TRUE(make_writable(point_, loop_->path()));
+  ASSERT_TRUE(reopen());
   char byte = 0;
   EXPECT_EQ(::read(open.get(), &byte, 1), 1);
 }

@@ -116,6 +116,15 @@ TEST_F(PublishTest, ItIsReadOnlyAgainAfterARestartOfTheDaemonAndOfTheMachine) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
+TEST_F(PublishTest, APublishedVolumeThatIsDownComesUpWritableWhenAPersonWantsItUp) {
+  start_published();
+  ASSERT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  ASSERT_TRUE(make_writable());
+  volume->ask_up();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.touched.at(world.touched.size() - 2), "mount rw");
+}
+
 TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) {
   start_published();
   look();

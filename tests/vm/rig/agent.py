@@ -91,11 +91,11 @@ class Agent:
         self.send(id=process._number, run=command, stdin=base64.b64encode(stdin).decode())
         return process
 
-    def get(self, socket_file, path):
-        """A GET over a Unix socket of the guest; returns its Process, whose output is "STATUS\nBODY"."""
-        process = Process(self, next(self._numbers), f"GET {path} from {socket_file}", None)
+    def ask(self, what, *arguments):
+        """What the agent does itself: "http" SOCKET METHOD PATH BODY, "write" PATH BASE64 MODE, "read" PATH."""
+        process = Process(self, next(self._numbers), f"{what} {' '.join(str(one)[:80] for one in arguments)}", None)
         self._processes[process._number] = process
-        self.send(id=process._number, get=path, socket=socket_file)
+        self.send(id=process._number, ask=what, arguments=arguments)
         return process
 
     def send(self, **message):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import kernel as kernels
 from .cache import cached, digest
-from .settings import BUILD, GUEST_FILES
+from .settings import BUILD, GUEST_FILES, KERNEL
 
 PACKAGES = """
     systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
@@ -47,7 +47,7 @@ def install_product():
     if not (BUILD / "CMakeCache.txt").exists():
         raise RuntimeError(f"the product is not built in {BUILD} - run `cmake --preset release && cmake --build "
                            "--preset release`, or set SPARK_VM_BUILD to a build folder")
-    tree = BUILD / "vm-install"
+    tree = BUILD / f"vm-install-{KERNEL}"  # runs with other kernels may go on beside this one
     shutil.rmtree(tree, ignore_errors=True)
     done = subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr", "--strip"], capture_output=True, text=True,
                           env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DESTDIR": str(tree)})

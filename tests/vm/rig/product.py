@@ -32,14 +32,12 @@ class Product:
 
     def get(self, path):
         """Asks the API itself; returns (HTTP status, body)."""
-        status, body = self.machine.http_get(SOCKET, path)
+        status, body = self.machine.http(SOCKET, "GET", path)
         return status, json.loads(body)
 
     def post(self, path):
-        out = self.machine.sh(f"curl -s -m 20 -o /tmp/answer -w '%{{http_code}}' --unix-socket {SOCKET} "
-                              f"-X POST http://localhost{path}; echo; cat /tmp/answer")
-        status, body = out.split("\n", 1)
-        return int(status), json.loads(body)
+        status, body = self.machine.http(SOCKET, "POST", path)
+        return status, json.loads(body)
 
     # --- the daemon ---
 
