@@ -71,11 +71,12 @@ void add_change(App& app, Verb group, const std::string& name, const std::string
 }  // namespace
 
 void add_volumes(App& app) {
-  Verb group = app.group("volumes", "bring volumes up, down, take them over (root)",
+  Verb group = app.group("volumes", "bring volumes up, down; take over, format (root)",
                          "  sudo spark-stage volumes up datasets\n"
                          "  sudo spark-stage volumes down              all of them\n"
                          "  sudo spark-stage volumes down datasets models\n"
-                         "  sudo spark-stage volumes take models       from a host that is gone");
+                         "  sudo spark-stage volumes take models       from a host that is gone\n"
+                         "  sudo spark-stage volumes format models     its first file system");
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");
@@ -83,6 +84,7 @@ void add_volumes(App& app) {
              "  sudo spark-stage volumes down datasets\n"
              "  sudo spark-stage volumes down              all of them");
   add_take(app, group);
+  add_format(app, group);
 }
 
 }  // namespace spark::cli

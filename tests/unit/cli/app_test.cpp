@@ -36,6 +36,7 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"volumes", "up"},
                                                        {"volumes", "down"},
                                                        {"volumes", "take"},
+                                                       {"volumes", "format"},
                                                        {"wait"},
                                                        {"stage"},
                                                        {"run"},
@@ -49,6 +50,8 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"config", "show"},
                                                        {"config", "plan"},
                                                        {"doctor"},
+                                                       {"host"},
+                                                       {"host", "new-identity"},
                                                        {"import"},
                                                        {"bench"}};
   std::string all;
