@@ -49,12 +49,17 @@ Result<> write_and_flush(const std::filesystem::path& path, std::string_view con
   const std::string name = printable(path.native());
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return fail_errno(errno, "creating " + name);
+  if (::fchmod(fd.get(), mode) != 0) return fail_errno(errno, "setting the mode of " + name);  // no umask
   if (auto written = write_all(fd.get(), content, name); !written) return written;
   if (::fsync(fd.get()) != 0) return fail_errno(errno, "flushing " + name);
   return {};
 }
 
 }  // namespace
+
+Result<std::string> fresh_uuid(const SystemRoot& root) {
+  return read_line_file(root / "proc/sys/kernel/random/uuid");
+}
 
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   std::filesystem::path temporary = path;

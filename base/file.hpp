@@ -48,8 +48,11 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 // As read_file, trimmed of white space at both ends: for sysfs attributes and one-line files.
 Result<std::string> read_line_file(const std::filesystem::path& path);
 
+// A new one at every call, from the kernel's random numbers; lower case.
+Result<std::string> fresh_uuid(const SystemRoot& root);
+
 // Other readers see the old content or the new, also after power loss: temporary file, fsync, rename, fsync
-// of the folder.
+// of the folder. It gets exactly this mode, whatever the umask is.
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                unsigned mode = 0644);
 

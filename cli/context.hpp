@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "bench/bench.hpp"
 #include "cli/client.hpp"
+#include "cli/namespace_formatter.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "staging/copy.hpp"
 
@@ -47,6 +48,7 @@ struct Context {
   std::function<void()> catch_interrupts;  // from here on an interrupt sets `stop`; a second one kills
   std::function<std::unique_ptr<Client>(const std::string& socket)> make_client;
   std::function<std::unique_ptr<nvmetcp::NvmeGateway>()> make_gateway;
+  std::function<std::unique_ptr<NamespaceFormatter>()> make_formatter;
   CopyEngine copy;
   BenchRun bench;
   std::function<Result<ChildOutput>(const std::vector<std::string>& argv)> run_tool;  // with a deadline

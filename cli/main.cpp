@@ -80,6 +80,7 @@ int run(int argc, char** argv) {
                   catch_interrupts,
                   [](const std::string& socket) { return make_unix_client(socket, stop); },
                   [] { return std::make_unique<nvmetcp::LibnvmeGateway>(SystemRoot{}); },
+                  make_bounded_formatter,
                   staging::copy,
                   bench::run,
                   run_tool,

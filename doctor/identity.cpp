@@ -17,8 +17,8 @@ constexpr char kArea[] = "identity";
 constexpr char kCompare[] =
     "compare `cat /etc/nvme/hostnqn /etc/nvme/hostid /etc/machine-id` on every host: no two may be equal";
 constexpr char kRenew[] =
-    "with nothing connected: `nvme gen-hostnqn | sudo tee /etc/nvme/hostnqn`, then `sed 's/.*uuid://' "
-    "/etc/nvme/hostnqn | sudo tee /etc/nvme/hostid`";
+    "`sudo spark-stage volumes down`, then `sudo spark-stage host new-identity`, which says what to tell the "
+    "targets";
 
 // Firmware of many boards has one of these instead of a number of its own.
 constexpr std::array kCommonUuids = {"03000200-0400-0500-0006-000700080009",
@@ -49,7 +49,7 @@ void check_clone(const Host& host, const nvmetcp::HostIdentity& identity, Report
     if (identity.id != uuid && !nqn.ends_with(uuid)) continue;
     report.wrong(kArea, "/etc/nvme has the UUID " + std::string(uuid) + ", which many boards have",
                  "to a target, hosts with equal identities are one host: reservations and allow lists fail",
-                 sentences({"`uuidgen` makes one of its own for both files", kRenew}));
+                 kRenew);
     return;
   }
   if (came_with_the_image(host.root)) {

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kUuidNqn = "nqn.2014-08.org.nvmexpress:uuid:";
 constexpr const char* kHowToMake =
-    "make both once on each host: `nvme gen-hostnqn > /etc/nvme/hostnqn` and `sed 's/.*uuid://' "
-    "/etc/nvme/hostnqn > /etc/nvme/hostid`, and never copy them to another host";
+    "`sudo spark-stage host new-identity` makes both; never copy them to another host";
+constexpr const char* kNqnFile = "etc/nvme/hostnqn";
+constexpr const char* kIdFile = "etc/nvme/hostid";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -62,7 +63,7 @@ Result<> check_host_nqn(const std::string& nqn) {
     return fail(Errc::Invalid,
                 "/etc/nvme/hostnqn " + printable(nqn) +
                     " has a UUID of zeros: every host with such firmware would be the same one to a target",
-                "`uuidgen` makes a UUID of this host's own for both files");
+                "`sudo spark-stage host new-identity` makes one of this host's own");
   }
   return {};
 }
@@ -70,9 +71,9 @@ Result<> check_host_nqn(const std::string& nqn) {
 }  // namespace
 
 Result<HostIdentity> read_host_identity(const SystemRoot& root) {
-  auto nqn = read_identity_file(root, "etc/nvme/hostnqn");
+  auto nqn = read_identity_file(root, kNqnFile);
   if (!nqn) return tl::unexpected<Error>(std::move(nqn.error()));
-  auto id = read_identity_file(root, "etc/nvme/hostid");
+  auto id = read_identity_file(root, kIdFile);
   if (!id) return tl::unexpected<Error>(std::move(id.error()));
   if (auto valid = check_host_nqn(*nqn); !valid) return tl::unexpected<Error>(std::move(valid.error()));
   if (!is_uuid(*id) || is_zero(*id)) {
@@ -92,6 +93,35 @@ std::optional<std::string> identity_doubt(const HostIdentity& host) {
          "nothing "
          "is connected, `echo " +
          uuid + " > /etc/nvme/hostid` makes them one";
+}
+
+Result<HostIdentity> fresh_host_identity(const SystemRoot& root) {
+  auto uuid = fresh_uuid(root);
+  if (!uuid) return tl::unexpected<Error>(std::move(uuid.error()));
+  return HostIdentity{std::string(kUuidNqn) + *uuid, *uuid};
+}
+
+Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, const HostIdentity& host) {
+  const std::string doing = "writing this host's identity";
+  std::error_code error;
+  std::filesystem::create_directories(root / "etc/nvme", error);
+  if (error) return fail_errno(error.value(), doing + ": making /etc/nvme");
+  std::vector<std::string> kept;
+  for (const char* name : {kNqnFile, kIdFile}) {
+    const auto before = read_file(root / name);
+    if (!before && before.error().kind == Errc::NotFound) continue;
+    if (!before) return fail_with(before.error(), doing);
+    const std::string copy = std::string(name) + ".old";
+    if (auto saved = write_file_atomically(root / copy, *before); !saved)
+      return fail_with(saved.error(), doing);
+    kept.push_back("/" + copy);
+  }
+  // Cut off between the two, they differ, which doctor says.
+  for (const auto& [name, value] : {std::pair{kIdFile, host.id}, std::pair{kNqnFile, host.nqn}}) {
+    if (auto written = write_file_atomically(root / name, value + "\n"); !written)
+      return fail_with(written.error(), doing);
+  }
+  return kept;
 }
 
 }  // namespace spark::nvmetcp

@@ -1,8 +1,9 @@
-// /etc/nvme/hostnqn and /etc/nvme/hostid, read and checked against each other.
+// /etc/nvme/hostnqn and /etc/nvme/hostid: read and checked against each other, made and written.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/result.hpp"
@@ -16,5 +17,13 @@ Result<HostIdentity> read_host_identity(const SystemRoot& root);
 // A sentence when the UUID of a uuid-NQN is not the host id. No error: the packages of nvme-cli in Debian and
 // Ubuntu make the two files so, and kernels and targets accept it.
 std::optional<std::string> identity_doubt(const HostIdentity& host);
+
+// One that no other host has: of random numbers, not of the board's UUID as `nvme gen-hostnqn` takes it,
+// which is the same again on many boards and on machines that were cloned.
+Result<HostIdentity> fresh_host_identity(const SystemRoot& root);
+
+// Puts it in the place of what is there, durable, for everybody to read; gives the names of the copies
+// (*.old) that are kept of the files before. Nothing may be connected.
+Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, const HostIdentity& host);
 
 }  // namespace spark::nvmetcp

@@ -17,6 +17,7 @@ void add_all_verbs(App& app) {
   add_copy(app);
   add_bench(app);
   add_doctor(app);
+  add_host(app);
   add_config(app);
   add_import(app);
   add_complete(app);

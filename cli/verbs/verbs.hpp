@@ -10,6 +10,7 @@ void add_discover(App& app);
 void add_volumes(App& app);
 void add_take(App& app, const Verb& group);     // of `volumes`
 void add_publish(App& app, const Verb& group);  // of `volumes`
+void add_format(App& app, const Verb& group);   // of `volumes`
 void add_wait(App& app);
 void add_stage(App& app);
 void add_run(App& app);
@@ -21,6 +22,7 @@ void add_release(App& app);
 void add_copy(App& app);
 void add_bench(App& app);
 void add_doctor(App& app);
+void add_host(App& app);
 void add_config(App& app);
 void add_import(App& app);
 void add_complete(App& app);

@@ -71,12 +71,13 @@ void add_change(App& app, Verb group, const std::string& name, const std::string
 }  // namespace
 
 void add_volumes(App& app) {
-  Verb group = app.group("volumes", "bring volumes up, down, publish, take them over (root)",
+  Verb group = app.group("volumes", "bring volumes up, down; publish, take over, format (root)",
                          "  sudo spark-stage volumes up datasets\n"
                          "  sudo spark-stage volumes down              all of them\n"
                          "  sudo spark-stage volumes down datasets models\n"
                          "  sudo spark-stage volumes publish models    to their readers\n"
-                         "  sudo spark-stage volumes take models       from a host that is gone");
+                         "  sudo spark-stage volumes take models       from a host that is gone\n"
+                         "  sudo spark-stage volumes format models     its first file system");
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up            also makes published ones writable\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");
@@ -85,6 +86,7 @@ void add_volumes(App& app) {
              "  sudo spark-stage volumes down              all of them");
   add_publish(app, group);
   add_take(app, group);
+  add_format(app, group);
 }
 
 }  // namespace spark::cli

@@ -40,15 +40,16 @@ Error Volume::held_elsewhere(const Holding& holding, const mounts::Superblock& s
   const std::string take = "`sudo spark-stage volumes take " + settings_.name + "` takes it over";
   if (holding.cloned_id) {
     return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
-            "one of the two is a copy of the other: give it its own /etc/nvme/hostnqn and /etc/nvme/hostid "
-            "(`nvme gen-hostnqn`), and connect again"};
+            "one of the two is a copy of the other: on the copy `sudo spark-stage volumes down`, then `sudo "
+            "spark-stage host new-identity`"};
   }
   if (holding.hold == Hold::Theirs) {
     return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
             "`spark-stage volumes down` there gives it back; if that host is gone for good, " + take};
   }
   const std::string ours = holding.hold == Hold::Ours
-                               ? ", although this host ID holds the reservation: is it a copy of another's?"
+                               ? ", although this host ID holds the reservation: is it a copy of another's? "
+                                 "(`sudo spark-stage host new-identity` makes a fresh one)"
                                : "";
   return {Errc::Refused,
           namespace_name() + ": " + status_.fence.held_by + " has it open for writing, or died while it had" +

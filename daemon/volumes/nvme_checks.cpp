@@ -22,12 +22,17 @@ std::string Volume::namespace_name() const {
 // It is the file system that this volume is: given in the config, or pinned at its first mount.
 Result<> Volume::check_identity(const mounts::Superblock& superblock) const {
   const std::string where = namespace_name();
+  if (superblock.type.empty() && !superblock.partition_table.empty()) {
+    return fail(
+        Errc::Refused,
+        where + " holds a " + superblock.partition_table + " partition table, not a file system",
+        "correct `subsystem` or `namespace` in the config: a volume is a file system on a whole namespace");
+  }
   if (superblock.type.empty()) {
-    return fail(Errc::Refused,
-                where + (superblock.partition_table.empty() ? " holds no file system"
-                                                            : " holds a " + superblock.partition_table +
-                                                                  " partition table, not a file system"),
-                "make an ext4 or xfs on the whole namespace, once, from one host");
+    const bool exclusive = settings_.access == config::Access::Exclusive;
+    return fail(Errc::Refused, where + " holds no file system",
+                "`sudo spark-stage volumes format " + settings_.name + "` makes one" +
+                    (exclusive ? "" : ", on the host that has the volume as `access: exclusive`"));
   }
   if (superblock.type != "ext4" && superblock.type != "xfs") {
     return fail(Errc::Refused, where + " holds " + superblock.type + ", which is neither ext4 nor xfs",

@@ -83,7 +83,7 @@ class Install(unittest.TestCase):
         for shell, script in self.SHELLS.items():
             with self.subTest(shell):
                 self.assertIn("doctor", self.complete(shell, script, [""]))
-                self.assertEqual(set(self.complete(shell, script, ["volumes", ""])), {"up", "down", "take"})
+                self.assertEqual(set(self.complete(shell, script, ["volumes", ""])), {"up", "down", "publish", "take", "format"})
                 self.assertIn("--lease", self.complete(shell, script, ["stage", "--"]))
                 self.assertEqual(self.complete(shell, script, ["wait", ""]), ["nas"])
                 self.assertIn("config.yaml", self.complete(shell, script, ["config", "check", ""]))

@@ -13,7 +13,8 @@ ALLOWED = {
     "daemon": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts"],
     "host": ["base", "nvmetcp", "daemon/config", "daemon/mounts/table.hpp"],
     "doctor": ["base", "nvmetcp", "daemon/config", "daemon/mounts/table.hpp", "host"],
-    "cli": ["base", "nvmetcp", "staging", "bench", "daemon/config", "host", "doctor"],
+    "cli": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts/new_filesystem.hpp",
+            "daemon/mounts/table.hpp", "host", "doctor"],
     "tests": ["base", "nvmetcp", "staging", "bench", "daemon/config", "daemon/mounts", "daemon", "host", "doctor",
               "cli"],
 }

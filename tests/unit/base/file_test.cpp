@@ -85,6 +85,22 @@ TEST(WriteFileAtomically, ReplacesContentAndLeavesNothingBeside) {
   EXPECT_EQ(status.st_mode & 07777, 0600u);
 }
 
+TEST(WriteFileAtomically, TheModeIsAsAskedForWhateverTheUmaskIs) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(077);
+  ASSERT_TRUE(write_file_atomically(folder / "f", "new", 0644));
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder / "f").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0644u);
+}
+
+TEST(FreshUuid, IsAnotherOneEachTime) {
+  const std::string uuid = fresh_uuid({}).value();
+  EXPECT_EQ(uuid.size(), 36u);
+  EXPECT_NE(uuid, fresh_uuid({}).value());
+}
+
 TEST(WriteFileAtomically, AReaderThatHasTheOldOneOpenKeepsIt) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_file_atomically(folder / "f", "old"));

@@ -37,6 +37,7 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"volumes", "down"},
                                                        {"volumes", "publish"},
                                                        {"volumes", "take"},
+                                                       {"volumes", "format"},
                                                        {"wait"},
                                                        {"stage"},
                                                        {"run"},
@@ -50,6 +51,8 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
                                                        {"config", "show"},
                                                        {"config", "plan"},
                                                        {"doctor"},
+                                                       {"host"},
+                                                       {"host", "new-identity"},
                                                        {"import"},
                                                        {"bench"}};
   std::string all;

@@ -30,7 +30,7 @@ TEST_F(Complete, OffersVerbsAndTheirVerbs) {
   EXPECT_TRUE(offers({""}, "stage"));
   EXPECT_TRUE(offers({"--config", "a.yaml", ""}, "doctor"));
   EXPECT_FALSE(offers({""}, "complete"));
-  EXPECT_EQ(offered({"volumes", ""}), (Words{"up", "down", "publish", "take"}));
+  EXPECT_EQ(offered({"volumes", ""}), (Words{"up", "down", "publish", "take", "format"}));
 }
 
 TEST_F(Complete, OffersTheOptionsOfTheVerb) {

@@ -58,6 +58,7 @@ Program::Program()
               [] {},
               [this](const std::string&) { return std::make_unique<Borrowed>(client); },
               [] { return nullptr; },
+              [] { return nullptr; },
               nullptr,
               nullptr,
               [](const std::vector<std::string>& argv) -> Result<ChildOutput> {

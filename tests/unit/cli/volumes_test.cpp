@@ -98,7 +98,7 @@ TEST_F(Volumes, ThatAreNotConfiguredCanNotBeTaken) {
 
 TEST_F(Volumes, WithoutAVerbAreAUsageError) {
   EXPECT_EQ(program.run({"volumes"}), 2);
-  EXPECT_NE(program.errors().find("up, down, publish, take"), std::string::npos) << program.errors();
+  EXPECT_NE(program.errors().find("up, down, publish, take, format"), std::string::npos) << program.errors();
   EXPECT_EQ(program.run({"volumes", "upp"}), 2);
   EXPECT_NE(program.errors().find("did you mean 'up'?"), std::string::npos) << program.errors();
 }

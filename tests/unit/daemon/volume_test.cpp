@@ -76,7 +76,15 @@ TEST_F(VolumeTest, AnotherFilesystemThanInTheConfigIsRefused) {
   EXPECT_THAT(reason(), HasSubstr("as in the config"));
 }
 
-TEST_F(VolumeTest, ANamespaceWithoutFilesystemIsRefused) {
+TEST_F(VolumeTest, AnEmptyNamespaceIsRefusedAndSaysWhoCanMakeAFileSystem) {
+  world.superblock = {};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(),
+              HasSubstr("holds no file system - `sudo spark-stage volumes format datasets` makes one, on"));
+}
+
+TEST_F(VolumeTest, APartitionTableIsNoFilesystem) {
   world.superblock = {};
   world.superblock.partition_table = "gpt";
   start();

@@ -94,20 +94,21 @@ TEST_F(Doctor, SeesAnotherLibnvme) {
 
 TEST_F(Doctor, SeesAMissingIdentity) {
   fake.files.remove("etc/nvme/hostnqn");
-  expect("identity", {"hostnqn", "is missing", "gen-hostnqn"});
+  expect("identity", {"hostnqn", "is missing", "sudo spark-stage host new-identity"});
 }
 
 TEST_F(Doctor, SeesAnIdentityThatManyBoardsHave) {
   fake.files.write("etc/nvme/hostnqn",
                    "nqn.2014-08.org.nvmexpress:uuid:03000200-0400-0500-0006-000700080009");
   fake.files.write("etc/nvme/hostid", "03000200-0400-0500-0006-000700080009");
-  expect("identity", {"many boards", "uuidgen"});
+  expect("identity", {"many boards", "sudo spark-stage host new-identity"});
 }
 
 TEST_F(Doctor, DoubtsAnIdentityThatCameWithACopiedImage) {
   std::filesystem::last_write_time(fake.files.root() / "etc/nvme/hostnqn",
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(24));
-  expect("identity", {"older than /etc/machine-id", "no two may be equal", "gen-hostnqn"});
+  expect("identity",
+         {"older than /etc/machine-id", "no two may be equal", "sudo spark-stage host new-identity"});
 }
 
 TEST_F(Doctor, SeesTheFilesOfOneIdentityDisagree) {

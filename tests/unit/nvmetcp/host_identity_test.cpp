@@ -1,6 +1,7 @@
 #include "nvmetcp/host_identity.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/fake_sysfs.hpp"
 
@@ -32,7 +33,7 @@ TEST_F(HostIdentityTest, AMissingFileSaysHowToMakeBoth) {
   ASSERT_FALSE(host);
   EXPECT_EQ(host.error().kind, Errc::NotFound);
   EXPECT_NE(host.error().what.find("etc/nvme/hostnqn is missing"), std::string::npos);
-  EXPECT_NE(host.error().hint.find("nvme gen-hostnqn"), std::string::npos);
+  EXPECT_NE(host.error().hint.find("sudo spark-stage host new-identity"), std::string::npos);
 }
 
 TEST_F(HostIdentityTest, AnEmptyFileIsNamedEmpty) {
@@ -67,6 +68,27 @@ TEST_F(HostIdentityTest, ThePairThatDebiansPackageMakesIsUsableButDoubted) {
   const HostIdentity host = read().value();
   ASSERT_TRUE(identity_doubt(host));
   EXPECT_NE(identity_doubt(host)->find("99999999"), std::string::npos);
+}
+
+TEST_F(HostIdentityTest, AFreshOneIsOfOneUuidAndReplacesTheOldWhichIsKept) {
+  files.write("proc/sys/kernel/random/uuid", kUuid);
+  write("nqn.2026-01.io.spark:node1", "not-a-uuid");
+  const HostIdentity fresh = fresh_host_identity(files.root()).value();
+  EXPECT_EQ(fresh.nqn, std::string("nqn.2014-08.org.nvmexpress:uuid:") + kUuid);
+  const auto kept = write_host_identity(files.root(), fresh);
+  ASSERT_TRUE(kept) << kept.error().message();
+  EXPECT_EQ(*kept, (std::vector<std::string>{"/etc/nvme/hostnqn.old", "/etc/nvme/hostid.old"}));
+  EXPECT_EQ(files.read("etc/nvme/hostnqn.old"), "nqn.2026-01.io.spark:node1");
+  EXPECT_EQ(read().value().nqn, fresh.nqn);
+  EXPECT_EQ(read().value().id, kUuid);
+  EXPECT_FALSE(identity_doubt(*read()));
+  struct stat status {};
+  ASSERT_EQ(::stat((files.root() / "etc/nvme/hostid").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0644u);
+}
+
+TEST_F(HostIdentityTest, TwoFreshOnesDiffer) {
+  EXPECT_NE(fresh_host_identity({})->id, fresh_host_identity({})->id);
 }
 
 }  // namespace

@@ -1,0 +1,243 @@
+"""`volumes format` makes a file system where there is nothing, and nowhere else; `host new-identity`."""
+import json
+import struct
+import time
+import zlib
+from contextlib import contextmanager
+
+import pytest
+
+from rig.house import TARGET_ADDRESS
+from rig.product import CONFIG, Product, config_text
+from rig.target import NVMET
+
+SIZE = 320 << 20  # of an image; mkfs.xfs makes none below 300 MiB
+SECTOR = 4096     # nvmet gives a file's namespace sectors of 4 KiB
+
+
+@contextmanager
+def empty(house, name, *, size=SIZE, **keys):
+    """A volume of the host's on a new namespace of zeros, refused for that; gives the image's path on the target."""
+    device = house.target.image(name, size)
+    house.target.export(name, device, reservations=True)
+    body = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": "exclusive", **keys}
+    try:
+        house.product.configure(house.config(volumes={name: body}))
+        volume = house.product.wait_volume(name, "refused", 120)
+        assert "holds no file system" in volume["reason"] and f"volumes format {name}" in volume["reason"]
+        yield device
+    finally:
+        house.product.run(f"volumes down {name}", 120)
+        house.product.configure(house.config())
+        house.target.remove(name)
+        house.target_machine.sh(f"rm -f {device}")
+
+
+def fingerprint(house, device):
+    return house.target_machine.sh(f"sha256sum {device}", 120)
+
+
+def has_reservations(house, name):
+    return house.target_machine.run(f"[ -e {NVMET}/subsystems/{name}/namespaces/1/resv_enable ]").rc == 0
+
+
+def expect_refused(house, name, device, *words):
+    """With its name confirmed, and yet: exit status 7, in these words, and not a byte is another one."""
+    before = fingerprint(house, device)
+    done = house.product.run(f"volumes format {name} --confirm {name}", 120)
+    print(f"{name}: {done.err.strip()}")
+    assert done.rc == 7, done.out + done.err
+    for word in words:
+        assert word in done.err, done.err
+    assert fingerprint(house, device) == before
+
+
+def assert_sound(house, device):
+    checked = house.target_machine.run(f"e2fsck -fn {device}", 120)
+    assert checked.rc == 0, checked.out + checked.err
+
+
+def test_an_empty_namespace_becomes_a_volume(house):
+    name = "fresh"
+    with empty(house, name) as device:
+        before = fingerprint(house, device)
+        wrong = house.host.run(f"echo yes | spark-stage volumes format {name}", 60)
+        assert wrong.rc == 130 and TARGET_ADDRESS in wrong.err and f"{SIZE} bytes" in wrong.err, wrong.err
+        assert house.product.run(f"volumes format {name} --yes").rc == 2
+        assert house.product.run(f"volumes format {name} --confirm other", 60).rc == 2
+        assert fingerprint(house, device) == before
+        made = house.host.sh(f"echo {name} | spark-stage volumes format {name} --json", 120)
+        answer = json.loads(made)
+        began = time.monotonic()
+        volume = house.product.wait_volume(name, "ready", 120)
+        print(f"ready {time.monotonic() - began:.1f} s after it was made")
+        assert volume["filesystem"] == {"type": "ext4", "uuid": answer["filesystem"]["uuid"]}
+        assert volume["fence"]["mmp"] and volume["fence"]["reservation"] == has_reservations(house, name)
+        assert answer["reservation"] == has_reservations(house, name) and answer["mmp"]
+        shown = house.host.sh(f"tune2fs -l {volume['device']}")
+        assert " mmp " in shown and f"volume name:   {name}" in shown, shown
+        house.host.sh(f"echo hello >/mnt/{name}/file && sync /mnt/{name}/file")
+        mounted = house.product.run(f"volumes format {name} --confirm {name}")
+        assert mounted.rc == 7 and "is mounted on" in mounted.err, mounted.err
+        assert house.product.run(f"volumes down {name}", 120).rc == 0
+        assert_sound(house, device)
+        assert house.product.run(f"volumes format {name} --confirm {name}").rc in (4, 7), "it is not connected"
+        house.product.sh(f"volumes up {name}")
+        house.product.wait_volume(name, "ready", 120)
+        assert house.host.get(f"/mnt/{name}/file") == "hello\n"
+
+
+def lvm_label():
+    """Of a physical volume, in its second sector of 512 bytes, with the sum that LVM makes (CRC-32 from 0xf597a6cf)."""
+    uuid = b"abcdefghijklmnopqrstuvwxyz012345"
+    body = struct.pack("<I8s", 32, b"LVM2 001") + uuid + struct.pack("<QQQ", SIZE, 0, 0)
+    body = body.ljust(512 - 20, b"\0")
+    crc = zlib.crc32(body, 0xf597a6cf ^ 0xffffffff) ^ 0xffffffff
+    return struct.pack("<8sQI", b"LABELONE", 1, crc) + body
+
+
+def gpt():
+    """An empty table: protective MBR, header and entries; the copy at the end is left out."""
+    sectors = SIZE // SECTOR
+    entries = bytes(128 * 128)
+    header = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, 1, sectors - 1, 6, sectors - 6,
+                         b"0123456789abcdef", 2, 128, 128, zlib.crc32(entries))
+    header = header[:16] + struct.pack("<I", zlib.crc32(header)) + header[20:]
+    return mbr(0xee, sectors - 1).ljust(SECTOR, b"\0") + header.ljust(SECTOR, b"\0") + entries
+
+
+def mbr(kind, sectors):
+    entry = struct.pack("<B3sB3sII", 0, b"\0\2\0", kind, b"\1\1\1", 1, sectors)
+    return (bytes(446) + entry).ljust(510, b"\0") + b"\x55\xaa"
+
+
+def write(house, device, offset, data):
+    house.target_machine.put("/tmp/signature", data)
+    house.target_machine.sh(f"dd if=/tmp/signature of={device} bs=512 seek={offset // 512} conv=notrunc status=none")
+
+
+def test_whatever_holds_anything_is_refused_by_its_name(house):
+    name = "foreign"
+    with empty(house, name, fence="mmp") as device:  # without it, the daemon would mount what is put there
+        machine = house.target_machine
+        signatures = {
+            "it holds ext4": lambda: machine.sh(f"mkfs.ext4 -q -F -b 4096 {device}", 60),
+            "it holds xfs": lambda: machine.sh(f"mkfs.xfs -q -f -s size=4096 {device}", 60),
+            "it holds swap": lambda: machine.sh(f"mkswap -q {device}"),
+            "a gpt partition table": lambda: write(house, device, 0, gpt()),
+            "a dos partition table": lambda: write(house, device, 0, mbr(0x83, SIZE // SECTOR - 1)),
+            "an LVM physical volume": lambda: write(house, device, 512, lvm_label()),
+            "a LUKS volume": lambda: write(house, device, 0, b"LUKS\xba\xbe\0\2".ljust(512, b"\0")),
+            "its first 4 MiB are not empty": lambda: write(house, device, 1 << 20, b"x" * 512),
+            "its last 4 MiB are not empty": lambda: write(house, device, SIZE - 512, b"x" * 512),
+        }
+        for words, sign in signatures.items():
+            machine.sh(f"truncate -s 0 {device} && truncate -s {SIZE} {device}")
+            sign()
+            machine.sh("sync")
+            expect_refused(house, name, device, words, "nothing was written")
+
+
+def test_an_xfs_is_made_where_there_are_reservations_alone(house):
+    name = "weights"
+    with empty(house, name) as device:
+        if not has_reservations(house, name):
+            before = fingerprint(house, device)
+            done = house.product.run(f"volumes format {name} --type xfs --confirm {name}", 60)
+            assert done.rc == 7 and "offers no reservation" in done.err, done.err
+            assert fingerprint(house, device) == before
+            return
+        house.product.sh(f"volumes format {name} --type xfs --confirm {name}", 120)
+        volume = house.product.wait_volume(name, "ready", 120)
+        assert volume["filesystem"]["type"] == "xfs" and volume["fence"]["reservation"]
+
+
+@pytest.fixture(scope="module")
+def another_host(product_rig, house):
+    machine = product_rig.add_host("host3", files={CONFIG: config_text(targets={"rose": {"address": TARGET_ADDRESS}})},
+                                   disks=[])
+    machine.start()
+    machine.wait_ready()
+    machine.wait_until("spark-stage status", 120)
+    yield Product(machine)
+    machine.kill()
+
+
+def test_what_another_host_holds_is_refused_with_its_name(house, another_host):
+    name = "theirs"
+    body = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": "exclusive"}
+    with empty(house, name) as device:
+        if not has_reservations(house, name):
+            pytest.skip("this target's kernel has no reservations: nothing tells that another host holds it")
+        other = another_host.machine
+        another_host.configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes={name: body}))
+        theirs = another_host.wait_volume(name, "refused", 120)["device"]
+        try:
+            other.sh(f"nvme resv-register {theirs} --nrkey=0x77 --rrega=0 && "
+                     f"nvme resv-acquire {theirs} --crkey=0x77 --rtype=1 --racqa=0")
+            expect_refused(house, name, device, "holds the reservation", other.get("/etc/nvme/hostid").strip())
+            other.sh(f"nvme resv-release {theirs} --crkey=0x77 --rtype=1 --rrela=0 && "
+                     f"nvme resv-register {theirs} --crkey=0x77 --rrega=1")
+            # Theirs in truth: formatted and mounted there.
+            another_host.sh(f"volumes format {name} --confirm {name}", 120)
+            another_host.wait_volume(name, "ready", 120)
+            done = house.product.run(f"volumes format {name} --confirm {name}", 120)
+            assert done.rc == 7 and "holds the reservation" in done.err, done.err
+        finally:
+            another_host.run(f"volumes down {name}", 120)
+            another_host.configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}))
+        assert_sound(house, device)
+
+
+def test_killed_anywhere_it_leaves_no_file_system_and_begins_anew(house):
+    name = "killed"
+    with empty(house, name, size=24 << 30) as device:
+        for delay in (0, 0.3, 0.8, 1.5):
+            # The program and its children; mkfs dies with them.
+            house.host.sh(f"""spark-stage volumes format {name} --confirm {name} >/tmp/format.log 2>&1 &
+                command=$!
+                until pgrep -x mkfs.ext4 >/dev/null || ! kill -0 $command; do :; done
+                sleep {delay}
+                kill -9 $command || true
+                wait $command || true
+                while pgrep -x mkfs.ext4 >/dev/null; do sleep 0.1; done""", 180)
+            found = house.target_machine.run(f"blkid -p -o value -s TYPE {device}").out.strip()
+            left = house.target_machine.run(f"cmp -s -n {4 << 20} {device} /dev/zero").rc
+            print(f"killed {delay} s into mkfs: {found or 'no file system'}, its beginning is "
+                  f"{'not empty' if left else 'empty'}")
+            if found:
+                break
+        again = house.product.run(f"volumes format {name} --confirm {name}", 180)
+        print(again.out + again.err)
+        if found:  # the last one was too late: it had been made
+            assert found == "ext4" and again.rc == 7, again.err
+            house.product.sh(f"volumes up {name}")
+        else:
+            assert again.rc == 0, again.err
+        house.product.wait_volume(name, "ready", 180)
+        assert house.host.run("ls -A /var/lib/spark-stage/formatting").out == ""
+        assert house.product.run(f"volumes down {name}", 120).rc == 0
+        assert_sound(house, device)
+
+
+def test_a_host_gets_an_identity_of_its_own(house):
+    files = ("hostnqn", "hostid")
+    before = {name: house.host.get(f"/etc/nvme/{name}") for name in files}
+    busy = house.product.run("host new-identity --yes")
+    assert busy.rc == 7 and "volumes are up: datasets" in busy.err, busy.err
+    assert house.product.run("volumes down datasets", 120).rc == 0
+    try:
+        assert house.host.run("echo no | spark-stage host new-identity").rc == 130
+        assert {name: house.host.get(f"/etc/nvme/{name}") for name in files} == before
+        fresh = json.loads(house.host.sh("umask 077; echo yes | spark-stage host new-identity --json"))
+        assert house.host.get("/etc/nvme/hostnqn") == fresh["nqn"] + "\n" == f"nqn.2014-08.org.nvmexpress:uuid:{fresh['id']}\n"
+        assert {name: house.host.get(f"/etc/nvme/{name}.old") for name in files} == before
+        assert house.host.sh("stat -c %a /etc/nvme/hostnqn /etc/nvme/hostid").split() == ["644", "644"]
+        house.product.sh("volumes up datasets")
+        house.product.wait_volume("datasets", "ready", 120)
+        assert fresh["nqn"] in house.host.sh("cat /sys/class/nvme/*/hostnqn 2>/dev/null || true")
+    finally:
+        house.product.run("volumes down datasets", 120)
+        house.host.sh("cd /etc/nvme && for f in hostnqn hostid; do [ ! -e $f.old ] || mv $f.old $f; done")
+        house.product.sh("volumes up datasets")
+        house.product.wait_volume("datasets", "ready", 120)
