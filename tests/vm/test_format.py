@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from rig.house import TARGET_ADDRESS
-from rig.product import CONFIG, Product, config_text
+from rig.product import Product, config_text
 from rig.target import NVMET
 
 SIZE = 320 << 20  # of an image; mkfs.xfs makes none below 300 MiB
@@ -152,15 +152,9 @@ def test_an_xfs_is_made_where_there_are_reservations_alone(house):
         assert volume["filesystem"]["type"] == "xfs" and volume["fence"]["reservation"]
 
 
-@pytest.fixture(scope="module")
-def another_host(product_rig, house):
-    machine = product_rig.add_host("host3", files={CONFIG: config_text(targets={"rose": {"address": TARGET_ADDRESS}})},
-                                   disks=[])
-    machine.start()
-    machine.wait_ready()
-    machine.wait_until("spark-stage status", 120)
-    yield Product(machine)
-    machine.kill()
+@pytest.fixture
+def another_host(second_host):
+    return Product(second_host)
 
 
 def test_what_another_host_holds_is_refused_with_its_name(house, another_host):
