@@ -71,7 +71,7 @@ void add_change(App& app, Verb group, const std::string& name, const std::string
 }  // namespace
 
 void add_volumes(App& app) {
-  Verb group = app.group("volumes", "bring volumes up, down; publish, take over, format (root)",
+  Verb group = app.group("volumes", "bring volumes up, down; publish, take, format (root)",
                          "  sudo spark-stage volumes up datasets\n"
                          "  sudo spark-stage volumes down              all of them\n"
                          "  sudo spark-stage volumes down datasets models\n"
