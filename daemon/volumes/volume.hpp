@@ -78,8 +78,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool is_reader() const;
   std::uint64_t mounted_stamp() const { return mounted_stamp_; }
   bool is_outdated() const { return is_outdated_; }  // mounted anew as soon as nobody uses it
-  // Its first attempt is under way: whether it can be had is not known yet.
-  bool is_settling() const { return wanted_up_ && !tried_ && status_.state <= State::Mounting; }
+  // Its first attempt is under way, or an old state gives way to the one that was published: a matter of
+  // seconds.
+  bool is_settling() const {
+    const bool is_new = status_.state == State::Waiting || status_.state == State::Connecting ||
+                        status_.state == State::Mounting;
+    return wanted_up_ && !tried_ && (is_new || (is_outdated_ && status_.state == State::Recovering));
+  }
   // It needs a subsystem's controllers now, or may at any moment.
   bool wants_subsystem(const std::string& subsystem) const;
 

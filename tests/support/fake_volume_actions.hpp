@@ -43,7 +43,7 @@ struct FakeWorld {
   std::string open_files;                                 // of a mount that is there: who
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
   nvmetcp::ConnectOptions last_options;                   // of the last connect
-  std::function<void()> while_connecting = [] {};
+  std::function<void()> while_connecting = [] {}, while_mounting = [] {};
   dev_t next_device = 100;
   int next_controller = 7;
   std::set<std::string> unreachable;  // addresses
@@ -153,6 +153,7 @@ class FakeVolumeActions final : public VolumeActions {
     world_.touched.emplace_back(!request.read_only   ? "mount rw"
                                 : request.is_writers ? "mount closed"
                                                      : "mount ro");
+    world_.while_mounting();
     if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
                  request.source, request.type == "nfs" ? "nfs4" : request.type);

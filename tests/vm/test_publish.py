@@ -27,7 +27,7 @@ import json, os, pathlib, subprocess
 while not os.path.exists("/run/stop-reading"):
     done = subprocess.run(["spark-stage", "stage", "{NAME}:data", "--json"], capture_output=True, text=True)
     if done.returncode != 0:
-        print(done.returncode, done.stderr.strip(), flush=True)
+        print(done.returncode, done.stderr.strip().splitlines()[-1], flush=True)
         continue
     path = json.loads(done.stdout)["datasets"][0]["path"]
     seen = set()
@@ -125,7 +125,8 @@ def test_a_program_that_writes_keeps_its_volume_from_being_published_and_is_name
     refused = published.products[0].run(f"volumes publish {NAME}", 120)
     assert refused.rc == 7 and "python3" in refused.err, refused.err
     assert published.products[0].volume(NAME)["state"] == "ready"
-    writer.kill()
+    writer.signal(9)
+    writer.wait(30)
     publish(published)
     assert "Read-only" in published.hosts[0].run(f"touch {MOUNT}/new").err
 

@@ -121,7 +121,7 @@ def test_a_machine_with_a_copied_host_id_is_refused(pair):
         volume = pair.products[1].wait_volume(NAME, "refused", 120)
         print(f"the copy is told: {volume['reason']}")
         assert "own host ID" in volume["reason"] or "host1" in volume["reason"]
-        assert "spark-stage host new-identity" in volume["reason"] or not has_reservations(pair.target)
+        assert "spark-stage host new-identity" in volume["reason"] or not pair.has_reservations()
         assert pair.hosts[1].run(f"findmnt {MOUNT}").rc != 0
     finally:
         pair.down(1)

@@ -47,6 +47,19 @@ TEST_F(ReaderTest, IsMountedAnewWhenTheWriterHasClosedItAndTheMarkIsGone) {
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+TEST_F(ReaderTest, WhileAnOldStateGivesWayToTheNewOneItIsWorthAMomentsWait) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->is_settling());
+  bool was_settling = false;
+  world.while_mounting = [&] { was_settling = volume->is_settling(); };
+  let_the_writer_close_it();
+  ASSERT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
+  EXPECT_TRUE(was_settling);
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->is_settling());
+}
+
 TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
