@@ -163,6 +163,7 @@ def test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new(
             assert len(seen) == 1 and int(seen[0]) in (number - 1, number), seen
         writer.start()
         writer.wait_ready()
+        writer.wait_until("spark-stage status", 120)
         published.house.wait_ready()
         published.products[0].wait_volume(NAME, "ready", 180)
         published.products[0].sh(f"volumes up {NAME}", 60)
