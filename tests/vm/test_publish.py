@@ -45,13 +45,13 @@ def published(house, second_host):
     both.configure(0, "exclusive")
     both.products[0].wait_volume(NAME, "ready", 120)
     both.products[0].sh(f"volumes up {NAME}", 60)  # the one before, of the same name, was published
-    both.hosts[0].put("/run/write.py", WRITE)
     both.hosts[1].put("/run/read.py", READ)
     yield both
     both.end()
 
 
 def write(both, number):
+    both.hosts[0].put("/run/write.py", WRITE)  # each time: it may have been switched off since
     both.hosts[0].sh(f"python3 /run/write.py {number}", 60)
 
 
