@@ -37,7 +37,7 @@ const char* no_replay_option(const std::string& type) {
 
 std::string options_of(const MountRequest& request) {
   std::vector<std::string> all = {"_netdev", request.read_only ? "ro" : "rw"};
-  if (request.read_only && !request.is_writers && !is_nfs(request))
+  if (request.read_only && !request.keeps_journal && !is_nfs(request))
     all.emplace_back(no_replay_option(request.type));
   for (const std::string& option : request.options) {
     if (std::find(all.begin(), all.end(), option) == all.end()) all.push_back(option);

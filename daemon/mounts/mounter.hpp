@@ -15,7 +15,7 @@ struct MountRequest {
   std::string type;                  // "ext4", "xfs", "nfs"
   bool read_only = true;             // also sets the block device read-only, and adds noload / norecovery
   std::vector<std::string> options;  // the user's; _netdev is always added
-  bool is_writers = false;           // read-only for now: its journal is there for when it is writable again
+  bool keeps_journal = false;  // of a read-only mount that a remount makes writable: no noload / norecovery
 };
 
 class Mounter {

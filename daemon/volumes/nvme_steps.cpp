@@ -167,7 +167,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.target = settings_.mount;
   request.type = superblock->type;
   request.read_only = !is_writer;
-  request.is_writers = is_published();
+  request.keeps_journal = is_published();
   request.options = settings_.options;
   FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
                               block.id(),       superblock->stamp, is_published()};

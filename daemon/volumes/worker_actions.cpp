@@ -72,7 +72,7 @@ asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json:
   call.subject = subject_;
   call.request = std::move(request);
   call.deadline = deadline;
-  call.is_brief = true;
+  call.shares_worker = true;
   auto answer = co_await runner_.run(std::move(call));
   sight_.forget();
   co_return answer;

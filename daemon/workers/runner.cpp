@@ -111,7 +111,7 @@ Runner::Runner(asio::any_io_executor executor, std::string program)
 
 // An idle one, or a new one.
 Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
-  if (call.is_brief && !idle_.empty()) {
+  if (call.shares_worker && !idle_.empty()) {
     WorkerPtr worker = std::move(idle_.back());
     idle_.pop_back();
     worker->idle.cancel();
@@ -120,7 +120,7 @@ Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
   ChildOptions options;
   options.pipe_stdin = true;
   options.program = program_;
-  auto child = spawn({"spark-staged", "worker", call.is_brief ? "serve" : call.verb}, options);
+  auto child = spawn({"spark-staged", "worker", call.shares_worker ? "serve" : call.verb}, options);
   if (!child) return tl::unexpected<Error>(std::move(child.error()));
   ++counts_.started;
   return std::make_shared<Worker>(executor_, std::move(*child));
@@ -166,7 +166,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
   auto answer = co_await converse(running);
   const bool was_killed = running->timed_out || running->cancelled;
   const bool died_idle = !answer && !was_killed && running->worker->answers > 0;
-  if (running->call.is_brief && answer && !was_killed) {
+  if (running->call.shares_worker && answer && !was_killed) {
     running->end();
     ++running->worker->answers;
     keep(running->worker);
@@ -199,13 +199,13 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
   Worker& worker = *running->worker;
   const json::object line_of_many{{"verb", call.verb}, {"request", call.request}};
   const std::string request =
-      call.is_brief ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
+      call.shares_worker ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
   co_await asio::async_write(worker.in, asio::buffer(request), kToken);
   boost::system::error_code ignored;
-  if (!call.is_brief) worker.in.close(ignored);
+  if (!call.shares_worker) worker.in.close(ignored);
 
   Answer answer;
-  while (!answer || !call.is_brief) {
+  while (!answer || !call.shares_worker) {
     auto sink = asio::dynamic_buffer(worker.buffered, kLongestLine);
     const auto [error, length] = co_await asio::async_read_until(worker.out, sink, '\n', kToken);
     if (error) break;

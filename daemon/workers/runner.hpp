@@ -1,6 +1,6 @@
 // The daemon's side of the pipe: starts a worker, hands its progress on, and gives up on it at its deadline.
 // A worker that can't be killed (D state) is abandoned: its caller gets TimedOut at once, and it is counted
-// until it ends. One that answered a brief question waits for the next: starting a program costs more than
+// until it ends. One that answered a volume waits for the next question: starting a program costs more than
 // most answers.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Call {
   std::string subject;  // for sentences: "volume datasets"
   json::object request;
   std::optional<Duration> deadline;  // none: until it ends or is cancelled
-  bool is_brief = false;             // asked of a worker that may have answered others before
+  bool shares_worker = false;        // asked of a worker that may have answered others before
   std::function<void(const json::object&)> on_progress;
   std::function<void(pid_t)> on_start;  // the worker's process; gone when run() answers
 };
@@ -58,7 +58,7 @@ struct WorkerCounts {
 
 class Runner {
  public:
-  // `program`: what to execute as `program worker VERB`, or `program worker serve` for brief questions.
+  // `program`: what to execute as `program worker VERB`, or `program worker serve` for calls that share one.
   Runner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});

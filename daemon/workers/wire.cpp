@@ -177,7 +177,7 @@ json::object to_json(const mounts::MountRequest& request) {
           {"target", request.target.native()},
           {"type", request.type},
           {"read_only", request.read_only},
-          {"is_writers", request.is_writers},
+          {"keeps_journal", request.keeps_journal},
           {"options", texts_to_json(request.options)}};
 }
 
@@ -187,7 +187,7 @@ mounts::MountRequest mount_request_from_json(const json::object& object) {
   request.target = text(object, "target");
   request.type = text(object, "type");
   request.read_only = get_bool(object, "read_only").value_or(true);
-  request.is_writers = get_bool(object, "is_writers").value_or(false);
+  request.keeps_journal = get_bool(object, "keeps_journal").value_or(false);
   request.options = texts(object, "options");
   return request;
 }

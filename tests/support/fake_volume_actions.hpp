@@ -150,9 +150,9 @@ class FakeVolumeActions final : public VolumeActions {
     co_return world_.superblock;
   }
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override {
-    world_.touched.emplace_back(!request.read_only   ? "mount rw"
-                                : request.is_writers ? "mount closed"
-                                                     : "mount ro");
+    world_.touched.emplace_back(!request.read_only      ? "mount rw"
+                                : request.keeps_journal ? "mount closed"
+                                                        : "mount ro");
     world_.while_mounting();
     if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,

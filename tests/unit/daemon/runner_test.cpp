@@ -28,7 +28,7 @@ class RunnerTest : public testing::Test {
   }
   Call brief(const std::string& verb) {
     Call made = call(verb);
-    made.is_brief = true;
+    made.shares_worker = true;
     return made;
   }
   // The workers for brief questions that were ever started.
