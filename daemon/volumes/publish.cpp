@@ -56,17 +56,28 @@ asio::awaitable<Result<>> Volume::ask_writable() {
   if (!is_published()) co_return Result<>{};
   if (look_at_mount() == Place::Empty) co_return co_await actions_->make_writable(settings_.mount, "");
   if (auto can = check_can_change_writing(); !can) co_return can;
-  if (status_.foreign_writes) {
-    co_return fail(Errc::Refused,
-                   "volume " + settings_.name + " was published, and another host has written it since",
-                   "`spark-stage status` says whether it still does; nothing was changed");
-  }
   is_changing_writing_ = true;
-  auto writable = co_await actions_->make_writable(settings_.mount, status_.device);
+  auto writable = co_await check_still_ours();
+  if (writable) writable = co_await actions_->make_writable(settings_.mount, status_.device);
   is_changing_writing_ = false;
   if (writable && status_.state == State::Ready) set_state(State::Ready, ready_reason());
   wake();
   co_return writable;
+}
+
+// With the reservation held nobody writes any more; then what is mounted here has to be what is on the disk.
+asio::awaitable<Result<>> Volume::check_still_ours() {
+  const auto holding = co_await ask_reservation(ReservationAct::Hold);
+  if (!holding) co_return tl::unexpected<Error>(holding.error());
+  const auto superblock = co_await actions_->read_superblock(status_.device);
+  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
+  if (holding->hold == nvmetcp::Hold::Theirs)
+    co_return tl::unexpected<Error>(held_elsewhere(*holding, *superblock));
+  status_.fence.reservation = holding->hold == nvmetcp::Hold::Ours;
+  if (!superblock->being_written && superblock->stamp == mounted_stamp_) co_return Result<>{};
+  co_return fail(Errc::Refused,
+                 "volume " + settings_.name + " was published, and another host has written it since",
+                 "`spark-stage status` says whether it still does; nothing was changed");
 }
 
 std::string Volume::ready_reason() const {

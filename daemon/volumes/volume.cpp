@@ -167,6 +167,7 @@ asio::awaitable<void> Volume::take_down() {
     was_ready_ = is_broken_ = status_.foreign_writes = false;
     fence_lost_.clear();
     status_.fence = {};
+    status_.published.reset();
     status_.history.outage_ends(clock_.wall(), std::nullopt);
     remember();
     status_.device.clear();

@@ -154,6 +154,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // publish.cpp
   Result<> check_can_change_writing() const;
+  asio::awaitable<Result<>> check_still_ours();
   std::string ready_reason() const;
 
   // reader.cpp: read-only volumes, and published ones

@@ -117,7 +117,9 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   }
   status_.published = answer->published;
   // Who only reads needs no fence: what others write is seen as every reader sees it.
-  if (is_fenced() && !is_published() && !is_changing_writing_) {
+  if (is_published() && answer->holding)
+    status_.fence.reservation = answer->holding->hold == nvmetcp::Hold::Ours;
+  if (is_fenced() && !is_published()) {
     if (auto lost = why_fence_is_lost(*answer); !lost.empty()) {
       found = {Verdict::Fenced, std::move(lost)};
       co_return found;

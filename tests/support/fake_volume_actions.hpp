@@ -43,7 +43,8 @@ struct FakeWorld {
   std::string open_files;                                 // of a mount that is there: who
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
   nvmetcp::ConnectOptions last_options;                   // of the last connect
-  std::function<void()> while_connecting = [] {}, while_mounting = [] {};
+  std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {};
+  unsigned publish_takes = 1;  // turns of the loop
   dev_t next_device = 100;
   int next_controller = 7;
   std::set<std::string> unreachable;  // addresses
@@ -194,7 +195,9 @@ class FakeVolumeActions final : public VolumeActions {
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,
                                                   mounts::AfterPublish then) override {
     world_.touched.emplace_back("publish");
-    co_await asio::post(asio::use_awaitable);  // whoever watches looks meanwhile
+    world_.while_publishing();
+    // Whoever watches looks meanwhile.
+    for (unsigned turn = 0; turn < world_.publish_takes; ++turn) co_await asio::post(asio::use_awaitable);
     if (world_.publish_error) co_return tl::unexpected<Error>(*world_.publish_error);
     const std::uint64_t before = world_.published ? world_.published->generation : 0;
     world_.published = mounts::Published{before + 1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};

@@ -136,6 +136,42 @@ TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) 
   EXPECT_EQ(make_writable().error().kind, Errc::Refused);
 }
 
+TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) {
+  pace.probe_reader = std::chrono::hours(1);
+  start_published();
+  ++world.superblock.stamp;
+  const auto refused = make_writable();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("another host has written it since"));
+  EXPECT_EQ(world.count("make writable"), 0);
+}
+
+TEST_F(PublishTest, AVolumeWhoseReservationAnotherHostHasNowIsNotMadeWritable) {
+  start_published();
+  nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+  ASSERT_EQ(nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99})->hold,
+            nvmetcp::Hold::Ours);
+  look();
+  EXPECT_FALSE(volume->status().fence.reservation);
+  EXPECT_EQ(volume->status().state, State::Ready) << "it can still be read";
+  EXPECT_EQ(make_writable().error().kind, Errc::Refused);
+  EXPECT_EQ(world.count("make writable"), 0);
+}
+
+TEST_F(PublishTest, AFenceThatIsLostWhileItIsPublishedIsSeen) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_publishing = [this] {
+    nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+    (void)nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99});
+  };
+  world.publish_error = Error{Errc::Failed, "Input/output error", ""};
+  world.publish_takes = 20;
+  EXPECT_FALSE(publish());
+  EXPECT_TRUE(run_until([&] { return world.count("stop writing") == 1; }));
+}
+
 TEST_F(PublishTest, AReaderSaysWhichGenerationItShows) {
   settings.access = config::Access::ReadOnly;
   world.published = mounts::Published{7, "spark2", "2026-11-22T05:00:00Z"};
