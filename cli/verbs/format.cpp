@@ -1,11 +1,11 @@
 // `volumes format`: the first file system of a volume, on a namespace that holds nothing. Says what it will
 // do, and asks, always; needs no daemon, since the daemon never formats.
 #include <algorithm>
-#include <istream>
 
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/namespace_formatter.hpp"
+#include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/mounts/table.hpp"
@@ -194,11 +194,8 @@ Result<> confirm(Context& context, const FormatOptions& options) {
     return fail(Errc::Invalid, "nothing was written: --confirm says '" + printable(options.confirm) +
                                    "', and the volume is " + printable(options.name));
   }
-  context.err << "\nType the volume's name to go on: " << std::flush;
-  std::string typed;
-  if (std::getline(context.in, typed) && trim(typed) == options.name) return {};
-  return fail(Errc::Cancelled, "nothing was written: that is not the volume's name",
-              "scripts say --confirm " + printable(options.name));
+  return ask_to_type(context, "the volume's name", options.name, "nothing was written",
+                     "scripts say --confirm " + printable(options.name));
 }
 
 // The daemon would look again by itself, within half a minute. What is next, in words.

@@ -1,10 +1,10 @@
 // `host new-identity`: who this host is to its targets, made anew. Asks; refused while anything stands on the
 // old.
 #include <algorithm>
-#include <istream>
 
 #include "base/text.hpp"
 #include "cli/api.hpp"
+#include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/mounts/table.hpp"
@@ -91,13 +91,6 @@ void print_plan(std::ostream& out, const nvmetcp::HostIdentity& old, const nvmet
          "the place of the old one, else this host is not let in any more.\n";
 }
 
-Result<> ask(Context& context) {
-  context.err << "\nType yes to go on: " << std::flush;
-  std::string typed;
-  if (std::getline(context.in, typed) && trim(typed) == "yes") return {};
-  return fail(Errc::Cancelled, "nothing was changed: that is not yes", "--yes goes on without asking");
-}
-
 void print_done(Context& context, const nvmetcp::HostIdentity& old, const nvmetcp::HostIdentity& fresh,
                 const std::vector<std::string>& kept, bool as_json) {
   if (as_json) {
@@ -128,7 +121,8 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   if (!fresh) return fail_with(fresh.error(), kDoing);
   print_plan(context.err, old, *fresh);
   if (!options.yes) {
-    if (auto agreed = ask(context); !agreed) return tl::unexpected<Error>(agreed.error());
+    auto agreed = ask_to_type(context, "yes", "yes", "nothing was changed", "--yes goes on without asking");
+    if (!agreed) return tl::unexpected<Error>(agreed.error());
   }
   const auto kept = nvmetcp::write_host_identity(context.root, *fresh);
   if (!kept) return tl::unexpected<Error>(kept.error());

@@ -1,9 +1,9 @@
 // `volumes take`: the one command that ends another host's right to write. It says what it will do, and asks.
-#include <istream>
 
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/job.hpp"
+#include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -44,14 +44,6 @@ void print_plan(Context& context, const json::object& volume, const std::string&
                  "destroy the file system: switch it off first.\n";
 }
 
-Result<> ask(Context& context, const std::string& name) {
-  context.err << "\nType the volume's name to go on: " << std::flush;
-  std::string typed;
-  if (std::getline(context.in, typed) && trim(typed) == name) return {};
-  return fail(Errc::Cancelled, "nothing was done: that is not the volume's name",
-              "--yes goes on without asking");
-}
-
 Result<int> take(Context& context, const TakeOptions& options) {
   const auto volume = find_volume(context, options.name);
   if (!volume) return tl::unexpected<Error>(volume.error());
@@ -61,7 +53,9 @@ Result<int> take(Context& context, const TakeOptions& options) {
   }
   print_plan(context, *volume, options.name);
   if (!options.yes) {
-    if (auto agreed = ask(context, options.name); !agreed) return tl::unexpected<Error>(agreed.error());
+    auto agreed = ask_to_type(context, "the volume's name", options.name, "nothing was done",
+                              "--yes goes on without asking");
+    if (!agreed) return tl::unexpected<Error>(agreed.error());
   }
   context.catch_interrupts();
   ProgressView view(context);
