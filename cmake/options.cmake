@@ -1,6 +1,7 @@
 # What can be chosen at configure time, and the flags that every target of ours gets.
 option(SPARK_TESTS "build the unit tests" ON)
 option(SPARK_FUZZ "build the fuzzers (clang only)" OFF)
+option(SPARK_HARDEN "for programs that others get: checks of the compiler and the linker, no paths of this machine" OFF)
 set(SPARK_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, for example address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -24,6 +25,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(spark_flags INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 target_compile_definitions(spark_flags INTERFACE _FILE_OFFSET_BITS=64)
+# What Debian's own packages are built with.
+if(SPARK_HARDEN)
+  target_compile_definitions(spark_flags INTERFACE _FORTIFY_SOURCE=2)
+  target_compile_options(spark_flags INTERFACE -fstack-protector-strong -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  target_link_options(spark_flags INTERFACE LINKER:-z,relro,-z,now)
+endif()
 if(SPARK_SANITIZE)
   target_compile_options(spark_flags INTERFACE -fsanitize=${SPARK_SANITIZE} -fno-omit-frame-pointer
                                                -fno-sanitize-recover=all)
