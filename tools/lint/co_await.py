@@ -1,7 +1,8 @@
 """g++ 12 destroys some temporaries twice when their full expression contains a co_await, silently at -O2.
 
 Flagged, anywhere in an expression with a co_await: a lambda with captures, and anything in braces that is not
-empty. Both get a name first and are moved in (CONTRIBUTING.md, traps).
+empty. Both get a name first and are moved in (CONTRIBUTING.md, traps). And a co_await behind a `?`, whose result is
+destroyed twice: that is an if.
 """
 import re
 
@@ -14,6 +15,8 @@ _WORDS_BEFORE_LAMBDA = {"return", "co_return", "co_await", "co_yield", "case", "
 
 LAMBDA = "a lambda with captures inside a co_await expression is destroyed twice by g++ 12: name it first, then move it in"
 BRACES = "a braced temporary inside a co_await expression is destroyed twice by g++ 12: name it first, then move it in"
+
+TERNARY = "what a co_await behind a '?' gives is destroyed twice by g++ 12: write an if"
 
 
 def _is_word(token):
@@ -89,6 +92,9 @@ def check(path, text):
     for wait, token in enumerate(tokens):
         if token != "co_await":
             continue
-        for at, problem in _scan(tokens, _begin(tokens, wait), wait):
+        begin = _begin(tokens, wait)
+        if "?" in tokens[begin:wait]:
+            problems[wait] = f"{path}:{line_of(code, found[wait].start())}: {TERNARY}"
+        for at, problem in _scan(tokens, begin, wait):
             problems[at] = f"{path}:{line_of(code, found[at].start())}: {problem}"
     return [problems[at] for at in sorted(problems)]

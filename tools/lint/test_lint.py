@@ -39,6 +39,8 @@ class CoAwait(unittest.TestCase):
         "second wait": "co_await f();\nco_return co_await g(Agg{x});",
         "in a lambda's own body": "spawn(io, []() -> awaitable<void> { co_await f(Agg{x}); });",
         "ternary": "auto r = ok ? co_await f(Agg{x}) : co_await g();",
+        "arm of a ternary": "const auto r = ok ? co_await f() : co_await g();",
+        "in an arm": "h(ok ? 1 : co_await g());",
         "after an index": "co_await f(a[b[1]], [s] {});",
     }
     GOOD = {
@@ -57,6 +59,7 @@ class CoAwait(unittest.TestCase):
         "comment": "// co_await f([p] {});\nf([p] {});",
         "result into a named aggregate": "Row row{co_await f(), 1};",
         "bindings": "auto [error, size] = co_await read(buffer);\nfor (;;) { g([p] {}); }",
+        "condition of a ternary": "const auto r = co_await f() ? 1 : 2;",
         "attribute": "[[maybe_unused]] auto x = co_await f();",
     }
 

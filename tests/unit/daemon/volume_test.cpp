@@ -15,6 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST_F(VolumeTest, ComesUpReadOnlyAfterDiscoveryConnectAndSuperblock) {
+  pace.probe_reader = std::chrono::hours(1);
   pace.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
@@ -145,6 +146,7 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
 }
 
 TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTouchesNothingButTheSuperblock) {
+  pace.probe_reader = std::chrono::hours(1);
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   pace.probe = std::chrono::hours(1);
