@@ -159,6 +159,7 @@ json::object Service::status_json() const {
   return {{"version", kVersion},
           {"uptime_s", std::chrono::duration_cast<std::chrono::seconds>(clock_.steady() - started_).count()},
           {"volumes", std::move(volumes)},
+          {"targets", watches_.to_json(config_)},
           {"stages", stager_.stages()},
           {"cache", stager_.cache()},
           {"stuck_workers", runner_.abandoned().size()}};

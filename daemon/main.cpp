@@ -45,7 +45,8 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
     complain(config.error());
     return spark::exit_status(spark::Errc::Invalid);
   }
-  spark::release_all(*config, options.program, options.state_dir);
+  spark::release_all(*config, options.program, options.state_dir,
+                     at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
   return 0;
 }
 

@@ -7,9 +7,12 @@
 #include <boost/asio/this_coro.hpp>
 #include <vector>
 
+#include "daemon/discovery/worker_actions.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/worker_actions.hpp"
+#include "nvmetcp/registry.hpp"
+#include "nvmetcp/resolve.hpp"
 
 namespace spark {
 namespace {
@@ -98,7 +101,7 @@ class Release {
   asio::awaitable<std::string> disconnect() {
     std::string said;
     for (const nvmetcp::Controller& controller : controllers()) {
-      if (controller.transport != "tcp") continue;
+      if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
       const auto gone = co_await actions_.disconnect(controller.name, controller.subsystem);
       said += ", " + (gone ? controller.name + " disconnected" : gone.error().what);
     }
@@ -113,6 +116,21 @@ asio::awaitable<void> release_one(std::shared_ptr<volumes::VolumeActions> action
   log::info(said);
 }
 
+asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvmetcp::Controller controller) {
+  const auto gone = co_await actions->disconnect(controller.name, controller.subsystem);
+  log::info("discovery service at " + to_string(controller.portal) + ": " +
+            (gone ? controller.name + " disconnected" : gone.error().what));
+}
+
+// The connections to discovery services that the daemon listens at.
+std::vector<nvmetcp::Controller> watches(volumes::Sight& sight) {
+  auto all = sight.controllers().value_or(std::vector<nvmetcp::Controller>{});
+  std::erase_if(all, [](const nvmetcp::Controller& controller) {
+    return !controller.is_discovery || controller.owner != nvmetcp::kOwner;
+  });
+  return all;
+}
+
 }  // namespace
 
 asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, const config::Volume& volume,
@@ -122,12 +140,15 @@ asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, con
 }
 
 void release_all(const config::Config& config, const std::string& program,
-                 const std::filesystem::path& state_dir) {
+                 const std::filesystem::path& state_dir, ReleaseReason reason) {
   asio::io_context context(1);
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
   volumes::Sight sight(clock);
-  std::size_t left = config.volumes.size();
+  // A machine that goes down takes these with it, and need not wait for a target that is silent.
+  const auto listening =
+      reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(sight);
+  std::size_t left = config.volumes.size() + listening.size();
   // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
   const auto stop_after_the_last = [&](const std::exception_ptr&) {
     if (--left == 0) context.stop();
@@ -136,6 +157,10 @@ void release_all(const config::Config& config, const std::string& program,
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
     asio::co_spawn(context, release_one(std::move(actions), volume, clock), stop_after_the_last);
+  }
+  for (const nvmetcp::Controller& controller : listening) {
+    auto actions = std::make_shared<discovery::WorkerActions>(runner, sight, controller.name);
+    asio::co_spawn(context, end_watch(std::move(actions), controller), stop_after_the_last);
   }
   if (left > 0) context.run();
 }

@@ -21,9 +21,10 @@ boost::asio::awaitable<std::string> release_volume(volumes::VolumeActions& actio
                                                    const config::Volume& volume, const Clock& clock,
                                                    ReleasePatience patience);
 
-// All volumes of a configuration, side by side; ends when the last one is through. Not while the daemon runs:
-// it would bring them up again.
+// All volumes of a configuration, side by side, and unless the machine goes down anyway also what listens to
+// targets; ends when the last one is through. Not while the daemon runs: it would bring them up again.
+enum class ReleaseReason { Asked, Shutdown };
 void release_all(const config::Config& config, const std::string& program,
-                 const std::filesystem::path& state_dir);
+                 const std::filesystem::path& state_dir, ReleaseReason reason);
 
 }  // namespace spark

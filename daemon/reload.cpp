@@ -50,6 +50,7 @@ asio::awaitable<Result<json::object>> Service::reload() {
   }
   for (const std::string& setting : plan.settings) changed.emplace_back(setting);
   stager_.config_changed();
+  watches_.apply(config_);
   metrics_port_.apply(config_.metrics);
   tell_status();
   if (std::exchange(reload_again_, false)) asio::co_spawn(context_, reload_on_signal(), asio::detached);

@@ -30,9 +30,15 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       signals_(context, SIGTERM, SIGINT, SIGHUP),
       runner_(context.get_executor(), options_.program),
       jobs_(context.get_executor(), clock),
+      sight_(clock),
       volumes_(
-          context.get_executor(), runner_, clock, options_.state_dir,
+          context.get_executor(), runner_, sight_, clock, options_.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
+      watches_(context.get_executor(), runner_, sight_, clock,
+               [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
+                 offer_changed(watch, before);
+               }),
+      uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
       stager_(
           context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
           [this]() -> const config::Config& { return config_; },
@@ -55,6 +61,8 @@ Result<> Service::start() {
   asio::co_spawn(context_, feed_watchdog(), asio::detached);
   asio::co_spawn(context_, stager_.start(), asio::detached);
   volumes_.start(config_);
+  watches_.apply(config_);
+  if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
   metrics_port_.apply(config_.metrics);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
             " volumes from " + config_.file.native());
@@ -110,6 +118,26 @@ void Service::volume_changed(const volumes::Volume& volume, volumes::State befor
   tell_status();
 }
 
+void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before) {
+  const std::string& name = watch.target().name;
+  const std::set<std::string>& now = watch.status().offered;
+  for (const std::string& subsystem : now) {
+    if (!before.contains(subsystem)) log::info("target " + name + " offers " + printable(subsystem) + " now");
+  }
+  for (const std::string& subsystem : before) {
+    if (!now.contains(subsystem))
+      log::info("target " + name + " does not list " + printable(subsystem) +
+                " any more; what is connected stays");
+  }
+  volumes_.target_changed(name);
+}
+
+void Service::device_changed(const Uevent& event) {
+  sight_.forget();
+  watches_.heard(event);
+  volumes_.controller_changed(event.device);
+}
+
 void Service::tell_status() {
   std::size_t ready = 0;
   std::string not_ready;
@@ -157,6 +185,8 @@ asio::awaitable<void> Service::feed_watchdog() {
 // Workers die with the daemon (their parent), except those stuck in the kernel, which nothing waits for.
 void Service::stop() {
   notifier_.stopping();
+  uevents_.stop();
+  watches_.stop();
   volumes_.stop();
   server_->stop();
   metrics_port_.stop();

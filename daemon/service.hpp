@@ -13,8 +13,10 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/job.hpp"
 #include "daemon/datasets/stager.hpp"
+#include "daemon/discovery/watch_set.hpp"
 #include "daemon/metrics/port.hpp"
 #include "daemon/systemd.hpp"
+#include "daemon/uevents.hpp"
 #include "daemon/volumes/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -83,6 +85,8 @@ class Service {
   asio::awaitable<void> reload_on_signal();
   Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset) const;
   void volume_changed(const volumes::Volume& volume, volumes::State before);
+  void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
+  void device_changed(const Uevent& event);
   void tell_status();
   asio::awaitable<void> obey_signals();
   asio::awaitable<void> feed_watchdog();
@@ -101,7 +105,10 @@ class Service {
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;
   datasets::Jobs jobs_;
+  volumes::Sight sight_;
   volumes::VolumeSet volumes_;
+  discovery::WatchSet watches_;
+  Uevents uevents_;
   datasets::Stager stager_;
   std::shared_ptr<api::Server> server_;
   metrics::Port metrics_port_;

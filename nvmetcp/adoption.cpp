@@ -3,26 +3,34 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "nvmetcp/registry.hpp"
 #include "nvmetcp/resolve.hpp"
 
 namespace spark::nvmetcp {
+namespace {
+
+bool is_at_one_of(const Controller& controller, const std::vector<Portal>& numeric) {
+  return std::ranges::any_of(numeric, [&](const Portal& portal) {
+    return controller.portal.port == portal.port && same_address(controller.portal.address, portal.address);
+  });
+}
+
+// Of this host, on the way that is asked for.
+bool is_way(const Controller& controller, const std::vector<Portal>& numeric, const HostIdentity& host,
+            const std::string& interface) {
+  return controller.transport == "tcp" && controller.host_nqn == host.nqn &&
+         (interface.empty() || controller.interface == interface) && is_at_one_of(controller, numeric);
+}
+
+}  // namespace
 
 Result<std::optional<Controller>> find_adoptable(const std::vector<Controller>& all,
                                                  const std::string& subsystem,
                                                  const std::vector<Portal>& numeric, const HostIdentity& host,
                                                  const std::string& interface) {
-  const auto is_at = [](const Controller& controller, const Portal& portal) {
-    return controller.portal.port == portal.port && same_address(controller.portal.address, portal.address);
-  };
-  const auto matches = [&](const Controller& controller) {
-    return controller.transport == "tcp" && controller.subsystem == subsystem &&
-           controller.host_nqn == host.nqn && (interface.empty() || controller.interface == interface) &&
-           std::any_of(numeric.begin(), numeric.end(),
-                       [&](const Portal& portal) { return is_at(controller, portal); });
-  };
   std::optional<Controller> unusable;
   for (const Controller& controller : all) {
-    if (!matches(controller)) continue;
+    if (controller.subsystem != subsystem || !is_way(controller, numeric, host, interface)) continue;
     if (controller.is_live()) return controller;
     unusable = controller;
   }
@@ -32,6 +40,16 @@ Result<std::optional<Controller>> find_adoptable(const std::vector<Controller>& 
                   unusable->name + " already stands for it and is " + printable(unusable->state),
               unusable->is_going() ? "once it is gone, another attempt can connect"
                                    : "the kernel is reconnecting it by itself");
+}
+
+std::optional<Controller> find_own_discovery(const std::vector<Controller>& all,
+                                             const std::vector<Portal>& numeric, const HostIdentity& host,
+                                             const std::string& interface) {
+  const auto found = std::ranges::find_if(all, [&](const Controller& controller) {
+    return controller.is_discovery && controller.owner == kOwner && !controller.is_going() &&
+           is_way(controller, numeric, host, interface);
+  });
+  return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 Result<> check_host_conflict(const std::vector<Controller>& all, const HostIdentity& host) {

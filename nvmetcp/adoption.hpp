@@ -18,6 +18,12 @@ Result<std::optional<Controller>> find_adoptable(const std::vector<Controller>& 
                                                  const std::vector<Portal>& numeric, const HostIdentity& host,
                                                  const std::string& interface);
 
+// The connection to the discovery service at one of these portals that this program made, live or not; no
+// value: there is none.
+std::optional<Controller> find_own_discovery(const std::vector<Controller>& all,
+                                             const std::vector<Portal>& numeric, const HostIdentity& host,
+                                             const std::string& interface);
+
 // The kernel accepts one host id for a host NQN and the other way round, over all its connections. Invalid:
 // a controller that is there says otherwise.
 Result<> check_host_conflict(const std::vector<Controller>& all, const HostIdentity& host);

@@ -9,6 +9,7 @@ namespace spark::nvmetcp {
 namespace {
 
 constexpr unsigned kDiscoveryKeepAliveSeconds = 30;
+constexpr unsigned kWatchKeepAliveSeconds = 10;  // a target that went silent is found out by it
 
 FabricsOptions common_options(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                               const std::string& interface) {
@@ -49,6 +50,15 @@ FabricsOptions discovery_controller_options(const Portal& numeric, const HostIde
   result.push_back({"keep_alive_tmo", std::to_string(kDiscoveryKeepAliveSeconds)});
   result.push_back({"reconnect_delay", "1"});
   result.push_back({"ctrl_loss_tmo", "0"});
+  return result;
+}
+
+FabricsOptions discovery_watch_options(const Portal& numeric, const HostIdentity& host,
+                                       const std::string& interface) {
+  FabricsOptions result = common_options(kDiscoveryNqn, numeric, host, interface);
+  result.push_back({"keep_alive_tmo", std::to_string(kWatchKeepAliveSeconds)});
+  result.push_back({"reconnect_delay", "5"});
+  result.push_back({"ctrl_loss_tmo", "-1"});
   return result;
 }
 

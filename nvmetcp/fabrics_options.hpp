@@ -29,6 +29,10 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
 FabricsOptions discovery_controller_options(const Portal& numeric, const HostIdentity& host,
                                             const std::string& interface);
 
+// For one that stays and hears of changes: the kernel reconnects it for ever.
+FabricsOptions discovery_watch_options(const Portal& numeric, const HostIdentity& host,
+                                       const std::string& interface);
+
 // "nqn=…,transport=tcp,…": for the kernel alone, it may hold keys.
 std::string to_string(const FabricsOptions& options);
 

@@ -13,7 +13,8 @@ namespace spark::nvmetcp {
 struct Connection {
   std::string controller;        // "nvme3"
   Change change = Change::Done;  // AlreadyThere: a matching live connection was adopted
-  // Adopted only: settings that are not as asked and can't be changed while it lives, a sentence each.
+  // Adopted only: settings that are not as asked and can't be changed while it lives or are another program's
+  // to change, a sentence each.
   std::vector<std::string> differences;
 };
 
@@ -26,17 +27,29 @@ class NvmeGateway {
   virtual Result<DiscoveryLog> discover(const Portal& portal, const HostIdentity& host,
                                         const std::string& interface) = 0;
 
+  // A connection to the target's discovery service that stays, so that the target tells of changes: the
+  // kernel turns that into uevents of the controller. Adopts the one that this program made before. Errors:
+  // as discover(); Refused: the host's administrator excludes it.
+  virtual Result<Connection> watch_discovery(const Portal& portal, const HostIdentity& host,
+                                             const std::string& interface) = 0;
+
+  // What the discovery service behind such a connection offers now. Of the next change the target tells
+  // again. NotFound: no such connection of ours. Unavailable: it is not live now.
+  virtual Result<DiscoveryLog> read_discovery(const std::string& controller) = 0;
+
   // Connects one portal of a subsystem, or adopts the controller that is already there for (NQN, portal, host
   // NQN), setting its timers as asked. Unsupported: an asked-for option is not in the kernel's list, or not
   // in force after the connect. Denied: the target refused this host. NotFound: it has no such subsystem.
   // Invalid: the options, or the host identity against other connections. Refused: keys that were asked for
-  // are missing, rejected or not in force. Unavailable: worth another attempt.
+  // are missing, rejected or not in force, or the host's administrator excludes this connection
+  // (exclusions.hpp). Unavailable: worth another attempt. What is connected, or adopted from nobody, is ours
+  // (registry.hpp); what another program owns is used as it is.
   virtual Result<Connection> connect(const std::string& subsystem, const Portal& portal,
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 
   // Disconnects one controller and waits until it is gone; AlreadyThere: it was. Refused: its NQN is not
-  // `subsystem`, or another device is built on its last namespace path. TimedOut: the kernel is still at it.
-  // The caller has unmounted before.
+  // `subsystem`, it is another program's, or another device is built on its last namespace path. TimedOut:
+  // the kernel is still at it. The caller has unmounted before.
   virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The fabric of this machine's kernel. The one file that sees libnvme.
+// The fabric of this machine's kernel. The files that see libnvme: libnvme_*.cpp.
 #pragma once
 
 #include <chrono>
@@ -28,17 +28,27 @@ class LibnvmeGateway final : public NvmeGateway {
   // ^C and SIGTERM wait until it returns, so that the discovery controller is always taken away again.
   Result<DiscoveryLog> discover(const Portal& portal, const HostIdentity& host,
                                 const std::string& interface) override;
+  Result<Connection> watch_discovery(const Portal& portal, const HostIdentity& host,
+                                     const std::string& interface) override;
+  Result<DiscoveryLog> read_discovery(const std::string& controller) override;
   Result<Connection> connect(const std::string& subsystem, const Portal& portal, const HostIdentity& host,
                              const ConnectOptions& options) override;
   Result<Change> disconnect(const std::string& controller, const std::string& subsystem) override;
 
  private:
   Result<Portal> prepare(const std::vector<Portal>& addresses, const std::string& interface) const;
-  Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached) const;
+  Connection adopt(const Controller& controller, const ConnectOptions& options) const;
   Result<Connection> create(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                             const ConnectOptions& options) const;
   Result<> prove(const MadeController& made, const std::string& subsystem, const ConnectOptions& options,
                  const Keys& keys) const;
+
+  // libnvme_discovery.cpp
+  Result<MadeController> create_discovery(const FabricsOptions& options, const Portal& reached,
+                                          const HostIdentity& host, const std::string& interface) const;
+  Result<Change> remove_discovery(const std::string& controller) const;
+  Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached,
+                                bool hears_events) const;
 
   SystemRoot root_;
   GatewayDeadlines deadlines_;

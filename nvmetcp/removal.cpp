@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
+#include "nvmetcp/registry.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs.hpp"
 
@@ -115,6 +116,10 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
                     printable(found->transport) + "), not to " + printable(subsystem),
                 "names of controllers move; ask for its name again");
   }
+  if (is_anothers(*found)) {
+    return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
+                "that program keeps it, and takes it away when it is told to");
+  }
   if (is_last_path(*all, *found)) {
     if (auto free = refuse_if_held(root, controller); !free) {
       return tl::unexpected<Error>(std::move(free.error()));
@@ -133,6 +138,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
     }
     std::this_thread::sleep_for(kLookAgain);
   }
+  disown(root, controller);
   return Change::Done;
 }
 

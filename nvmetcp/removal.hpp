@@ -10,8 +10,9 @@
 namespace spark::nvmetcp {
 
 // Removes the controller and waits until it is gone. A target that went silent costs up to its keep-alive.
-// AlreadyThere: there was none of this name. Refused: it belongs to another subsystem or transport, or it is
-// the last path to a namespace that another device (dm, md, …) is built on. TimedOut: the kernel is still
+// AlreadyThere: there was none of this name. Refused: it belongs to another subsystem or transport, or to
+// another program (registry.hpp), or it is the last path to a namespace that another device (dm, md, …) is
+// built on. TimedOut: the kernel is still
 // busy with it.
 Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
                                  const std::string& subsystem, std::chrono::milliseconds deadline);

@@ -11,7 +11,9 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "nvmetcp/fabrics_options.hpp"
 #include "nvmetcp/names.hpp"
+#include "nvmetcp/registry.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -71,6 +73,8 @@ std::optional<Controller> read_controller(const fs::path& folder) {
   controller.state = std::move(*state);
   controller.transport = std::move(*transport);
   controller.subsystem = std::move(*subsystem);
+  controller.is_discovery =
+      controller.subsystem == kDiscoveryNqn || attribute(folder / "cntrltype").value_or("") == "discovery";
   controller.host_nqn = attribute(folder / "hostnqn").value_or("");
   controller.host_id = attribute(folder / "hostid").value_or("");
   controller.portal = {"", 0};
@@ -143,6 +147,7 @@ Result<std::vector<Controller>> ControllerList::look() {
     if (!controller) continue;
     // Before it is live for the first time it is being made, and its attributes are not all there yet.
     if (is_same || controller->is_live()) seen[name] = {info.st_ino, *controller};
+    if (controller->transport == "tcp") controller->owner = owner_of(root, name);
     controllers.push_back(std::move(*controller));
   }
   known_ = std::move(seen);

@@ -1,4 +1,4 @@
-// Reads of /sys that never block: safe on the daemon's thread. No device is opened.
+// Reads of /sys, and of /run, that never block: safe on the daemon's thread. No device is opened.
 #pragma once
 
 #include <sys/types.h>

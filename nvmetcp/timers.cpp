@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "nvmetcp/registry.hpp"
 #include "nvmetcp/sysfs.hpp"
 
 namespace spark::nvmetcp {
@@ -89,6 +90,10 @@ Result<> change_timers(const SystemRoot& root, const std::string& name, const st
   if (found == all->end() || found->subsystem != subsystem || found->transport != "tcp") {
     return fail(Errc::NotFound, doing + ": it is not a connection to " + printable(subsystem) + " any more",
                 "its next connection gets them");
+  }
+  if (is_anothers(*found)) {
+    return fail(Errc::Refused, doing + ": it belongs to " + found->owner,
+                "its settings are made there; or let spark-stage make the connection");
   }
   set_timers(root, *found, asked);
   const auto left = wrong(root / "sys/class/nvme" / found->name, timers(asked));

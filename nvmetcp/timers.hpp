@@ -20,7 +20,7 @@ std::vector<std::string> differences(const SystemRoot& root, const Controller& c
 void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked);
 
 // The same by name, proven by reading back. NotFound: no such controller of that subsystem (any more).
-// Unsupported: the kernel did not take a timer.
+// Unsupported: the kernel did not take a timer. Refused: it is another program's.
 Result<> change_timers(const SystemRoot& root, const std::string& controller, const std::string& subsystem,
                        const ConnectOptions& asked);
 

@@ -68,6 +68,8 @@ struct Controller {
   Portal portal;          // from `address`; empty for other transports than tcp
   std::string interface;  // host_iface, empty if none
   std::string host_nqn, host_id;
+  bool is_discovery = false;
+  std::string owner;  // who says that it is theirs (registry.hpp); empty: nobody
   bool is_live() const { return state == "live"; }
   bool is_going() const { return state.starts_with("deleting") || state == "dead"; }
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -12,6 +14,7 @@ namespace spark::cli {
 namespace {
 
 constexpr std::size_t kMountColumn = 4, kDeviceColumn = 5;
+constexpr std::size_t kWidestName = 24;  // of a subsystem: three of them on a line
 
 struct StateWords {
   std::string_view state;
@@ -86,6 +89,32 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
   table.print(out, terminal);
 }
 
+// What targets offer to this host and the configuration has no volume for: some names of each, a line a
+// target.
+void print_offers(std::ostream& out, const Terminal& terminal, const json::array& targets) {
+  constexpr std::size_t kMostNames = 3;
+  bool has_title = false;
+  for (const json::value& value : targets) {
+    const json::object* target = value.if_object();
+    const json::array* offered = target == nullptr ? nullptr : get_array(*target, "offered");
+    if (offered == nullptr) continue;
+    std::vector<std::string> names;
+    for (const json::value& one : *offered) {
+      const json::object* subsystem = one.if_object();
+      if (subsystem != nullptr && !get_bool(*subsystem, "configured").value_or(true))
+        names.push_back(shorten(cell_of(*subsystem, "subsystem"), kWidestName));
+    }
+    if (names.empty()) continue;
+    if (!std::exchange(has_title, true))
+      out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
+    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+    names.resize(names.size() - more);
+    out << cell_of(*target, "name") << ": " << join(names, ", ")
+        << (more == 0 ? "" : " and " + std::to_string(more) + " more") << "\n  spark-stage discover "
+        << cell_of(*target, "address") << " --yaml\n";
+  }
+}
+
 // A job as docs/api.md has it: {"id", "verb", "subject", "progress": {…}}.
 void print_stage(std::ostream& out, const json::object& job) {
   const json::object* inner = get_object(job, "progress");
@@ -120,6 +149,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   } else {
     print_volumes(out, terminal, *volumes, now);
   }
+  if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);
   const json::array* stages = get_array(status, "stages");
   if (stages != nullptr && !stages->empty()) {
     out << "\n" << coloured("STAGING", Colour::Faint, terminal.colour) << "\n";

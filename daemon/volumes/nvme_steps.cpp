@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "daemon/volumes/volume.hpp"
+#include "nvmetcp/registry.hpp"
 
 namespace spark::volumes {
 
@@ -194,13 +195,14 @@ void Volume::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Nam
                              "device_uuid, SPDK: -u), or each restart there costs a remount here");
 }
 
-// Every controller of the subsystem that this host made, unless another volume of ours needs them.
+// Every controller of the subsystem that this host made, unless another volume of ours needs them or another
+// program keeps it.
 asio::awaitable<Result<>> Volume::disconnect_all() {
   if (actions_->subsystem_shared()) co_return Result<>{};
   const auto all = actions_->controllers(settings_.nvme->subsystem);
   if (!all) co_return tl::unexpected<Error>(all.error());
   for (const nvmetcp::Controller& controller : *all) {
-    if (controller.transport != "tcp") continue;
+    if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
     const auto gone = co_await actions_->disconnect(controller.name, controller.subsystem);
     if (!gone) co_return tl::unexpected<Error>(gone.error());
   }

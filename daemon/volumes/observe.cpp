@@ -10,7 +10,8 @@ Volume::Link Volume::look_at_paths() {
   status_.paths.clear();
   bool live = false, coming = false;
   for (const nvmetcp::Controller& controller : *all) {
-    status_.paths.push_back({controller.name, portal_text(controller.portal), controller.state, ""});
+    status_.paths.push_back(
+        {controller.name, portal_text(controller.portal), controller.state, "", controller.owner});
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }

@@ -78,7 +78,8 @@ json::object to_json(const config::Volume& volume, const Status& status) {
     paths.push_back(json::object{{"controller", text_or_null(path.controller)},
                                  {"address", printable(path.address)},
                                  {"state", path.state},
-                                 {"reason", text_or_null(path.reason)}});
+                                 {"reason", text_or_null(path.reason)},
+                                 {"owner", text_or_null(path.owner)}});
   }
   json::array warnings;
   for (const std::string& warning : status.warnings) warnings.emplace_back(printable(warning));

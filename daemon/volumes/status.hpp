@@ -20,6 +20,7 @@ const char* to_string(State state);
 struct PathStatus {
   std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"; no controller: "waiting"
   std::string reason;                      // why there is no controller; empty otherwise
+  std::string owner{};                     // who keeps the controller (nvmetcp/registry.hpp); empty: nobody
 };
 
 // What keeps other writers out of an exclusive volume.

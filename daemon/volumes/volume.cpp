@@ -1,5 +1,6 @@
 #include "daemon/volumes/volume.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <utility>
@@ -55,6 +56,17 @@ void Volume::ask_up() {
   wake();
 }
 
+void Volume::try_now() {
+  if (status_.state == State::Ready || status_.state == State::Stalled || !wanted_up_) return;
+  backoff_.reset();
+  is_try_due_ = true;
+  wake();
+}
+
+void Volume::look_now(const std::string& controller) {
+  if (std::ranges::find(status_.paths, controller, &PathStatus::controller) != status_.paths.end()) wake();
+}
+
 asio::awaitable<Result<>> Volume::ask_down(Connection connection) {
   const auto self = shared_from_this();
   wanted_up_ = false;
@@ -82,6 +94,7 @@ asio::awaitable<void> Volume::run() {
       continue;
     }
     is_taking_ = std::exchange(is_take_asked_, false);
+    is_try_due_ = false;
     auto up = co_await bring_up();
     if (is_taking_) answer_take(up);
     if (stopped_ || !wanted_up_) continue;
@@ -105,7 +118,7 @@ asio::awaitable<void> Volume::run() {
               : is_lost ? State::Lost
                         : working_state(State::Waiting),
               up.error().message());
-    if (!is_take_asked_) co_await sleep(wait);
+    if (!is_take_asked_ && !is_try_due_) co_await sleep(wait);
     status_.next_attempt.reset();
   }
   answered_.cancel();

@@ -16,9 +16,9 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/volumes/actions.hpp"
-#include "daemon/volumes/backoff.hpp"
 #include "daemon/volumes/status.hpp"
 
 namespace spark::volumes {
@@ -51,6 +51,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // Wants it up (default), or unmounted and disconnected. `ask_down` ends when it is down or with why it
   // can't be; `ask_take`: fence.cpp.
   void ask_up();
+  // What its failed attempts may have waited for has come about, as far as is known: the next one is due.
+  void try_now();
+  // One of its controllers has changed: look at it.
+  void look_now(const std::string& controller);
   asio::awaitable<Result<std::string>> ask_take();
   // publish.cpp: an exclusive volume that is ready becomes read-only, and its state that of its readers, or
   // is writable again at once; and the other way round.
@@ -214,6 +218,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::string left_behind_;                // who still has files of the detached mount open
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
+  bool is_try_due_ = false;
   bool is_fresh_hold_ = false;        // the reservation was free before this attempt to mount
   std::string taken_from_;            // by the last take; empty: from nobody
   std::string fence_lost_;            // why this host may not write, while its mount is still there

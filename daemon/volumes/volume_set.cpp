@@ -7,12 +7,12 @@
 
 namespace spark::volumes {
 
-VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
-                     std::filesystem::path state_dir, Volume::OnChange on_change)
+VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight,
+                     const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change)
     : executor_(std::move(executor)),
       runner_(runner),
       clock_(clock),
-      sight_(clock),
+      sight_(sight),
       state_dir_(std::move(state_dir)),
       on_change_(std::move(on_change)) {}
 
@@ -136,6 +136,16 @@ asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vec
 
 void VolumeSet::stop() {
   for (const auto& volume : volumes_) volume->stop();
+}
+
+void VolumeSet::target_changed(const std::string& target) {
+  for (const auto& volume : volumes_) {
+    if (volume->target() && volume->target()->name == target) volume->try_now();
+  }
+}
+
+void VolumeSet::controller_changed(const std::string& controller) {
+  for (const auto& volume : volumes_) volume->look_now(controller);
 }
 
 std::shared_ptr<Volume> VolumeSet::find(const std::string& name) const {

@@ -15,7 +15,7 @@ namespace spark::volumes {
 
 class VolumeSet {
  public:
-  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
+  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight, const Clock& clock,
             std::filesystem::path state_dir, Volume::OnChange on_change);
 
   void start(const config::Config& config);
@@ -26,6 +26,9 @@ class VolumeSet {
   // down. Not twice at a time.
   asio::awaitable<std::vector<config::Step>> apply(const config::Config& wanted);
   void stop();
+  // Something that its volumes may wait for has changed at a target; one of this host's controllers has.
+  void target_changed(const std::string& target);
+  void controller_changed(const std::string& controller);
 
   std::shared_ptr<Volume> find(const std::string& name) const;
   const std::vector<std::shared_ptr<Volume>>& all() const { return volumes_; }
@@ -41,7 +44,7 @@ class VolumeSet {
   asio::any_io_executor executor_;
   workers::Runner& runner_;
   const Clock& clock_;
-  Sight sight_;
+  Sight& sight_;
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order

@@ -45,6 +45,23 @@ Result<json::object> discover_verb(const json::object& request, const ProgressLi
       .map([](const nvmetcp::DiscoveryLog& log) { return to_json(log); });
 }
 
+// {"portal", "interface"} → connection
+Result<json::object> watch_discovery_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const SystemRoot root;
+  auto host = nvmetcp::read_host_identity(root);
+  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  nvmetcp::LibnvmeGateway gateway(root);
+  return gateway.watch_discovery(portal_of(request), *host, get_string(request, "interface").value_or(""))
+      .map([](const nvmetcp::Connection& connection) { return to_json(connection); });
+}
+
+// {"controller"} → discovery log
+Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
+  return gateway.read_discovery(get_string(request, "controller").value_or(""))
+      .map([](const nvmetcp::DiscoveryLog& log) { return to_json(log); });
+}
+
 // {"subsystem", "portal", "options"} → connection
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const SystemRoot root;

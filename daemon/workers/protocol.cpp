@@ -22,6 +22,8 @@ struct VerbRow {
 
 constexpr std::array kVerbs = {
     VerbRow{"discover", discover_verb},
+    VerbRow{"watch-discovery", watch_discovery_verb},
+    VerbRow{"read-discovery", read_discovery_verb},
     VerbRow{"connect", connect_verb},
     VerbRow{"timers", timers_verb},
     VerbRow{"disconnect", disconnect_verb},

@@ -10,6 +10,8 @@ namespace spark::workers {
 
 // Fabric (fabric_verbs.cpp); requests and answers are those of wire.hpp.
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> watch_discovery_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);

@@ -5,6 +5,7 @@
 #include "daemon/config/parse.hpp"
 #include "host/import.hpp"
 #include "host/nvme_cli_files.hpp"
+#include "nvmetcp/exclusions.hpp"
 
 namespace {
 
@@ -25,7 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   survey.fstab = host::parse_fstab(next_part(text));
   survey.units = {host::parse_unit(next_part(text))};
   survey.units.front().name = "fuzz.service";
-  survey.discovery_conf = host::parse_discovery_conf(next_part(text));
+  const std::string_view conf = next_part(text);
+  survey.discovery_conf = host::parse_discovery_conf(conf);
+  const nvmetcp::HostIdentity nobody;
+  (void)nvmetcp::find_exclusion(nvmetcp::parse_exclusions(conf, "fuzz"), "nqn", {"10.0.0.5", 4420}, nobody,
+                                "");
   survey.config_json = host::parse_config_json(text).value_or(std::vector<host::ByHandConnection>());
   const auto imported = host::import_configuration(SystemRoot{"/nowhere"}, survey, WallTime{});
   if (!config::parse(imported.yaml, "imported")) std::abort();

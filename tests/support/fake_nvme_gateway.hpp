@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "nvmetcp/adoption.hpp"
+#include "nvmetcp/exclusions.hpp"
 #include "nvmetcp/fabrics_options.hpp"
 #include "nvmetcp/gateway.hpp"
+#include "nvmetcp/registry.hpp"
 #include "nvmetcp/removal.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs.hpp"
@@ -76,13 +78,44 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
     if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(valid.error());
     if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
     if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
-    nvmetcp::DiscoveryLog log;
-    log.generation = generation_;
-    for (const Export& one : targets_[key(portal)]) {
-      if (!one.allows(host)) continue;
-      log.entries.push_back({one.subsystem, nvmetcp::SubsystemKind::Io, "tcp", "ipv4", portal});
-    }
-    return log;
+    return log_for(portal, host);
+  }
+
+  Result<nvmetcp::Connection> watch_discovery(const nvmetcp::Portal& portal,
+                                              const nvmetcp::HostIdentity& host,
+                                              const std::string& interface) override {
+    if (auto begun = begin("watch " + to_string(portal)); !begun) return tl::unexpected<Error>(begun.error());
+    if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(valid.error());
+    const auto all = nvmetcp::list_controllers(sysfs_.root());
+    if (!all) return tl::unexpected<Error>(all.error());
+    if (const auto ours = nvmetcp::find_own_discovery(*all, {portal}, host, interface))
+      return nvmetcp::Connection{ours->name, Change::AlreadyThere, {}};
+    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
+    const auto allowed =
+        nvmetcp::check_not_excluded(sysfs_.root(), nvmetcp::kDiscoveryNqn, portal, host, interface);
+    if (!allowed) return tl::unexpected<Error>(allowed.error());
+    const std::string name = "nvme" + std::to_string(next_instance_++);
+    nvmetcp::Controller controller = tcp_controller(name, nvmetcp::kDiscoveryNqn);
+    controller.portal = portal;
+    controller.host_nqn = host.nqn;
+    controller.host_id = host.id;
+    controller.interface = interface;
+    sysfs_.add_controller(controller);
+    (void)nvmetcp::claim(sysfs_.root(), name);
+    watched_by_[name] = host;
+    return nvmetcp::Connection{name, Change::Done, {}};
+  }
+
+  Result<nvmetcp::DiscoveryLog> read_discovery(const std::string& controller) override {
+    if (auto begun = begin("read " + controller); !begun) return tl::unexpected<Error>(begun.error());
+    const auto all = nvmetcp::list_controllers(sysfs_.root());
+    if (!all) return tl::unexpected<Error>(all.error());
+    const auto found = std::ranges::find(*all, controller, &nvmetcp::Controller::name);
+    if (found == all->end() || found->owner != nvmetcp::kOwner || !found->is_discovery)
+      return fail(Errc::NotFound, controller + " is not there any more");
+    if (!found->is_live()) return fail(Errc::Unavailable, controller + " is " + found->state);
+    return log_for(found->portal, watched_by_[controller]);
   }
 
   Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal,
@@ -103,6 +136,9 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
       return tl::unexpected<Error>(alone.error());
     }
     if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    const auto allowed =
+        nvmetcp::check_not_excluded(sysfs_.root(), subsystem, portal, host, options.interface);
+    if (!allowed) return tl::unexpected<Error>(allowed.error());
     return create(subsystem, portal, host, options);
   }
 
@@ -114,6 +150,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
       if (one.subsystem != subsystem) {
         return fail(Errc::Refused, controller + " belongs to " + one.subsystem + ", not to " + subsystem);
       }
+      if (nvmetcp::is_anothers(one)) return fail(Errc::Refused, controller + " belongs to " + one.owner);
       take_away(controller);
       return Change::Done;
     }
@@ -133,6 +170,16 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   static std::string key(const nvmetcp::Portal& portal) { return to_string(portal); }
 
+  nvmetcp::DiscoveryLog log_for(const nvmetcp::Portal& portal, const nvmetcp::HostIdentity& host) {
+    nvmetcp::DiscoveryLog log;
+    log.generation = generation_;
+    for (const Export& one : targets_[key(portal)]) {
+      if (!one.allows(host)) continue;
+      log.entries.push_back({one.subsystem, nvmetcp::SubsystemKind::Io, "tcp", "ipv4", portal});
+    }
+    return log;
+  }
+
   Result<> begin(const std::string& call) {
     calls_.push_back(call);
     std::this_thread::sleep_for(latency_);
@@ -147,7 +194,10 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   Result<nvmetcp::Connection> adopt(const nvmetcp::Controller& controller,
                                     const nvmetcp::ConnectOptions& options) {
-    show_timers(controller.name, options);
+    if (!nvmetcp::is_anothers(controller)) {
+      show_timers(controller.name, options);
+      (void)nvmetcp::claim(sysfs_.root(), controller.name);
+    }
     return nvmetcp::Connection{controller.name, Change::AlreadyThere,
                                nvmetcp::differences(sysfs_.root(), controller, options)};
   }
@@ -173,6 +223,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
       show_timers(name, options);
       sysfs_.write(FakeSysfs::controller_folder(name) + "/kato", std::to_string(options.keep_alive.count()));
       show_namespace(one, name);
+      (void)nvmetcp::claim(sysfs_.root(), name);
       return nvmetcp::Connection{name, Change::Done, {}};
     }
     return fail(Errc::NotFound, "the target has no subsystem " + subsystem);
@@ -200,6 +251,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   void take_away(const std::string& name) {
     const auto all = nvmetcp::list_controllers(sysfs_.root()).value_or(std::vector<nvmetcp::Controller>{});
     sysfs_.remove(FakeSysfs::controller_folder(name));
+    nvmetcp::disown(sysfs_.root(), name);
     const auto leaving =
         std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
     if (leaving == all.end() || nvmetcp::controllers_of(all, leaving->subsystem, "").size() > 1) return;
@@ -230,7 +282,8 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   std::map<std::string, std::vector<Export>> targets_;
   std::set<std::string> unreachable_;
   std::set<std::string> unsupported_;
-  std::map<std::string, std::size_t> heads_;  // subsystem → the number in its device names
+  std::map<std::string, std::size_t> heads_;                 // subsystem → the number in its device names
+  std::map<std::string, nvmetcp::HostIdentity> watched_by_;  // discovery controller → the host that made it
   std::vector<std::string> calls_;
   std::optional<Error> forced_;
   std::chrono::milliseconds latency_{0};

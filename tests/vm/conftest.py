@@ -11,7 +11,7 @@ ORDER = ["test_rig", "test_boot", "test_discover", "test_contract", "test_volume
          "test_format", "test_staging",
          "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_moving",
          "test_bench", "test_frozen",
-         "test_portals", "test_healing", "test_shutdown"]
+         "test_portals", "test_neighbours", "test_healing", "test_shutdown"]
 
 _topologies = []
 

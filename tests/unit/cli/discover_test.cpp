@@ -19,6 +19,13 @@ class OneTarget final : public nvmetcp::NvmeGateway {
                                          const std::string&) override {
     return log_;
   }
+  Result<nvmetcp::Connection> watch_discovery(const nvmetcp::Portal&, const nvmetcp::HostIdentity&,
+                                              const std::string&) override {
+    return fail(Errc::Unsupported, "not in this test");
+  }
+  Result<nvmetcp::DiscoveryLog> read_discovery(const std::string&) override {
+    return fail(Errc::Unsupported, "not in this test");
+  }
   Result<nvmetcp::Connection> connect(const std::string&, const nvmetcp::Portal&,
                                       const nvmetcp::HostIdentity&, const nvmetcp::ConnectOptions&) override {
     return fail(Errc::Unsupported, "not in this test");

@@ -61,7 +61,8 @@ class Set : public testing::Test {
   SystemClock clock;
   TemporaryFolder folder;
   workers::Runner runner{context.get_executor(), "/bin/false"};
-  VolumeSet set{context.get_executor(), runner, clock, folder.path(), [](const Volume&, State) {}};
+  Sight sight{clock};
+  VolumeSet set{context.get_executor(), runner, sight, clock, folder.path(), [](const Volume&, State) {}};
 };
 
 TEST_F(Set, OnlyWhatChangedIsMadeAnew) {

@@ -7,7 +7,7 @@
 
 #include "base/units.hpp"
 
-namespace spark::volumes {
+namespace spark {
 
 class Backoff {
  public:
@@ -27,4 +27,4 @@ class Backoff {
   std::uniform_real_distribution<double> spread_{0.8, 1.2};
 };
 
-}  // namespace spark::volumes
+}  // namespace spark

@@ -1,0 +1,177 @@
+#include "daemon/discovery/target_watch.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <utility>
+
+#include "base/text.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::discovery {
+namespace {
+
+// NVMe base specification, asynchronous events: notice, discovery log page change, log page 0x70.
+constexpr const char* kLogChanged = "0x70f002";
+
+}  // namespace
+
+TargetWatch::TargetWatch(asio::any_io_executor executor, config::Target target,
+                         std::unique_ptr<Actions> actions, const Clock& clock, Pace pace, OnChange on_change)
+    : executor_(executor),
+      target_(std::move(target)),
+      actions_(std::move(actions)),
+      clock_(clock),
+      pace_(pace),
+      on_change_(std::move(on_change)),
+      backoff_(pace.first_retry, pace.longest_retry),
+      timer_(executor) {}
+
+void TargetWatch::start() {
+  auto keep_alive = [](std::shared_ptr<TargetWatch> self) -> asio::awaitable<void> { co_await self->run(); };
+  asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
+}
+
+void TargetWatch::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
+
+asio::awaitable<void> TargetWatch::end() {
+  const auto self = shared_from_this();
+  stop();
+  co_await leave();
+}
+
+void TargetWatch::heard(const Uevent& event) {
+  if (status_.controller.empty() || event.device != status_.controller) return;
+  is_changed_ = is_changed_ || event.aen == kLogChanged || !event.event.empty();
+  timer_.cancel();
+}
+
+asio::awaitable<void> TargetWatch::run() {
+  while (!stopped_) {
+    const std::string rule = actions_->autoconnect_rule();
+    Result<> ended;
+    if (rule.empty()) {
+      ended = co_await listen();
+    } else {
+      ended = co_await ask();
+    }
+    if (stopped_) co_return;
+    status_.controller.clear();
+    if (ended && !rule.empty()) {
+      status_.reason = rule + " of nvme-cli would connect everything that the target offers";
+      backoff_.reset();
+      co_await sleep(pace_.ask_again);
+      continue;
+    }
+    status_.reason = ended ? "its connection is gone" : ended.error().message();
+    const bool has_none = !ended && ended.error().kind == Errc::Unsupported;
+    co_await sleep(has_none ? pace_.ask_again : backoff_.next());
+  }
+}
+
+// Once, over a connection that lasts as long as the question.
+asio::awaitable<Result<>> TargetWatch::ask() {
+  Result<> first_failure;
+  for (const config::Portal& portal : target_.portals) {
+    nvmetcp::Portal asked{portal.address, portal.port};
+    const auto log = co_await actions_->ask(std::move(asked), target_.interface);
+    if (log) {
+      note(*log);
+      co_return Result<>{};
+    }
+    if (first_failure) first_failure = tl::unexpected<Error>(log.error());
+  }
+  co_return first_failure;
+}
+
+// The first portal that has a discovery service.
+asio::awaitable<Result<>> TargetWatch::connect() {
+  Result<> first_failure;
+  for (const config::Portal& portal : target_.portals) {
+    nvmetcp::Portal listened_to{portal.address, portal.port};
+    const auto connection = co_await actions_->watch(std::move(listened_to), target_.interface);
+    if (connection) {
+      status_.controller = connection->controller;
+      co_return Result<>{};
+    }
+    if (first_failure) first_failure = tl::unexpected<Error>(connection.error());
+  }
+  co_return first_failure;
+}
+
+// As long as the connection is there, live or not: the kernel reconnects it for ever.
+asio::awaitable<Result<>> TargetWatch::listen() {
+  if (auto connected = co_await connect(); !connected) co_return connected;
+  backoff_.reset();
+  is_changed_ = true;
+  SteadyTime read_next = clock_.steady();
+  while (!stopped_) {
+    if (!actions_->autoconnect_rule().empty()) {  // somebody has installed it since
+      co_await leave();
+      co_return Result<>{};
+    }
+    const auto found = find_connection();
+    if (found && !*found) co_return Result<>{};
+    const bool is_live = found && (*found)->is_live();
+    status_.reason = is_live ? ""
+                     : found ? (*found)->name + " is " + printable((*found)->state)
+                             : found.error().message();
+    if (!is_live) {
+      is_changed_ = true;  // what was told meanwhile was not heard
+    } else if (is_changed_ || clock_.steady() >= read_next) {
+      is_changed_ = false;
+      const bool is_read = co_await read();
+      read_next = clock_.steady() + pace_.read_again;
+      if (is_read && is_changed_) continue;  // once more: it changed while it was read
+      is_changed_ = !is_read;
+    }
+    if (!stopped_) co_await sleep(pace_.look);
+  }
+  co_return Result<>{};
+}
+
+asio::awaitable<bool> TargetWatch::read() {
+  const auto log = co_await actions_->read(status_.controller);
+  if (stopped_) co_return false;
+  if (!log) {
+    status_.reason = log.error().message();
+    co_return false;
+  }
+  note(*log);
+  co_return true;
+}
+
+Result<std::optional<nvmetcp::Controller>> TargetWatch::find_connection() {
+  const auto all = actions_->controllers();
+  if (!all) return tl::unexpected<Error>(all.error());
+  const auto found = std::ranges::find(*all, status_.controller, &nvmetcp::Controller::name);
+  if (found == all->end() || !found->is_discovery || found->is_going()) return std::nullopt;
+  return *found;
+}
+
+asio::awaitable<void> TargetWatch::leave() {
+  const auto connection = find_connection();
+  if (!connection || !*connection) co_return;
+  (void)co_await actions_->disconnect((*connection)->name, (*connection)->subsystem);
+}
+
+void TargetWatch::note(const nvmetcp::DiscoveryLog& log) {
+  std::set<std::string> offered;
+  for (const nvmetcp::OfferedSubsystem& entry : log.entries) {
+    if (entry.kind == nvmetcp::SubsystemKind::Io && entry.transport == "tcp") offered.insert(entry.nqn);
+  }
+  const bool is_first = !status_.asked_at;
+  status_.asked_at = clock_.wall();
+  const auto before = std::exchange(status_.offered, std::move(offered));
+  if (!is_first && before != status_.offered) on_change_(*this, before);
+}
+
+asio::awaitable<void> TargetWatch::sleep(Duration duration) {
+  timer_.expires_after(duration);
+  co_await timer_.async_wait(kToken);
+}
+
+}  // namespace spark::discovery

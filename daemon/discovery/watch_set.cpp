@@ -1,0 +1,106 @@
+#include "daemon/discovery/watch_set.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/text.hpp"
+#include "daemon/discovery/worker_actions.hpp"
+
+namespace spark::discovery {
+namespace {
+
+bool is_used(const config::Config& config, const std::string& target) {
+  return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
+    return volume.nvme && volume.nvme->target == target;
+  });
+}
+
+bool is_configured(const config::Config& config, const std::string& target, const std::string& subsystem) {
+  return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
+    return volume.nvme && volume.nvme->target == target && volume.nvme->subsystem == subsystem;
+  });
+}
+
+json::value text_or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(printable(text));
+}
+
+}  // namespace
+
+WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, volumes::Sight& sight,
+                   const Clock& clock, TargetWatch::OnChange on_change)
+    : executor_(std::move(executor)),
+      runner_(runner),
+      sight_(sight),
+      clock_(clock),
+      on_change_(std::move(on_change)) {}
+
+std::shared_ptr<TargetWatch> WatchSet::make(const config::Target& target) {
+  return std::make_shared<TargetWatch>(executor_, target,
+                                       std::make_unique<WorkerActions>(runner_, sight_, target.name), clock_,
+                                       Pace{}, on_change_);
+}
+
+void WatchSet::apply(const config::Config& config) {
+  auto before = std::move(watches_);
+  watches_.clear();
+  for (const auto& [name, target] : config.targets) {
+    if (!is_used(config, name)) continue;
+    const auto there = before.find(name);
+    const bool is_same = there != before.end() && there->second->target().portals == target.portals &&
+                         there->second->target().interface == target.interface;
+    auto watch = is_same ? there->second : make(target);
+    if (is_same) {
+      before.erase(there);
+    } else {
+      watch->start();
+    }
+    watches_.emplace(name, std::move(watch));
+  }
+  for (const auto& [name, watch] : before) {
+    watch->stop();
+    if (is_shared(watch->status().controller)) continue;
+    auto end = [](std::shared_ptr<TargetWatch> ending) -> asio::awaitable<void> { co_await ending->end(); };
+    asio::co_spawn(executor_, end(watch), asio::detached);
+  }
+}
+
+// Two targets with one address have one connection.
+bool WatchSet::is_shared(const std::string& controller) const {
+  return std::ranges::any_of(watches_, [&](const auto& entry) {
+    return !controller.empty() && entry.second->status().controller == controller;
+  });
+}
+
+void WatchSet::stop() {
+  for (const auto& [name, watch] : watches_) watch->stop();
+}
+
+void WatchSet::heard(const Uevent& event) {
+  for (const auto& [name, watch] : watches_) watch->heard(event);
+}
+
+json::array WatchSet::to_json(const config::Config& config) const {
+  json::array targets;
+  for (const auto& [name, watch] : watches_) {
+    const Status& status = watch->status();
+    json::array offered;
+    for (const std::string& subsystem : status.offered) {
+      offered.push_back(json::object{{"subsystem", printable(subsystem)},
+                                     {"configured", is_configured(config, name, subsystem)}});
+    }
+    const config::Portal& portal = watch->target().portals.front();
+    targets.push_back(json::object{
+        {"name", printable(name)},
+        {"address", printable(portal.address)},
+        {"port", portal.port},
+        {"controller", text_or_null(status.controller)},
+        {"reason", text_or_null(status.reason)},
+        {"asked_at", status.asked_at ? json::value(rfc3339(*status.asked_at)) : json::value(nullptr)},
+        {"offered", std::move(offered)}});
+  }
+  return targets;
+}
+
+}  // namespace spark::discovery

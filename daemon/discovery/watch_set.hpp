@@ -1,0 +1,39 @@
+// A watch of each target that a volume of the configuration in force comes from.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/discovery/target_watch.hpp"
+#include "daemon/volumes/sight.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::discovery {
+
+class WatchSet {
+ public:
+  WatchSet(asio::any_io_executor executor, workers::Runner& runner, volumes::Sight& sight, const Clock& clock,
+           TargetWatch::OnChange on_change);
+
+  // Starts what is new or changed, and ends what is gone.
+  void apply(const config::Config& config);
+  void stop();
+  void heard(const Uevent& event);
+
+  // `status --json` has it as "targets"; docs/api.md.
+  json::array to_json(const config::Config& config) const;
+
+ private:
+  std::shared_ptr<TargetWatch> make(const config::Target& target);
+  bool is_shared(const std::string& controller) const;
+
+  asio::any_io_executor executor_;
+  workers::Runner& runner_;
+  volumes::Sight& sight_;
+  const Clock& clock_;
+  TargetWatch::OnChange on_change_;
+  std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by the target's name
+};
+
+}  // namespace spark::discovery

@@ -1,0 +1,57 @@
+#include "daemon/discovery/worker_actions.hpp"
+
+#include "daemon/workers/wire.hpp"
+#include "nvmetcp/autoconnect.hpp"
+
+namespace spark::discovery {
+namespace {
+
+constexpr Duration kFabric{45'000};  // one connect: SYN retries, and 10 s for each queue to answer
+constexpr Duration kRead{20'000};    // some log pages, each answered at once by a healthy target
+
+}  // namespace
+
+asio::awaitable<Result<json::object>> WorkerActions::call(std::string verb, json::object request,
+                                                          Duration deadline) {
+  workers::Call made;
+  made.verb = std::move(verb);
+  made.subject = subject_;
+  made.request = std::move(request);
+  made.deadline = deadline;
+  made.shares_worker = true;
+  auto answer = co_await runner_.run(std::move(made));
+  sight_.forget();
+  co_return answer;
+}
+
+asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::watch(nvmetcp::Portal portal,
+                                                                  std::string interface) {
+  json::object request{{"portal", workers::to_json(portal)}, {"interface", interface}};
+  auto answer = co_await call("watch-discovery", std::move(request), kFabric);
+  co_return answer.map(workers::connection_from_json);
+}
+
+asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::read(std::string controller) {
+  json::object request{{"controller", controller}};
+  auto answer = co_await call("read-discovery", std::move(request), kRead);
+  co_return answer.map(workers::discovery_log_from_json);
+}
+
+asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::ask(nvmetcp::Portal portal,
+                                                                  std::string interface) {
+  json::object request{{"portal", workers::to_json(portal)}, {"interface", interface}};
+  auto answer = co_await call("discover", std::move(request), kFabric);
+  co_return answer.map(workers::discovery_log_from_json);
+}
+
+asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {
+  json::object request{{"controller", controller}, {"subsystem", subsystem}};
+  auto answer = co_await call("disconnect", std::move(request), kFabric);
+  co_return answer.map(workers::change_from_json);
+}
+
+std::string WorkerActions::autoconnect_rule() {
+  return nvmetcp::autoconnect_rule(SystemRoot{});
+}
+
+}  // namespace spark::discovery

@@ -1,0 +1,195 @@
+"""Targets that change what they offer, and other programs that connect."""
+import time
+from contextlib import contextmanager
+from datetime import datetime
+
+import pytest
+
+from rig.house import SUBSYSTEM, TARGET_ADDRESS
+from rig.product import UNIT
+from rig.settings import patience
+from rig.target import stable_uuid
+
+RULE = "/etc/udev/rules.d/70-nvmf-autoconnect.rules"
+REGISTRY = "/run/nvme/registry"
+EXCLUSIONS = "/etc/nvme/exclusions.conf"
+
+
+def rose(house):
+    return next(target for target in house.product.status()["targets"] if target["name"] == "rose")
+
+
+def wait_rose(house, wanted, deadline=60):
+    end = time.monotonic() + patience(deadline)
+    while not wanted(rose(house)):
+        assert time.monotonic() < end, rose(house)
+        time.sleep(0.3)
+    return rose(house)
+
+
+def unconfigured(target):
+    return {one["subsystem"] for one in target["offered"] if not one["configured"]}
+
+
+@pytest.fixture(scope="module")
+def listening(house):
+    """nvme-cli's rule is switched off, and the daemon listens to the target."""
+    house.host.sh(f"ln -sf /dev/null {RULE} && udevadm control --reload")
+    house.product.restart()
+    house.wait_ready()
+    wait_rose(house, lambda target: target["controller"] and target["asked_at"])
+    yield house
+    house.host.sh(f"rm {RULE} && udevadm control --reload")
+    house.product.restart()
+    house.wait_ready()
+
+
+@contextmanager
+def exported(house, name):
+    device = house.target.image(name, "64M")
+    house.target.filesystem(device, name=name)
+    house.target.export(name, device)
+    try:
+        yield
+    finally:
+        house.target.remove(name)
+        house.target_machine.sh(f"rm -f {device}")
+
+
+def journal_time(house, text, since):
+    """When the daemon logged this, in seconds since 1970."""
+    line = f"journalctl -u {UNIT} -b --since @{since:.0f} -o short-unix --no-pager | grep -F '{text}' | tail -n 1"
+    house.host.wait_until(f"{line} | grep -q .", 30)
+    return float(house.host.sh(line).split()[0])
+
+
+def test_with_nvme_clis_rule_in_force_the_daemon_keeps_no_connection_that_it_would_follow(house):
+    target = wait_rose(house, lambda target: target["asked_at"])
+    assert target["controller"] is None and "70-nvmf-autoconnect.rules of nvme-cli" in target["reason"]
+    assert house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype || true") == ""
+
+
+def test_a_subsystem_that_appears_is_connected_before_the_next_attempt_is_due(listening):
+    house = listening
+    for round_ in range(3):
+        name = f"late-{round_}"
+        body = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}"}
+        house.product.configure(house.config(volumes={name: body}))
+        try:
+            # The longest wait between two attempts, 4 to 6 s, has just begun.
+            for _ in range(4):
+                seen = house.product.wait_failed_attempt(name)["next_attempt"]
+                house.product.wait_volume(name, lambda volume, seen=seen: volume["next_attempt"] not in (None, seen))
+            due = datetime.fromisoformat(house.product.volume(name)["next_attempt"].replace("Z", "+00:00")).timestamp()
+            began = float(house.host.sh("date +%s.%N"))
+            with exported(house, name):
+                told = journal_time(house, f"target rose offers {name} now", began)
+                connecting = journal_time(house, f"volume {name}: waiting -> connecting", began)
+                house.product.wait_volume(name, "ready", 60)
+                print(f"neighbours: offered {told - began:.2f} s after the export began, connecting "
+                      f"{connecting - told:.2f} s later, {due - connecting:.2f} s before the next attempt")
+                assert 0 <= connecting - told < 2, "the volume was not tried because of what the target told"
+                house.product.sh(f"volumes down {name}")
+        finally:
+            house.product.configure(house.config())
+
+
+def test_what_is_offered_and_not_configured_is_shown_and_left_alone(listening):
+    house = listening
+    with exported(house, "stranger"):
+        wait_rose(house, lambda target: "stranger" in unconfigured(target), 20)
+        text = house.product.sh("status")
+        assert "OFFERED, NOT CONFIGURED" in text and f"spark-stage discover {TARGET_ADDRESS} --yaml" in text
+        assert house.host.run("grep -qx stranger /sys/class/nvme/*/subsysnqn").rc == 1
+    wait_rose(house, lambda target: "stranger" not in unconfigured(target), 20)
+
+
+def test_what_vanishes_from_the_log_stays_connected_and_mounted(listening):
+    house = listening
+    with house.volume("listed", allowed_hosts=[house.host.hostnqn], fill="echo hello >file"):
+        before = house.product.wait_volume("listed", "ready", 60)
+        house.target.forbid("listed", house.host.hostnqn)
+        wait_rose(house, lambda target: "listed" not in {one["subsystem"] for one in target["offered"]}, 20)
+        time.sleep(3)
+        after = house.product.volume("listed")
+        house.target.allow("listed", house.host.hostnqn)
+        assert after["state"] in ("ready", "stalled") and after["mount"] == before["mount"]
+        assert [path["controller"] for path in after["paths"]] == [path["controller"] for path in before["paths"]]
+        house.product.wait_volume("listed", "ready", 60)
+        assert house.host.get("/mnt/listed/file") == "hello\n"
+        wait_rose(house, lambda target: "listed" in {one["subsystem"] for one in target["offered"]}, 20)
+
+
+def test_a_target_that_comes_back_is_heard_again(listening):
+    house = listening
+    controller = rose(house)["controller"]
+    house.target_machine.set_link(False)
+    try:
+        wait_rose(house, lambda target: target["reason"], 90)
+    finally:
+        house.target_machine.set_link(True)
+    assert wait_rose(house, lambda target: not target["reason"], 60)["controller"] == controller, "the kernel's own"
+    with exported(house, "afterwards"):
+        wait_rose(house, lambda target: "afterwards" in unconfigured(target), 20)
+    house.wait_ready()
+
+
+def test_a_restarted_daemon_listens_with_the_connection_that_is_there(listening):
+    house = listening
+    before = rose(house)["controller"]
+    house.product.kill()
+    assert wait_rose(house, lambda target: target["asked_at"])["controller"] == before
+    assert len(house.host.sh("grep -lx discovery /sys/class/nvme/*/cntrltype").split()) == 1
+
+
+def test_our_connections_are_registered_and_those_of_others_are_not_taken_away(house):
+    with house.volume("borrowed", fill="echo hello >file"):
+        path = house.product.wait_volume("borrowed", "ready", 60)["paths"][0]
+        entry = f"{REGISTRY}/{path['controller']}"
+        assert path["owner"] == "spark-stage" and house.host.get(f"{entry}/owner") == "spark-stage\n"
+        assert int(house.host.get(f"{entry}/seqnum")) > 0
+        house.host.put(f"{entry}/owner", "stas\n")
+        house.product.wait_volume("borrowed", lambda volume: volume["paths"][0]["owner"] == "stas")
+        house.product.sh("volumes down borrowed")
+        state = house.host.sh(f"cat /sys/class/nvme/{path['controller']}/state").strip()
+        assert state == "live", "another's connection was taken away"
+        house.product.sh("volumes up borrowed")
+        again = house.product.wait_volume("borrowed", "ready", 60)
+        assert again["paths"][0]["controller"] == path["controller"]
+        house.host.put(f"{entry}/owner", "spark-stage\n")
+        house.product.sh("volumes down borrowed")
+        house.host.wait_until(f"! [ -e {entry} ] && ! grep -qx borrowed /sys/class/nvme/*/subsysnqn")
+
+
+def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(house):
+    with house.volume("banned", fill="echo hello >file"):
+        house.product.wait_volume("banned", "ready", 60)
+        house.product.sh("volumes down banned")
+        house.host.put(EXCLUSIONS, "# maintenance\n[exclusions]\nexclusion = nqn=banned\n")
+        try:
+            house.product.run("volumes up banned")
+            reason = house.product.wait_volume("banned", "refused", 60)["reason"]
+            assert f"{EXCLUSIONS}:3 excludes it" in reason
+            assert house.host.run("grep -qx banned /sys/class/nvme/*/subsysnqn").rc == 1
+            assert house.product.volume("datasets")["state"] == "ready"
+        finally:
+            house.host.sh(f"rm {EXCLUSIONS}")
+        house.product.run("volumes up banned")
+        house.product.wait_volume("banned", "ready", 60)
+
+
+def test_connect_all_and_disconnect_all_of_nvme_cli_are_lived_with(house):
+    with house.volume("shared", fill="echo hello >file"):
+        house.product.wait_volume("shared", "ready", 60)
+        house.product.sh("volumes down shared")
+        connected = house.host.run(f"nvme connect-all -t tcp -a {TARGET_ADDRESS} -s 4420", 60)
+        house.host.wait_until("grep -qx shared /sys/class/nvme/*/subsysnqn", 20)
+        house.product.sh("volumes up shared")
+        path = house.product.wait_volume("shared", "ready", 60)["paths"]
+        assert len(path) == 1 and path[0]["owner"] == "spark-stage", connected.err
+        house.host.sh("nvme disconnect-all", 120)
+        for name in ("shared", "datasets"):
+            house.product.wait_volume(name, lambda volume: volume["state"] == "ready" and volume["recoveries"] > 0, 90)
+        assert house.host.get("/mnt/shared/file") == "hello\n"
+        uuid = house.product.volume("datasets")["filesystem"]["uuid"]
+        assert uuid == stable_uuid("datasets") and house.product.volume("datasets")["subsystem"] == SUBSYSTEM
