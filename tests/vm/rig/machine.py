@@ -80,8 +80,11 @@ class Machine:
 
     def wait_ready(self, deadline=120):
         """Until commands run and the wire has its address."""
-        self.sh("until ip -4 addr show eth0 2>/dev/null | grep -q inet && [ -e /run/systemd/journal/socket ]; "
-                "do sleep 0.1; done", deadline)
+        end = time.monotonic() + patience(deadline)
+        while (missing := self._ask("is-up", max(1, end - time.monotonic()))) != "yes":
+            if time.monotonic() > end:
+                raise GuestTimeout(f"{self.name}: {missing} after {patience(deadline):.0f} s")
+            time.sleep(0.2)
 
     def is_running(self):
         return self._process is not None and self._process.poll() is None
@@ -140,8 +143,11 @@ class Machine:
     def get(self, path):
         return self._ask("read", 30, path)
 
-    def _ask(self, what, timeout, *arguments):
+    def ask(self, what, *arguments):
         """Of the agent itself: costs the guest next to nothing."""
+        return self._ask(what, 60, *arguments)
+
+    def _ask(self, what, timeout, *arguments):
         result = self._agent.ask(what, *arguments).wait(timeout)
         if result.rc:
             raise CommandFailed(f"{self.name}: {what}: {result.err}")

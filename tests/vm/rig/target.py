@@ -21,42 +21,23 @@ class Target:
                reservations=False):
         """Offers a block device or file as namespace 1 of a new subsystem; allowed_hosts: NQNs, None is everybody;
         reservations: where the kernel has them."""
-        subsystem = f"{NVMET}/subsystems/{nqn}"
-        namespace = f"{subsystem}/namespaces/1"
-        self.machine.sh(f"""set -e
-            modprobe nvmet-tcp
-            mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-            mkdir {subsystem} {namespace}
-            echo {0 if allowed_hosts is not None else 1} >{subsystem}/attr_allow_any_host
-            echo -n $(readlink -f {device}) >{namespace}/device_path
-            if [ -f {device} ]; then echo 1 >{namespace}/buffered_io; fi
-            echo {namespace_uuid or stable_uuid(nqn)} >{namespace}/device_uuid
-            if [ {int(reservations)} = 1 -a -e {namespace}/resv_enable ]; then echo 1 >{namespace}/resv_enable; fi
-            echo 1 >{namespace}/enable""")
+        self.machine.ask("nvmet-export", nqn, device, namespace_uuid or stable_uuid(nqn), allowed_hosts is None, reservations)
         for hostnqn in allowed_hosts or ():
             self.allow(nqn, hostnqn)
         self.link(nqn, port)
 
     def link(self, nqn, port=PORT):
         """Offers a subsystem at a port, which is made if need be."""
-        folder = f"{NVMET}/ports/{port}"
-        self.machine.sh(f"""set -e
-            if [ ! -d {folder} ]; then
-                mkdir {folder}
-                echo tcp >{folder}/addr_trtype; echo ipv4 >{folder}/addr_adrfam
-                echo {self.address} >{folder}/addr_traddr; echo {port} >{folder}/addr_trsvcid
-            fi
-            ln -s {NVMET}/subsystems/{nqn} {folder}/subsystems/""")
+        self.machine.ask("nvmet-link", nqn, self.address, port)
 
     def unlink(self, nqn, port=PORT):
-        self.machine.sh(f"rm {NVMET}/ports/{port}/subsystems/{nqn}")
+        self.machine.ask("nvmet-unlink", nqn, port)
 
     def allow(self, nqn, hostnqn):
-        self.machine.sh(f"mkdir -p {NVMET}/hosts/{hostnqn} && "
-                        f"ln -s {NVMET}/hosts/{hostnqn} {NVMET}/subsystems/{nqn}/allowed_hosts/")
+        self.machine.ask("nvmet-allow", nqn, hostnqn)
 
     def forbid(self, nqn, hostnqn):
-        self.machine.sh(f"rm {NVMET}/subsystems/{nqn}/allowed_hosts/{hostnqn}")
+        self.machine.ask("nvmet-forbid", nqn, hostnqn)
 
     def ask_for_key(self, hostnqn, key, controller_key=None):
         """A host that is allowed by name has to prove this key, and the target proves the other one to it."""
@@ -74,15 +55,7 @@ class Target:
 
     def remove(self, nqn):
         """Takes a subsystem away wherever it is offered, and ports that then offer nothing."""
-        subsystem = f"{NVMET}/subsystems/{nqn}"
-        self.machine.sh(f"""
-            rm -f {NVMET}/ports/*/subsystems/{nqn}
-            for port in {NVMET}/ports/*; do rmdir $port 2>/dev/null; done
-            [ -d {subsystem} ] || exit 0
-            set -e
-            rm -f {subsystem}/allowed_hosts/*
-            for namespace in {subsystem}/namespaces/*; do echo 0 >$namespace/enable; rmdir $namespace; done
-            rmdir {subsystem}""")
+        self.machine.ask("nvmet-remove", nqn)
 
     # --- NFS ---
 
@@ -105,12 +78,10 @@ class Target:
         fs_uuid = stable_uuid(name or device)
         # nvmet gives a file's namespace sectors of 4 KiB: no file system mounts there that was made for smaller ones.
         if kind == "ext4":
-            make = f"mkfs.ext4 -q -F -b 4096 -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
+            make = f"mkfs.ext4 -q -F -b 4096 -J size=4 -E nodiscard -U {fs_uuid} {'-O mmp' if mmp else ''} {device}"
         else:
             make = f"mkfs.xfs -q -f -s size=4096 -m uuid={fs_uuid} {device}"
-        self.machine.sh(f"""set -e
-            {make}
-            sync""", 60)
+        self.machine.sh(make, 60)
         self.fill(device, fill)
         return fs_uuid
 
@@ -121,4 +92,4 @@ class Target:
             mount $([ -f {device} ] && echo -o loop) {device} /run/fill
             (cd /run/fill && {commands})
             umount /run/fill
-            sync""", 120)
+            [ -f {device} ] || sync""", 120)

@@ -1,0 +1,85 @@
+"""The kernel's NVMe target, by its configfs: without a process for each file, which is what costs time in an emulated CPU."""
+import os
+import subprocess
+
+CONFIGFS = "/sys/kernel/config"
+NVMET = f"{CONFIGFS}/nvmet"
+
+
+def _write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _names(folder):
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def load():
+    """The module that has the subsystems, ports and hosts."""
+    if not os.path.isdir("/sys/module/nvmet_tcp"):
+        subprocess.run(["modprobe", "nvmet-tcp"], check=True)
+    if not os.path.ismount(CONFIGFS):
+        subprocess.run(["mount", "-t", "configfs", "none", CONFIGFS], check=True)
+
+
+def export(nqn, device, uuid, is_open, reservations):
+    load()
+    subsystem = f"{NVMET}/subsystems/{nqn}"
+    namespace = f"{subsystem}/namespaces/1"
+    os.mkdir(subsystem)
+    os.mkdir(namespace)
+    _write(f"{subsystem}/attr_allow_any_host", "1" if is_open else "0")
+    _write(f"{namespace}/device_path", os.path.realpath(device))
+    if os.path.isfile(device):
+        _write(f"{namespace}/buffered_io", "1")
+    _write(f"{namespace}/device_uuid", uuid)
+    if reservations and os.path.exists(f"{namespace}/resv_enable"):
+        _write(f"{namespace}/resv_enable", "1")
+    _write(f"{namespace}/enable", "1")
+    return b""
+
+
+def link(nqn, address, port):
+    folder = f"{NVMET}/ports/{port}"
+    if not os.path.isdir(folder):
+        os.mkdir(folder)
+        for name, value in (("trtype", "tcp"), ("adrfam", "ipv4"), ("traddr", address), ("trsvcid", str(port))):
+            _write(f"{folder}/addr_{name}", value)
+    os.symlink(f"{NVMET}/subsystems/{nqn}", f"{folder}/subsystems/{nqn}")
+    return b""
+
+
+def unlink(nqn, port):
+    os.unlink(f"{NVMET}/ports/{port}/subsystems/{nqn}")
+    return b""
+
+
+def allow(nqn, hostnqn):
+    os.makedirs(f"{NVMET}/hosts/{hostnqn}", exist_ok=True)
+    os.symlink(f"{NVMET}/hosts/{hostnqn}", f"{NVMET}/subsystems/{nqn}/allowed_hosts/{hostnqn}")
+    return b""
+
+
+def forbid(nqn, hostnqn):
+    os.unlink(f"{NVMET}/subsystems/{nqn}/allowed_hosts/{hostnqn}")
+    return b""
+
+
+def remove(nqn):
+    """Wherever it is offered, and ports that then offer nothing."""
+    for port in _names(f"{NVMET}/ports"):
+        folder = f"{NVMET}/ports/{port}"
+        if os.path.islink(f"{folder}/subsystems/{nqn}"):
+            os.unlink(f"{folder}/subsystems/{nqn}")
+        if not _names(f"{folder}/subsystems"):
+            os.rmdir(folder)
+    subsystem = f"{NVMET}/subsystems/{nqn}"
+    for host in _names(f"{subsystem}/allowed_hosts"):
+        os.unlink(f"{subsystem}/allowed_hosts/{host}")
+    for number in _names(f"{subsystem}/namespaces"):
+        _write(f"{subsystem}/namespaces/{number}/enable", "0")
+        os.rmdir(f"{subsystem}/namespaces/{number}")
+    if os.path.isdir(subsystem):
+        os.rmdir(subsystem)
+    return b""
