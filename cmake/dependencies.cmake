@@ -36,5 +36,6 @@ endif()
 add_library(spark_asio INTERFACE)
 target_link_libraries(spark_asio INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(spark_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
+target_compile_options(spark_asio INTERFACE ${SPARK_FEWER_CHECKS})
 # A false alarm of g++ 12's optimiser about the frames that Asio allocates for coroutines.
 target_compile_options(spark_asio INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)

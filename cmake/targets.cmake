@@ -18,7 +18,8 @@ function(spark_program name)
   install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
 endfunction()
 
-# spark_test(NAME SOURCES x_test.cpp … LIBRARIES lib …): one GoogleTest program a folder, its cases seen by ctest.
+# spark_test(NAME SOURCES x_test.cpp … LIBRARIES lib …): one GoogleTest program a folder, its cases seen by ctest; in a
+# build that is made once all of them are one test, since starting a program takes longer than most cases.
 include(GoogleTest)
 function(spark_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
@@ -26,5 +27,11 @@ function(spark_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE spark_flags ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   spark_precompile(${name} ${arg_LIBRARIES} GTest::gmock)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+  target_compile_options(${name} PRIVATE ${SPARK_FEWER_CHECKS})
+  if(SPARK_WHOLE)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+  endif()
 endfunction()
