@@ -70,9 +70,25 @@ asio::awaitable<Result<>> Volume::check_keys() {
   co_return Result<>{};
 }
 
+// Somebody else connected them: with the keys that are asked for, and with our timers from now on, or not
+// used.
+asio::awaitable<Result<>> Volume::take_over_paths() {
+  for (Portal& portal : portals_) {
+    if (portals_.size() > 1 && !has_path(portal)) continue;
+    const auto connected = co_await connect_portal(portal.address);
+    if (connected) {
+      portal.controller = connected->controller;
+      status_.warnings = connected->differences;
+    } else if (connected.error().kind == Errc::Refused) {
+      co_return tl::unexpected<Error>(connected.error());
+    }
+  }
+  co_return Result<>{};
+}
+
 // A controller of ours is live, or every portal is asked in turn until one is.
 asio::awaitable<Result<>> Volume::reach_subsystem() {
-  if (look_at_paths() == Link::Live) co_return co_await check_keys();
+  if (look_at_paths() == Link::Live) co_return co_await take_over_paths();
   // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
   if (!tried_) {
     set_state(working_state(State::Waiting),

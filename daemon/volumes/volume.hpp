@@ -132,6 +132,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> bring_up_nvme();
   asio::awaitable<Result<>> adopt_mount();
   asio::awaitable<Result<>> check_keys();
+  asio::awaitable<Result<>> take_over_paths();
   asio::awaitable<Result<>> reach_subsystem();
   asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volume_fixture.hpp"
 
 namespace spark::volumes {
@@ -143,6 +144,43 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
   world.lose_device();
   EXPECT_TRUE(becomes(State::Refused));
   EXPECT_EQ(world.count("mount ro"), 1);
+}
+
+TEST_F(VolumeTest, AConnectionThatSomebodyElseMadeIsTakenOverWithOurTimers) {
+  world.plug_in(kNqn);
+  target->reconnect_delay = std::chrono::seconds(7);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("discover"), 0) << "it is there";
+  EXPECT_EQ(world.count("connect"), 1);
+  EXPECT_EQ(world.last_options.reconnect_delay, std::chrono::seconds(7));
+  EXPECT_EQ(volume->status().paths.size(), 1U);
+}
+
+TEST_F(VolumeTest, TakingAConnectionOverCanFailWithoutHarmUnlessItIsRefused) {
+  world.plug_in(kNqn);
+  world.connect_error = Error{Errc::Unavailable, "no answer", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+}
+
+TEST_F(VolumeTest, AnotherProgramsConnectionStaysWhenTheVolumeGoesDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.controllers.front().owner = "stas";
+  EXPECT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_EQ(world.count("disconnect"), 0);
+  EXPECT_EQ(world.count("unmount"), 1);
+}
+
+TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
+  pace.first_retry = pace.longest_retry = std::chrono::hours(1);
+  world.offers.clear();
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().next_attempt.has_value(); }));
+  world.offer(kNqn, "10.0.0.5", 4420);
+  volume->try_now();
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 
 TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTouchesNothingButTheSuperblock) {
