@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "doctor/doctor.hpp"
 #include "host/survey.hpp"
+#include "nvmetcp/autoconnect.hpp"
 
 namespace spark::doctor {
 namespace {
@@ -38,6 +39,16 @@ void check_autoconnect(const Host& host, Report& report) {
               "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
 }
 
+void check_autoconnect_rule(const Host& host, Report& report) {
+  const std::string rule = nvmetcp::autoconnect_rule(host.root);
+  if (rule.empty()) return;
+  report.note(
+      kArea, rule + " connects everything that a target offers as soon as that changes",
+      "so spark-stage does not listen for changes, and asks every ten minutes; see docs/neighbours.md",
+      "sudo ln -s /dev/null /etc/udev/rules.d/70-nvmf-autoconnect.rules && "
+      "sudo udevadm control --reload && sudo systemctl restart spark-staged");
+}
+
 void check_stas(const Host& host, Report& report) {
   for (const char* unit : {"stacd.service", "stafd.service"}) {
     if (!runs(host, unit) && !is_enabled(host, unit)) continue;
@@ -64,6 +75,7 @@ void check_multipathd(const Host& host, Report& report) {
 void check_managers(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   check_autoconnect(host, report);
+  check_autoconnect_rule(host, report);
   check_stas(host, report);
   check_multipathd(host, report);
   report.fine_since(before, "no other manager");

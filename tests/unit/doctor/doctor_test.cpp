@@ -174,9 +174,11 @@ TEST_F(Doctor, NamesOtherManagers) {
   fake.files.write("etc/systemd/system/default.target.wants/nvmf-autoconnect.service", "");
   fake.files.write("sys/fs/cgroup/system.slice/multipathd.service/cgroup.procs", "813");
   fake.files.write("sys/module/nvme_core/parameters/multipath", "N");
+  fake.files.write("usr/lib/udev/rules.d/70-nvmf-autoconnect.rules", "ACTION");
   const std::string all = join(found("managers"), "\n");
   EXPECT_THAT(all, HasSubstr("stacd.service"));
   EXPECT_THAT(all, HasSubstr("nvmf-autoconnect.service connects at boot"));
+  EXPECT_THAT(all, HasSubstr("70-nvmf-autoconnect.rules connects everything that a target offers"));
   EXPECT_THAT(all, HasSubstr("multipathd runs"));
 }
 
