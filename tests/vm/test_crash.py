@@ -91,3 +91,61 @@ def test_a_crash_while_mounting_ends_ready(house):
         assert [line for line in before.splitlines() if "raid5" in line or "/mnt/" in line] == [
             line for line in instances(house).splitlines() if "raid5" in line or "/mnt/" in line]
         house.host.sh("echo hello >/mnt/midway/file")
+
+
+GONE = {"lost", "recovering", "waiting", "stalled"}
+
+
+def dies(house, state):
+    """kill -9 in this state, or one of these; systemd starts the daemon again."""
+    wanted = {state} if isinstance(state, str) else state
+    house.product.wait_volume("mortal", lambda volume: volume["state"] in wanted, 90)
+    house.product.kill()
+
+
+def is_whole(house):
+    house.product.wait_volume("mortal", "ready", 120)
+    assert house.host.get("/mnt/mortal/file") == "hello\n"
+    assert house.host.sh("grep -c ' /mnt/mortal ' /proc/self/mountinfo").strip() == "1"
+    assert house.host.sh("grep -lx mortal /sys/class/nvme/*/subsysnqn | wc -l").strip() == "1", "connected twice"
+
+
+def test_a_crash_in_every_other_state_ends_where_it_belongs(house):
+    with house.volume("mortal", fill="echo hello >file"):
+        is_whole(house)
+        house.product.sh("volumes down mortal")
+        dies(house, "down")
+        is_whole(house)  # a person's `down` is for this daemon; a new one does what the configuration says
+
+        house.target.unlink("mortal")
+        dies(house, GONE - {"waiting"})
+        house.product.wait_volume("mortal", lambda volume: volume["state"] in GONE)
+        house.target.link("mortal")
+        is_whole(house)
+
+        house.product.sh("volumes down mortal")
+        house.target.unlink("mortal")
+        house.product.post("/v1/volumes/mortal/up")
+        dies(house, "waiting")
+        assert house.product.wait_failed_attempt("mortal")["reason"]
+        house.target.link("mortal")
+        is_whole(house)
+
+        house.product.sh("volumes down mortal")
+        house.host.put("/etc/nvme/exclusions.conf", "[exclusions]\nexclusion = nqn=mortal\n")
+        house.product.post("/v1/volumes/mortal/up")
+        dies(house, "refused")
+        house.product.wait_volume("mortal", "refused", 60)
+        house.host.sh("rm /etc/nvme/exclusions.conf; ! grep -q ' /mnt/mortal ' /proc/self/mountinfo")
+        house.product.post("/v1/volumes/mortal/up")
+        is_whole(house)
+
+        house.product.sh("volumes down mortal")
+        house.target_machine.sh("tc qdisc add dev eth0 root netem delay 400ms")
+        try:
+            house.product.post("/v1/volumes/mortal/up")
+            dies(house, "connecting")
+        finally:
+            house.target_machine.sh("tc qdisc del dev eth0 root")
+        is_whole(house)
+    house.wait_ready(90)
