@@ -57,17 +57,10 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   co_return Result<>{};
 }
 
-// Whoever made a connection that was there before may have made it without the keys. What is live is taken
-// over by the connect, or refused.
+// Whoever made a connection that was there before may have made it without the keys.
 asio::awaitable<Result<>> Volume::check_keys() {
   if (target_->auth.host_key_file.empty() || look_at_paths() != Link::Live) co_return Result<>{};
-  for (const Portal& portal : portals_) {
-    const auto connected = co_await connect_portal(portal.address);
-    if (!connected && connected.error().kind == Errc::Refused) {
-      co_return tl::unexpected<Error>(connected.error());
-    }
-  }
-  co_return Result<>{};
+  co_return co_await take_over_paths();
 }
 
 // Somebody else connected them: with the keys that are asked for, and with our timers from now on, or not
