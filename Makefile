@@ -7,7 +7,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check deb demo bench-staging format lint install clean
+.PHONY: help setup build test check deb demo bench-staging bench-limits format lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB); 
 	cmake --preset release
 	cmake --build --preset release --target spark-stage
 	$(PYTHON) bench/staging $(ARGS)
+
+bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers (root); ARGS=--help tells more
+	cmake --preset release
+	cmake --build --preset release --target spark-staged
+	$(PYTHON) bench/limits $(ARGS)
 
 format:  ## clang-format over all C++
 	find base nvmetcp staging bench daemon host doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +

@@ -8,13 +8,15 @@ namespace spark::nvmetcp {
 
 Result<std::string> subsystem_of_device(const SystemRoot& root, dev_t device) {
   const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
-  std::error_code error;
-  const auto node = std::filesystem::canonical(root / ("sys/dev/block/" + number), error);
-  if (error) return fail(Errc::NotFound, "block device " + number + " does not exist any more");
-  // A disk lies in its subsystem's folder (multipath head) or its controller's; a partition one deeper.
-  for (const auto& folder : {node.parent_path(), node.parent_path().parent_path()}) {
-    if (auto nqn = read_line_file(folder / "subsysnqn")) return nqn;
+  // A link into the device's own folder. A disk lies in its subsystem's folder (multipath head) or its
+  // controller's; a partition one deeper.
+  const auto node = root / ("sys/dev/block/" + number);
+  for (const char* above : {"../subsysnqn", "../../subsysnqn"}) {
+    if (auto nqn = read_line_file(node / above)) return nqn;
   }
+  std::error_code ignored;
+  if (!std::filesystem::exists(node, ignored))
+    return fail(Errc::NotFound, "block device " + number + " does not exist any more");
   return fail(Errc::Invalid, "block device " + number + " is not NVMe");
 }
 

@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kBelieved{30};  // a resized namespace keeps its folders
 constexpr Bytes kSector = 512;  // the unit of every `size` in sysfs, whatever the device's block size
 
 // Nothing when the attribute, or the whole device, is not there (any more).
@@ -120,6 +121,49 @@ Result<Namespace> read_namespace(const SystemRoot& root, const std::string& devi
   return found;
 }
 
+struct Found {
+  Namespace space;
+  std::string controller, node;  // what leads to it: "nvme3", "nvme0c3n1"
+};
+
+// A head without a path is what a dead mount keeps: nothing that leads to it is below a controller any more.
+// So the search goes from the controllers down, never over the heads.
+Result<Found> search(const SystemRoot& root, const std::vector<Controller>& all, const std::string& subsystem,
+                     std::uint32_t nsid) {
+  auto controllers = controllers_of(all, subsystem, "");
+  std::erase_if(controllers, [](const Controller& controller) { return controller.is_going(); });
+  std::stable_partition(controllers.begin(), controllers.end(),
+                        [](const Controller& controller) { return controller.is_live(); });
+  const std::string wanted = "namespace " + std::to_string(nsid) + " of " + printable(subsystem);
+  if (controllers.empty()) return fail(Errc::NotFound, wanted + " is not there: no controller is connected");
+
+  std::vector<std::string> offered;
+  for (const Controller& controller : controllers) {
+    std::error_code ignored;  // a controller that vanishes has no namespaces
+    const fs::path folder = root / "sys/class/nvme" / controller.name;
+    for (const std::string& name : names_in(folder, ignored)) {
+      const auto node = parse_namespace_name(name);
+      if (!node) continue;
+      const auto its_nsid = number<std::uint32_t>(attribute(folder / name / "nsid").value_or(""));
+      if (!its_nsid) continue;
+      if (*its_nsid != nsid) {
+        offered.push_back(std::to_string(*its_nsid));
+        continue;
+      }
+      if (auto found = read_namespace(root, node->block_device(), nsid))
+        return Found{std::move(*found), controller.name, name};
+    }
+  }
+  return fail(Errc::NotFound, wanted + " is not there (yet)",
+              offered.empty() ? "" : "the target offers namespace " + join(offered, ", "));
+}
+
+// 0: there is none.
+ino_t inode_of(const fs::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
 
 Result<std::vector<Controller>> list_controllers(const SystemRoot& root) {
@@ -163,8 +207,6 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
   return theirs;
 }
 
-// A head without a path is what a dead mount keeps: nothing that leads to it is below a controller any more.
-// So the search goes from the controllers down, never over the heads.
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid) {
   auto all = list_controllers(root);
   if (!all) return tl::unexpected<Error>(std::move(all.error()));
@@ -173,31 +215,35 @@ Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subs
 
 Result<Namespace> find_namespace(const SystemRoot& root, const std::vector<Controller>& all,
                                  const std::string& subsystem, std::uint32_t nsid) {
-  auto controllers = controllers_of(all, subsystem, "");
-  std::erase_if(controllers, [](const Controller& controller) { return controller.is_going(); });
-  std::stable_partition(controllers.begin(), controllers.end(),
-                        [](const Controller& controller) { return controller.is_live(); });
-  const std::string wanted = "namespace " + std::to_string(nsid) + " of " + printable(subsystem);
-  if (controllers.empty()) return fail(Errc::NotFound, wanted + " is not there: no controller is connected");
+  auto found = search(root, all, subsystem, nsid);
+  if (!found) return tl::unexpected<Error>(std::move(found.error()));
+  return std::move(found->space);
+}
 
-  std::vector<std::string> offered;
-  for (const Controller& controller : controllers) {
-    std::error_code ignored;  // a controller that vanishes has no namespaces
-    const fs::path folder = root / "sys/class/nvme" / controller.name;
-    for (const std::string& name : names_in(folder, ignored)) {
-      const auto node = parse_namespace_name(name);
-      if (!node) continue;
-      const auto its_nsid = number<std::uint32_t>(attribute(folder / name / "nsid").value_or(""));
-      if (!its_nsid) continue;
-      if (*its_nsid != nsid) {
-        offered.push_back(std::to_string(*its_nsid));
-        continue;
-      }
-      if (auto found = read_namespace(root, node->block_device(), nsid)) return found;
-    }
+bool NamespaceList::is_still(const Known& known, const std::vector<Controller>& all) const {
+  const auto controller = std::ranges::find(all, known.controller, &Controller::name);
+  return controller != all.end() && controller->is_live() && known.node_inode != 0 && known.disk_inode != 0 &&
+         inode_of(root_ / "sys/class/nvme" / known.controller / known.node) == known.node_inode &&
+         inode_of(root_ / "sys/class/block" / known.found.device) == known.disk_inode &&
+         std::chrono::steady_clock::now() - known.since < kBelieved;
+}
+
+Result<Namespace> NamespaceList::find(const std::vector<Controller>& all, const std::string& subsystem,
+                                      std::uint32_t nsid) {
+  const auto known = known_.find({subsystem, nsid});
+  if (known != known_.end() && is_still(known->second, all)) return known->second.found;
+  auto found = search(root_, all, subsystem, nsid);
+  if (!found) {
+    known_.erase({subsystem, nsid});
+    return tl::unexpected<Error>(std::move(found.error()));
   }
-  return fail(Errc::NotFound, wanted + " is not there (yet)",
-              offered.empty() ? "" : "the target offers namespace " + join(offered, ", "));
+  known_[{subsystem, nsid}] = {found->space,
+                               found->controller,
+                               found->node,
+                               inode_of(root_ / "sys/class/nvme" / found->controller / found->node),
+                               inode_of(root_ / "sys/class/block" / found->space.device),
+                               std::chrono::steady_clock::now()};
+  return std::move(found->space);
 }
 
 }  // namespace spark::nvmetcp

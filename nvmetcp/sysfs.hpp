@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.hpp"
@@ -40,5 +42,26 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid);
 Result<Namespace> find_namespace(const SystemRoot& root, const std::vector<Controller>& all,
                                  const std::string& subsystem, std::uint32_t nsid);
+
+// The same, looked for again and again: as long as the folders that it was found in are the same ones, it is
+// taken for unchanged, at most half a minute.
+class NamespaceList {
+ public:
+  explicit NamespaceList(SystemRoot root) : root_(std::move(root)) {}
+  Result<Namespace> find(const std::vector<Controller>& all, const std::string& subsystem,
+                         std::uint32_t nsid);
+
+ private:
+  struct Known {
+    Namespace found;
+    std::string controller, node;          // "nvme3", and what leads to it below: "nvme0c3n1"
+    ino_t node_inode = 0, disk_inode = 0;  // of the folders of that and of the disk
+    std::chrono::steady_clock::time_point since;
+  };
+  bool is_still(const Known& known, const std::vector<Controller>& all) const;
+
+  SystemRoot root_;
+  std::map<std::pair<std::string, std::uint32_t>, Known> known_;
+};
 
 }  // namespace spark::nvmetcp

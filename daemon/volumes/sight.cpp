@@ -30,7 +30,7 @@ const Result<std::vector<mounts::Mount>>& Sight::mounts() {
 Result<nvmetcp::Namespace> Sight::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
   const auto& all = controllers();
   if (!all) return tl::unexpected<Error>(all.error());
-  return nvmetcp::find_namespace(root_, *all, subsystem, nsid);
+  return namespaces_.find(*all, subsystem, nsid);
 }
 
 Result<std::string> Sight::subsystem_of_device(dev_t device) const {

@@ -18,7 +18,7 @@ namespace spark::volumes {
 class Sight {
  public:
   explicit Sight(const Clock& clock, SystemRoot root = {})
-      : clock_(clock), root_(std::move(root)), list_(root_) {}
+      : clock_(clock), root_(std::move(root)), list_(root_), namespaces_(root_) {}
 
   const Result<nvmetcp::HostIdentity>& host();
   const Result<std::vector<nvmetcp::Controller>>& controllers();
@@ -42,6 +42,7 @@ class Sight {
   const Clock& clock_;
   SystemRoot root_;
   nvmetcp::ControllerList list_;
+  nvmetcp::NamespaceList namespaces_;
   Seen<nvmetcp::HostIdentity> host_;
   Seen<std::vector<nvmetcp::Controller>> controllers_;
   Seen<std::vector<mounts::Mount>> mounts_;

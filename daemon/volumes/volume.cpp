@@ -205,6 +205,12 @@ void Volume::set_state(State state, std::string reason) {
   if (changed && on_change_) on_change_(*this, before);
 }
 
+// All volumes look at the same moments: what they look at is read once then (Sight).
+Duration Volume::until_next(Duration pace) const {
+  const auto now = clock_.steady().time_since_epoch();
+  return std::chrono::ceil<Duration>(pace - now % pace);
+}
+
 asio::awaitable<void> Volume::sleep(Duration duration) {
   if (duration == Duration::max()) {
     sleep_timer_.expires_at(asio::steady_timer::time_point::max());

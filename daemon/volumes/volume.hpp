@@ -190,6 +190,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   State working_state(State first_time) const;
   void set_state(State state, std::string reason = {});
+  Duration until_next(Duration pace) const;
   asio::awaitable<void> sleep(Duration duration);
   void wake();
 

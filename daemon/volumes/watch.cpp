@@ -54,7 +54,7 @@ asio::awaitable<void> Volume::watch() {
     }
     if (found.verdict == Verdict::Good) set_state(State::Ready, ready_reason());
     if (status_.state == State::Ready && clock_.steady() - ready_since_ >= pace_.settled) backoff_.reset();
-    co_await sleep(status_.state == State::Ready ? pace_.watch : pace_.watch_closely);
+    co_await sleep(until_next(status_.state == State::Ready ? pace_.watch : pace_.watch_closely));
   }
 }
 

@@ -185,5 +185,29 @@ TEST(Sysfs, AHeadThatIsNotThereYetIsNotFound) {
   EXPECT_EQ(find_namespace(sysfs.root(), kData, 1).error().kind, Errc::NotFound);
 }
 
+TEST(NamespaceList, IsReadAnewOnceWhatItWasFoundInIsGoneOrAnother) {
+  test::FakeSysfs sysfs;
+  sysfs.add_controller(tcp_controller("nvme1", kData));
+  sysfs.add_node("nvme1", "nvme0c1n1", 1);
+  sysfs.add_head("nvme0n1", 1, "259:5", kGibSectors);
+  NamespaceList list(sysfs.root());
+  const auto find = [&] { return list.find(list_controllers(sysfs.root()).value(), kData, 1); };
+  EXPECT_EQ(find()->device, "nvme0n1");
+
+  sysfs.remove("sys/class/block/nvme0n1");
+  EXPECT_EQ(find().error().kind, Errc::NotFound) << "the disk went away";
+  sysfs.add_head("nvme0n1", 1, "259:6", kGibSectors);
+  EXPECT_EQ(find()->device_number, makedev(259, 6)) << "another disk has its name";
+
+  sysfs.remove("sys/class/nvme/nvme1/nvme0c1n1");
+  EXPECT_EQ(find().error().kind, Errc::NotFound) << "disabled at the target";
+  sysfs.add_node("nvme1", "nvme2c1n1", 1);
+  sysfs.add_head("nvme2n1", 1, "259:7", kGibSectors);
+  EXPECT_EQ(find()->device, "nvme2n1");
+
+  sysfs.write("sys/class/nvme/nvme1/state", "deleting");
+  EXPECT_EQ(find().error().kind, Errc::NotFound);
+}
+
 }  // namespace
 }  // namespace spark::nvmetcp
