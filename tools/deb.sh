@@ -19,7 +19,7 @@ export DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym"
 # What debhelper notes beside debian/rules is gone afterwards, so that the next package is made from nothing.
 debian/rules clean
 trap 'debian/rules clean > /dev/null' EXIT
-debian/rules build
+debian/rules build  # not under fakeroot, which gives files other times, so that everything would be compiled again
 fakeroot debian/rules binary
 package=$(find "$out" -maxdepth 1 -name '*.deb')
 
