@@ -37,10 +37,9 @@ void TargetWatch::stop() {
   timer_.cancel();
 }
 
-asio::awaitable<void> TargetWatch::end() {
-  const auto self = shared_from_this();
+void TargetWatch::end() {
+  leaves_ = true;
   stop();
-  co_await leave();
 }
 
 void TargetWatch::heard(const Uevent& event) {
@@ -56,9 +55,9 @@ asio::awaitable<void> TargetWatch::run() {
     if (rule.empty()) {
       ended = co_await listen();
     } else {
-      ended = co_await ask();
+      ended = co_await at_first_portal(&TargetWatch::ask_at);
     }
-    if (stopped_) co_return;
+    if (stopped_) break;
     status_.controller.clear();
     if (ended && !rule.empty()) {
       status_.reason = rule + " of nvme-cli would connect everything that the target offers";
@@ -70,41 +69,40 @@ asio::awaitable<void> TargetWatch::run() {
     const bool has_none = !ended && ended.error().kind == Errc::Unsupported;
     co_await sleep(has_none ? pace_.ask_again : backoff_.next());
   }
+  // Here and nowhere else: it may just have been made.
+  if (leaves_) co_await leave();
 }
 
-// Once, over a connection that lasts as long as the question.
-asio::awaitable<Result<>> TargetWatch::ask() {
+asio::awaitable<Result<>> TargetWatch::at_first_portal(Attempt attempt) {
   Result<> first_failure;
   for (const config::Portal& portal : target_.portals) {
-    nvmetcp::Portal asked{portal.address, portal.port};
-    const auto log = co_await actions_->ask(std::move(asked), target_.interface);
-    if (log) {
-      note(*log);
-      co_return Result<>{};
-    }
-    if (first_failure) first_failure = tl::unexpected<Error>(log.error());
+    nvmetcp::Portal address{portal.address, portal.port};
+    auto done = co_await (this->*attempt)(std::move(address));
+    if (done) co_return done;
+    if (first_failure) first_failure = std::move(done);
   }
   co_return first_failure;
 }
 
-// The first portal that has a discovery service.
-asio::awaitable<Result<>> TargetWatch::connect() {
-  Result<> first_failure;
-  for (const config::Portal& portal : target_.portals) {
-    nvmetcp::Portal listened_to{portal.address, portal.port};
-    const auto connection = co_await actions_->watch(std::move(listened_to), target_.interface);
-    if (connection) {
-      status_.controller = connection->controller;
-      co_return Result<>{};
-    }
-    if (first_failure) first_failure = tl::unexpected<Error>(connection.error());
-  }
-  co_return first_failure;
+// Over a connection that lasts as long as the question.
+asio::awaitable<Result<>> TargetWatch::ask_at(nvmetcp::Portal portal) {
+  const auto log = co_await actions_->ask(std::move(portal), target_.interface);
+  if (!log) co_return tl::unexpected<Error>(log.error());
+  note(*log);
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
+  const auto connection = co_await actions_->watch(std::move(portal), target_.interface);
+  if (!connection) co_return tl::unexpected<Error>(connection.error());
+  status_.controller = connection->controller;
+  co_return Result<>{};
 }
 
 // As long as the connection is there, live or not: the kernel reconnects it for ever.
 asio::awaitable<Result<>> TargetWatch::listen() {
-  if (auto connected = co_await connect(); !connected) co_return connected;
+  auto connected = co_await at_first_portal(&TargetWatch::connect_to);
+  if (!connected) co_return connected;
   backoff_.reset();
   is_changed_ = true;
   SteadyTime read_next = clock_.steady();
@@ -119,6 +117,7 @@ asio::awaitable<Result<>> TargetWatch::listen() {
     status_.reason = is_live ? ""
                      : found ? (*found)->name + " is " + printable((*found)->state)
                              : found.error().message();
+    Duration wait = pace_.look;
     if (!is_live) {
       is_changed_ = true;  // what was told meanwhile was not heard
     } else if (is_changed_ || clock_.steady() >= read_next) {
@@ -127,8 +126,9 @@ asio::awaitable<Result<>> TargetWatch::listen() {
       read_next = clock_.steady() + pace_.read_again;
       if (is_read && is_changed_) continue;  // once more: it changed while it was read
       is_changed_ = !is_read;
+      if (!is_read) wait = backoff_.next();
     }
-    if (!stopped_) co_await sleep(pace_.look);
+    if (!stopped_) co_await sleep(wait);
   }
   co_return Result<>{};
 }

@@ -45,7 +45,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   // Runs until stop(), which leaves the connection for the next daemon; end() takes it away.
   void start();
   void stop();
-  asio::awaitable<void> end();
+  void end();
 
   void heard(const Uevent& event);
 
@@ -54,8 +54,10 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
 
  private:
   asio::awaitable<void> run();
-  asio::awaitable<Result<>> ask();
-  asio::awaitable<Result<>> connect();
+  using Attempt = asio::awaitable<Result<>> (TargetWatch::*)(nvmetcp::Portal);
+  asio::awaitable<Result<>> at_first_portal(Attempt attempt);
+  asio::awaitable<Result<>> ask_at(nvmetcp::Portal portal);
+  asio::awaitable<Result<>> connect_to(nvmetcp::Portal portal);
   asio::awaitable<Result<>> listen();
   asio::awaitable<bool> read();
   asio::awaitable<void> leave();
@@ -72,8 +74,8 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   OnChange on_change_;
   Backoff backoff_;
   asio::steady_timer timer_;
-  bool stopped_ = false;
-  bool is_changed_ = false;  // the target has told of a change that was not read yet
+  bool stopped_ = false, leaves_ = false;  // leaves: takes its connection away at the end
+  bool is_changed_ = false;                // the target has told of a change that was not read yet
   Status status_;
 };
 

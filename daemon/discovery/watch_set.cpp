@@ -1,8 +1,6 @@
 #include "daemon/discovery/watch_set.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 
 #include "base/text.hpp"
 #include "daemon/discovery/worker_actions.hpp"
@@ -59,10 +57,11 @@ void WatchSet::apply(const config::Config& config) {
     watches_.emplace(name, std::move(watch));
   }
   for (const auto& [name, watch] : before) {
-    watch->stop();
-    if (is_shared(watch->status().controller)) continue;
-    auto end = [](std::shared_ptr<TargetWatch> ending) -> asio::awaitable<void> { co_await ending->end(); };
-    asio::co_spawn(executor_, end(watch), asio::detached);
+    if (is_shared(watch->status().controller)) {
+      watch->stop();
+    } else {
+      watch->end();
+    }
   }
 }
 

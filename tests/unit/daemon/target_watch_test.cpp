@@ -19,7 +19,7 @@ struct FakeTarget {
   std::optional<nvmetcp::Controller> connection;
   std::string rule;  // nvme-cli's
   std::vector<std::string> calls;
-  std::function<void()> while_reading = [] {};
+  std::function<void()> while_connecting = [] {}, while_reading = [] {};
   bool can_look = true;
 };
 
@@ -30,6 +30,7 @@ class FakeActions final : public Actions {
   asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal, std::string) override {
     target_.calls.push_back("watch " + portal.address);
     if (target_.refuses) co_return tl::unexpected<Error>(*target_.refuses);
+    target_.while_connecting();
     nvmetcp::Controller made;
     made.name = "nvme5";
     made.state = "live";
@@ -209,17 +210,25 @@ TEST_F(TargetWatchTest, ARuleThatComesLaterEndsTheListening) {
   EXPECT_EQ(watch->status().controller, "");
 }
 
-TEST_F(TargetWatchTest, StoppingLeavesTheConnectionAndEndingTakesItAway) {
+TEST_F(TargetWatchTest, StoppingLeavesTheConnectionToTheNextDaemon) {
   start();
   ASSERT_TRUE(hears());
   watch->stop();
   run_a_moment();
   EXPECT_TRUE(target.connection);
-  auto end = [](std::shared_ptr<TargetWatch> ending) -> asio::awaitable<int> {
-    co_await ending->end();
-    co_return 0;
-  };
-  EXPECT_TRUE(await(context, end(watch)));
+}
+
+TEST_F(TargetWatchTest, EndingTakesTheConnectionAway) {
+  start();
+  ASSERT_TRUE(hears());
+  watch->end();
+  EXPECT_TRUE(run_until(context, [&] { return !target.connection; }));
+}
+
+TEST_F(TargetWatchTest, EndingWhileItConnectsLeavesNoConnectionBehind) {
+  target.while_connecting = [&] { watch->end(); };
+  start();
+  EXPECT_TRUE(run_until(context, [&] { return count("disconnect nvme5") == 1; }));
   EXPECT_FALSE(target.connection);
 }
 
