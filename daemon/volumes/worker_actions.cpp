@@ -2,9 +2,6 @@
 
 #include <sys/utsname.h>
 
-#include <set>
-#include <string_view>
-
 #include "daemon/log.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -26,9 +23,6 @@ constexpr Duration kReservation{15'000};  // three or four commands, each answer
 constexpr Duration kStopWriting{20'000};
 constexpr Duration kPublish{900'000};  // everything that is dirty, over the network
 constexpr Duration kRecord{30'000};    // a small file on the system's own drive
-
-// After these sysfs and the mount table are as before.
-const std::set<std::string_view> kOnlyLook = {"probe", "record", "superblock", "users"};
 
 std::optional<json::object> read_record(const std::filesystem::path& file) {
   const auto text = read_file(file);
@@ -79,16 +73,20 @@ asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json:
   call.request = std::move(request);
   call.deadline = deadline;
   call.shares_worker = true;
-  const bool only_looks = kOnlyLook.contains(call.verb);
-  auto answer = co_await runner_.run(std::move(call));
-  if (!only_looks) sight_.forget();
+  co_return co_await runner_.run(std::move(call));
+}
+
+asio::awaitable<Result<json::object>> WorkerActions::act(std::string verb, json::object request,
+                                                         Duration deadline) {
+  auto answer = co_await ask(std::move(verb), std::move(request), deadline);
+  sight_.forget();
   co_return answer;
 }
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
                                                                        std::string interface) {
   json::object request{{"portal", to_json(portal)}, {"interface", interface}};
-  auto answer = co_await ask("discover", std::move(request), kFabric);
+  auto answer = co_await act("discover", std::move(request), kFabric);
   co_return answer.map(workers::discovery_log_from_json);
 }
 
@@ -96,21 +94,21 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
                                                                     nvmetcp::Portal portal,
                                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
-  auto answer = co_await ask("connect", std::move(request), kFabric);
+  auto answer = co_await act("connect", std::move(request), kFabric);
   co_return answer.map(workers::connection_from_json);
 }
 
 asio::awaitable<Result<>> WorkerActions::set_timers(std::string controller, std::string subsystem,
                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}, {"options", to_json(options)}};
-  const auto answer = co_await ask("timers", std::move(request), kTimers);
+  const auto answer = co_await act("timers", std::move(request), kTimers);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
 }
 
 asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}};
-  auto answer = co_await ask("disconnect", std::move(request), kFabric);
+  auto answer = co_await act("disconnect", std::move(request), kFabric);
   co_return answer.map(workers::change_from_json);
 }
 
@@ -128,14 +126,14 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
     request["pin_file"] = pin_file_.native();
     request["pin"] = pin_to_json(identity);
   }
-  auto answer = co_await ask("mount", std::move(request), kMount);
+  auto answer = co_await act("mount", std::move(request), kMount);
   if (answer && pin) pinned_ = identity;
   co_return answer.map(workers::change_from_json);
 }
 
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
-  auto answer = co_await ask("unmount", std::move(request), kUnmount);
+  auto answer = co_await act("unmount", std::move(request), kUnmount);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }
@@ -170,13 +168,13 @@ asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(Reservation
   static constexpr const char* kActs[] = {"look", "hold", "take", "release"};
   json::object request{
       {"act", kActs[static_cast<std::size_t>(wanted.act)]}, {"device", wanted.device}, {"nsid", wanted.nsid}};
-  auto answer = co_await ask("reservation", std::move(request), kReservation);
+  auto answer = co_await act("reservation", std::move(request), kReservation);
   co_return answer.map(workers::holding_from_json);
 }
 
 asio::awaitable<Result<>> WorkerActions::stop_writing(std::filesystem::path target, std::string device) {
   json::object request{{"target", target.native()}, {"device", device}};
-  const auto answer = co_await ask("stop-writing", std::move(request), kStopWriting);
+  const auto answer = co_await act("stop-writing", std::move(request), kStopWriting);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
 }
@@ -196,7 +194,7 @@ asio::awaitable<Result<mounts::Closed>> WorkerActions::publish(std::filesystem::
                        {"device", device},
                        {"host", node_name()},
                        {"then_write", then == mounts::AfterPublish::Writable}};
-  const auto answer = co_await ask("publish", std::move(request), kPublish);
+  const auto answer = co_await act("publish", std::move(request), kPublish);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   const auto published = mounts::published_from_json(*answer);
   if (!published) co_return fail(Errc::Failed, "publish worker: an answer that makes no sense");
@@ -218,7 +216,7 @@ asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path tar
   auto pinned = co_await pin(std::move(identity));
   if (!pinned || device.empty()) co_return pinned;
   json::object request{{"target", target.native()}, {"device", device}, {"host", node_name()}};
-  const auto answer = co_await ask("make-writable", std::move(request), kMount);
+  const auto answer = co_await act("make-writable", std::move(request), kMount);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
 }

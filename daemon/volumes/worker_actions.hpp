@@ -49,6 +49,8 @@ class WorkerActions final : public VolumeActions {
  private:
   asio::awaitable<Result<>> pin(FilesystemIdentity identity);
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
+  // The same of what changes sysfs or the mount table: what was seen of them before is old.
+  asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);
 
   workers::Runner& runner_;
   Sight& sight_;
