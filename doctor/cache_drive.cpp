@@ -9,8 +9,9 @@
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
+#include "doctor/controller_of.hpp"
 #include "doctor/doctor.hpp"
-#include "doctor/smart.hpp"
+#include "nvmetcp/smart.hpp"
 
 namespace spark::doctor {
 namespace {
@@ -87,9 +88,9 @@ void check_health(const Host& host, const std::string& controller, Report& repor
     return;
   }
   const auto answer = host.bounded([&]() -> Result<json::object> {
-    const auto health = read_health((host.root / ("dev/" + controller)).native());
-    if (!health) return tl::unexpected<Error>(health.error());
-    return json::object{{"warnings", join(health->warnings, "; ")}, {"used", health->percent_used}};
+    const auto smart = nvmetcp::read_smart(controller);
+    if (!smart) return tl::unexpected<Error>(smart.error());
+    return json::object{{"warnings", join(smart->critical, ", ")}, {"used", smart->used_percent}};
   });
   if (!answer) {
     report.unknown.push_back("health of the cache's drive (" + answer.error().what + ")");

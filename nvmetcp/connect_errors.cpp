@@ -51,6 +51,30 @@ Error wrong_key(const std::string& doing, const std::vector<std::string>& log,
           "put the key that the target has for host NQN " + printable(attempt.host_nqn) + " into that file"};
 }
 
+// The handshake is another program's work; the kernel tells how far it came. Both the target's lack of TLS
+// and its having another key end it in the same way.
+std::optional<Error> tls_failed(int number, const std::string& doing, const std::vector<std::string>& log,
+                                const ConnectAttempt& attempt) {
+  if (attempt.tls_psk_file.empty()) return std::nullopt;
+  if (number == ESRCH) {
+    return Error{Errc::Refused, doing + ": nothing on this host shakes hands for TLS",
+                 "install the package ktls-utils, then `sudo systemctl enable --now tlshd`"};
+  }
+  if (line_with(log, "no valid PSK found")) {
+    return Error{
+        Errc::Refused,
+        doing + ": the key in " + printable(attempt.tls_psk_file) + " is not in the kernel's keyring",
+        kTryAgain};
+  }
+  if (!line_with(log, "TLS handshake")) return std::nullopt;
+  const bool is_key = number == EACCES || number == EKEYREJECTED || number == ENOKEY;
+  return Error{is_key ? Errc::Refused : Errc::Unavailable,
+               doing + ": the TLS handshake failed: the target has no TLS at this port, or not the key in " +
+                   printable(attempt.tls_psk_file),
+               "give the target that key for host NQN " + printable(attempt.host_nqn) +
+                   ", and check that tlshd runs there"};
+}
+
 Error authentication_failed(const std::string& doing, const std::vector<std::string>& log,
                             const ConnectAttempt& attempt) {
   if (!attempt.host_key_file.empty()) return wrong_key(doing, log, attempt);
@@ -128,7 +152,7 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
     case EPIPE:
     case EPROTO:
       return {Errc::Unavailable, doing + ": the other side closed the connection",
-              "check that NVMe/TCP listens on this port"};
+              "check that NVMe/TCP listens on this port, and whether it asks for TLS there"};
     case EALREADY:
       return {Errc::Unavailable, doing + ": an earlier connection to it is still being set up or removed",
               kTryAgain};
@@ -175,7 +199,8 @@ Error explain_connect(int number, const std::vector<std::string>& kernel_log, co
   const std::string doing =
       attempt.discovery ? "asking " + attempt.portal + " for its discovery log"
                         : "connecting subsystem " + printable(attempt.subsystem) + " at " + attempt.portal;
-  return by_number(number, doing, kernel_log, attempt);
+  auto tls = tls_failed(number, doing, kernel_log, attempt);
+  return tls ? std::move(*tls) : by_number(number, doing, kernel_log, attempt);
 }
 
 }  // namespace spark::nvmetcp

@@ -16,6 +16,7 @@ struct ConnectAttempt {
   std::string interface;                           // empty: none asked for
   std::string host_key_file, controller_key_file;  // empty: no authentication asked for
   bool discovery = false;                          // to read the discovery log
+  std::string tls_psk_file = {};                   // empty: no TLS asked for
 };
 
 // Why a TCP connection did not come about. Unavailable, whatever the number.

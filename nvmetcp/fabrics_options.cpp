@@ -39,6 +39,7 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
   if (options.fast_fail) result.push_back({"fast_io_fail_tmo", seconds_text(*options.fast_fail)});
   if (options.header_digest) result.push_back({"hdr_digest", ""});
   if (options.data_digest) result.push_back({"data_digest", ""});
+  if (!options.tls_psk_file.empty()) result.push_back({"tls", ""});
   if (!options.host_key_file.empty()) result.push_back({"dhchap_secret", keys.host});
   if (!options.controller_key_file.empty()) result.push_back({"dhchap_ctrl_secret", keys.controller});
   return result;

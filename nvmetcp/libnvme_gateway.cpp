@@ -16,6 +16,7 @@
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs.hpp"
 #include "nvmetcp/timers.hpp"
+#include "nvmetcp/tls.hpp"
 #include "nvmetcp/validate.hpp"
 
 namespace spark::nvmetcp {
@@ -73,7 +74,9 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
     const Controller& controller = **adopted;
     const auto keys = read_keys(options);
     if (!keys) return tl::unexpected<Error>(keys.error());
-    if (auto secured = check_keys_in_force(root_, controller.name, options, *keys); !secured) {
+    for (auto secured : {check_keys_in_force(root_, controller.name, options, *keys),
+                         check_tls_in_force(root_, controller.name, options)}) {
+      if (secured) continue;
       return fail_with(std::move(secured.error()), "taking over the connection to " + printable(subsystem));
     }
     return adopt(controller, options);
@@ -106,6 +109,12 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   if (auto known = check_supported(root_, asked); !known) {
     return tl::unexpected<Error>(std::move(known.error()));
   }
+  if (!options.tls_psk_file.empty()) {
+    const auto key = read_tls_key(options);
+    if (!key) return tl::unexpected<Error>(key.error());
+    if (auto inserted = insert_tls_key(*key, host.nqn, subsystem); !inserted)
+      return tl::unexpected<Error>(std::move(inserted.error()));
+  }
   const auto controller = create_controller(root_, asked);
   if (!controller) {
     const ConnectAttempt attempt{subsystem,
@@ -114,7 +123,8 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
                                  options.interface,
                                  options.host_key_file,
                                  options.controller_key_file,
-                                 false};
+                                 false,
+                                 options.tls_psk_file};
     const RefusedConnect& refused = controller.error();
     return tl::unexpected<Error>(explain_connect(refused.number, refused.kernel_log, attempt));
   }
@@ -144,8 +154,9 @@ Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& su
                     printable(found->subsystem),
                 "give the subsystem the name that it gives itself");
   }
-  for (auto secured : {check_keys_in_force(root_, name, options, keys),
-                       check_authenticated(made.kernel_log, name, options)}) {
+  for (auto secured :
+       {check_keys_in_force(root_, name, options, keys), check_authenticated(made.kernel_log, name, options),
+        check_tls_in_force(root_, name, options)}) {
     if (!secured)
       return fail_with(std::move(secured.error()), "connecting subsystem " + printable(subsystem));
   }

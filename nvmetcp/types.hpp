@@ -38,6 +38,7 @@ struct ConnectOptions {
   bool header_digest = false;
   bool data_digest = false;
   std::string host_key_file, controller_key_file;  // DH-HMAC-CHAP; empty: not asked for
+  std::string tls_psk_file;                        // empty: clear text
   bool operator==(const ConnectOptions&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds spark-stage and runs its unit tests in a Debian 13 root (g++ 14, libnvme 1.13). Needs root and apt.
-# The root is made once per package list and kept in build/debian13, with the build folder beside it.
+# The root is made once per package list and kept in build/debian13, with the build folder beside it; what
+# `cmake --install` places, for machines that run Debian 13, is put into build/debian13/build/installed.
 # Usage: tools/debian13.sh [JOBS]
 set -eu
 
@@ -31,9 +32,11 @@ enter_root() {  # ROOT SOURCE BUILD JOBS
 build_inside() {  # JOBS
   echo "debian13: $(. /etc/os-release && echo "$PRETTY_NAME"), $(g++ --version | head -n 1)," \
     "libnvme $(dpkg-query -W -f '${Version}' libnvme-dev)"
-  cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSPARK_WHOLE=ON
+  cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSPARK_WHOLE=ON -DCMAKE_INSTALL_PREFIX=/usr
   cmake --build /build -j "$1"
   ctest --test-dir /build --output-on-failure -j "$1"
+  rm -rf /build/installed
+  DESTDIR=/build/installed cmake --install /build --strip >/dev/null
 }
 
 start() {  # JOBS

@@ -78,6 +78,7 @@ nvmetcp::ConnectOptions connect_options(const Target& target) {
   options.data_digest = target.data_digest;
   options.host_key_file = target.auth.host_key_file.native();
   options.controller_key_file = target.auth.controller_key_file.native();
+  options.tls_psk_file = target.tls_psk_file.native();
   return options;
 }
 

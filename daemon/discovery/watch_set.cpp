@@ -8,7 +8,9 @@
 namespace spark::discovery {
 namespace {
 
-bool is_used(const config::Config& config, const std::string& target) {
+// The discovery service would be asked in clear text: of a target with TLS it is not.
+bool is_watched(const config::Config& config, const std::string& target) {
+  if (!config.targets.at(target).tls_psk_file.empty()) return false;
   return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
     return volume.nvme && volume.nvme->target == target;
   });
@@ -44,7 +46,7 @@ void WatchSet::apply(const config::Config& config) {
   auto before = std::move(watches_);
   watches_.clear();
   for (const auto& [name, target] : config.targets) {
-    if (!is_used(config, name)) continue;
+    if (!is_watched(config, name)) continue;
     const auto there = before.find(name);
     const bool is_same = there != before.end() && there->second->target().portals == target.portals &&
                          there->second->target().interface == target.interface;

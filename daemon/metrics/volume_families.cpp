@@ -95,6 +95,33 @@ Family probes(const std::vector<VolumeFacts>& volumes) {
   return family;
 }
 
+void add_drives(Page& page, const std::vector<VolumeFacts>& volumes) {
+  const auto add = [&](const char* name, const char* help, Kind kind, auto value) {
+    page.push_back(
+        one_each(name, help, kind, volumes, [value](const volumes::Status& status) -> std::optional<double> {
+          if (!status.drives) return std::nullopt;
+          return value(status.drives->smart);
+        }));
+  };
+  constexpr double kPercent = 0.01;
+  using nvmetcp::Smart;
+  using Number = std::optional<double>;
+  add("spark_stage_volume_drive_warnings",
+      "Critical warnings of the target's drives; absent if it tells none.", Kind::Gauge,
+      [](const Smart& smart) -> Number { return static_cast<double>(smart.critical.size()); });
+  add("spark_stage_volume_drive_temperature_celsius", "Of the target's drives, where it measures one.",
+      Kind::Gauge, [](const Smart& smart) -> Number { return smart.temperature_c; });
+  add("spark_stage_volume_drive_spare_ratio", "Spare blocks of the target's drives, of all that they had.",
+      Kind::Gauge, [](const Smart& smart) -> Number {
+        return smart.spare_percent ? Number(*smart.spare_percent * kPercent) : std::nullopt;
+      });
+  add("spark_stage_volume_drive_used_ratio", "Endurance of the target's drives that is used; may exceed 1.",
+      Kind::Gauge, [](const Smart& smart) -> Number { return smart.used_percent * kPercent; });
+  add("spark_stage_volume_drive_media_errors_total",
+      "Reads and writes that the target's drives could not do.", Kind::Counter,
+      [](const Smart& smart) -> Number { return static_cast<double>(smart.media_errors); });
+}
+
 }  // namespace
 
 void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes) {
@@ -128,8 +155,9 @@ void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes) {
   page.push_back(one_each("spark_stage_volume_warnings",
                           "Things that are not as asked, and yet work; `spark-stage status` has them.",
                           Kind::Gauge, volumes, [](const Status& status) -> std::optional<double> {
-                            return static_cast<double>(status.warnings.size());
+                            return static_cast<double>(volumes::all_warnings(status).size());
                           }));
+  add_drives(page, volumes);
   page.push_back(paths(volumes));
   page.push_back(probes(volumes));
 }

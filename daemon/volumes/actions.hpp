@@ -16,6 +16,7 @@
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "nvmetcp/reservation_hold.hpp"
+#include "nvmetcp/smart.hpp"
 
 namespace spark::volumes {
 
@@ -82,6 +83,8 @@ class VolumeActions {
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
   // The mounted file system and its device answer. Not while the link is down: it would hang.
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
+  // What the target says of its drives, asked of a controller that is live.
+  virtual asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) = 0;
   // Release answers Free, or whose it is now.
   virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
   // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable; of no device, where nothing is

@@ -5,16 +5,6 @@
 
 namespace spark::volumes {
 
-// What this version can't do for this volume is refused before anything is touched: no silent downgrade.
-Result<> Volume::check_supported() const {
-  if (!target_->tls_psk_file.empty()) {
-    return fail(
-        Errc::Refused, "target " + target_->name + " asks for TLS, which this version can't set up",
-        "remove `tls` from the target, or wait for a version with it: nothing is connected in clear text");
-  }
-  return {};
-}
-
 std::string Volume::namespace_name() const {
   return "namespace " + std::to_string(settings_.nvme->nsid) + " of " + printable(settings_.nvme->subsystem);
 }

@@ -8,7 +8,6 @@
 namespace spark::volumes {
 
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
-  if (auto supported = check_supported(); !supported) co_return supported;
   const Place place = look_at_mount();
   if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
   if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
@@ -59,7 +58,8 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
 
 // Whoever made a connection that was there before may have made it without the keys.
 asio::awaitable<Result<>> Volume::check_keys() {
-  if (target_->auth.host_key_file.empty() || look_at_paths() != Link::Live) co_return Result<>{};
+  const bool asks_for_keys = !target_->auth.host_key_file.empty() || !target_->tls_psk_file.empty();
+  if (!asks_for_keys || look_at_paths() != Link::Live) co_return Result<>{};
   co_return co_await take_over_paths();
 }
 
@@ -110,8 +110,10 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
   co_return first_failure;
 }
 
-// Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes.
+// Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes,
+// and one with TLS: its key is for the subsystem, and its log would come in clear text.
 asio::awaitable<Result<>> Volume::find_offer(nvmetcp::Portal portal) {
+  if (!target_->tls_psk_file.empty()) co_return Result<>{};
   const auto log = co_await actions_->discover(portal, target_->interface);
   if (!log) {
     if (log.error().kind == Errc::Unsupported) co_return Result<>{};

@@ -41,6 +41,24 @@ json::value published_of(const std::optional<mounts::Published>& published) {
                       {"at", text_or_null(published->at)}};
 }
 
+template <class Number>
+json::value measured(const std::optional<Number>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+json::value drives_of(const std::optional<DriveStatus>& drives) {
+  if (!drives) return nullptr;
+  const nvmetcp::Smart& smart = drives->smart;
+  json::array critical;
+  for (const std::string& words : smart.critical) critical.emplace_back(words);
+  return json::object{{"critical", std::move(critical)},
+                      {"temperature_c", measured(smart.temperature_c)},
+                      {"spare_percent", measured(smart.spare_percent)},
+                      {"used_percent", smart.used_percent},
+                      {"media_errors", smart.media_errors},
+                      {"asked_at", rfc3339(drives->asked_at)}};
+}
+
 }  // namespace
 
 const char* to_string(State state) {
@@ -72,6 +90,16 @@ std::string portal_text(const nvmetcp::Portal& portal) {
   return (v6 ? "[" + portal.address + "]" : portal.address) + ":" + std::to_string(portal.port);
 }
 
+std::vector<std::string> all_warnings(const Status& status) {
+  std::vector<std::string> warnings = status.warnings;
+  if (!status.pending.empty()) warnings.push_back(status.pending);
+  if (status.drives && !status.drives->smart.critical.empty()) {
+    warnings.push_back("the target's drives warn: " + join(status.drives->smart.critical, ", ") +
+                       " - look at them on the target");
+  }
+  return warnings;
+}
+
 json::object to_json(const config::Volume& volume, const Status& status) {
   json::array paths;
   for (const PathStatus& path : status.paths) {
@@ -82,8 +110,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
                                  {"owner", text_or_null(path.owner)}});
   }
   json::array warnings;
-  for (const std::string& warning : status.warnings) warnings.emplace_back(printable(warning));
-  if (!status.pending.empty()) warnings.emplace_back(printable(status.pending));
+  for (const std::string& warning : all_warnings(status)) warnings.emplace_back(printable(warning));
   return {{"name", volume.name},
           {"kind", volume.nfs ? "nfs" : "nvme-tcp"},
           {"state", to_string(status.state)},
@@ -106,6 +133,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"reconnects", status.history.reconnects()},
           {"recoveries", status.history.recoveries()},
           {"last_outage_s", number_or_null(status.history.last_outage_s())},
+          {"drives", drives_of(status.drives)},
           {"outages", outages_of(status.history)},
           {"probe", json::object{{"last_us", number_or_null(status.probes.last())},
                                  {"p50_us", number_or_null(status.probes.percentile(0.5))},

@@ -10,6 +10,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/published.hpp"
 #include "daemon/volumes/health.hpp"
+#include "nvmetcp/smart.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::volumes {
@@ -30,6 +31,11 @@ struct FenceStatus {
   std::string held_by;       // another host that holds the volume, as far as it is known; empty: nobody
 };
 
+struct DriveStatus {
+  nvmetcp::Smart smart;
+  WallTime asked_at;
+};
+
 struct Status {
   State state = State::Waiting;
   std::string reason;  // a sentence; empty when ready or down
@@ -43,12 +49,16 @@ struct Status {
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
   std::string pending;                // a sentence: what a reload could not change; empty: nothing
+  std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
   History history;
   Latencies probes;
 };
 
 // "10.0.0.5:4420", "[fd00::5]:4420"
 std::string portal_text(const nvmetcp::Portal& portal);
+
+// With what is pending, and what the target's drives warn of.
+std::vector<std::string> all_warnings(const Status& status);
 
 json::object to_json(const config::Volume& volume, const Status& status);
 

@@ -25,10 +25,12 @@ namespace spark::volumes {
 
 // Every wait of the state machine, in one place; unit tests shrink them.
 struct Pace {
-  Duration watch{1000};          // between two looks at a mounted volume
-  Duration watch_closely{300};   // the same while it is not ready: its return is noticed at once
-  Duration probe{10'000};        // between two reads of a ready volume's superblock
-  Duration probe_reader{2'000};  // the same where another host may publish
+  Duration watch{1000};              // between two looks at a mounted volume
+  Duration watch_closely{300};       // the same while it is not ready: its return is noticed at once
+  Duration probe{10'000};            // between two reads of a ready volume's superblock
+  Duration smart{60'000};            // between two questions about the target's drives
+  Duration smart_refused{3600'000};  // the same of a target that did not answer one
+  Duration probe_reader{2'000};      // the same where another host may publish
   Duration first_retry{1000}, longest_retry{5'000};
   Duration settled{30'000};         // ready for so long: the next loss is a new one, and retried at once
   Duration refused_retry{30'000};   // until a refused volume is looked at again
@@ -122,6 +124,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Finding> check_nvme();
   asio::awaitable<Finding> probe();
   Finding silence(const Error& error);
+  asio::awaitable<void> ask_about_drives();
   std::string why_lost(Place place) const;
   void outage_starts(const std::string& reason);
   void outage_ends();
@@ -175,7 +178,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void note_missing_paths();
 
   // nvme_checks.cpp
-  Result<> check_supported() const;
   Result<> check_identity(const mounts::Superblock& superblock) const;
   Result<> check_safe_to_mount(const mounts::Superblock& superblock) const;
   std::string namespace_name() const;
@@ -215,7 +217,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool connecting_path_ = false;
   unsigned down_looks_ = 0;     // in a row that found no live path
   unsigned silent_probes_ = 0;  // in a row that were not answered
-  SteadyTime next_probe_, ready_since_;
+  SteadyTime next_probe_, next_smart_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
   std::optional<Result<>> down_answer_, take_answer_;

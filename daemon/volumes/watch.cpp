@@ -2,6 +2,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/volumes/volume.hpp"
 
@@ -54,6 +56,7 @@ asio::awaitable<void> Volume::watch() {
     }
     if (found.verdict == Verdict::Good) set_state(State::Ready, ready_reason());
     if (status_.state == State::Ready && clock_.steady() - ready_since_ >= pace_.settled) backoff_.reset();
+    if (status_.state == State::Ready) co_await ask_about_drives();
     co_await sleep(until_next(status_.state == State::Ready ? pace_.watch : pace_.watch_closely));
   }
 }
@@ -128,6 +131,17 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   look_for_writers(*answer);
   found.verdict = Verdict::Good;
   co_return found;
+}
+
+// For people: nothing is decided by it, and a target that does not tell is not asked again soon.
+asio::awaitable<void> Volume::ask_about_drives() {
+  if (!settings_.nvme || clock_.steady() < next_smart_) co_return;
+  const auto live = std::ranges::find(status_.paths, "live", &PathStatus::state);
+  if (live == status_.paths.end()) co_return;
+  const auto smart = co_await actions_->smart(live->controller);
+  status_.drives.reset();
+  if (smart) status_.drives = DriveStatus{*smart, clock_.wall()};
+  next_smart_ = clock_.steady() + (smart ? pace_.smart : pace_.smart_refused);
 }
 
 // A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.

@@ -20,6 +20,7 @@ constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
 constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
+constexpr Duration kSmart{10'000};
 constexpr Duration kStopWriting{20'000};
 constexpr Duration kPublish{900'000};  // everything that is dirty, over the network
 constexpr Duration kRecord{30'000};    // a small file on the system's own drive
@@ -170,6 +171,12 @@ asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(Reservation
       {"act", kActs[static_cast<std::size_t>(wanted.act)]}, {"device", wanted.device}, {"nsid", wanted.nsid}};
   auto answer = co_await act("reservation", std::move(request), kReservation);
   co_return answer.map(workers::holding_from_json);
+}
+
+asio::awaitable<Result<nvmetcp::Smart>> WorkerActions::smart(std::string controller) {
+  json::object request{{"controller", controller}};
+  const auto answer = co_await ask("smart", std::move(request), kSmart);
+  co_return answer.map(workers::smart_from_json);
 }
 
 asio::awaitable<Result<>> WorkerActions::stop_writing(std::filesystem::path target, std::string device) {

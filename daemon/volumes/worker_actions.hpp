@@ -29,6 +29,7 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+  asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override;
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
                                                   mounts::AfterPublish then) override;
   asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) override;

@@ -3,6 +3,7 @@
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
 #include "nvmetcp/libnvme_reservations.hpp"
+#include "nvmetcp/smart.hpp"
 #include "nvmetcp/timers.hpp"
 
 namespace spark::workers {
@@ -89,6 +90,12 @@ Result<json::object> disconnect_verb(const json::object& request, const Progress
       .disconnect(get_string(request, "controller").value_or(""),
                   get_string(request, "subsystem").value_or(""))
       .map([](Change change) { return to_json(change); });
+}
+
+// {"controller"} → smart
+Result<json::object> smart_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return nvmetcp::read_smart(get_string(request, "controller").value_or(""))
+      .map([](const nvmetcp::Smart& smart) { return to_json(smart); });
 }
 
 // {"act": "look", "hold", "keep", "take" or "release", "device", "nsid"} → holding

@@ -39,6 +39,7 @@ constexpr std::array kVerbs = {
     VerbRow{"catalog", catalog_verb},
     VerbRow{"lease", lease_verb},
     VerbRow{"reservation", reservation_verb},
+    VerbRow{"smart", smart_verb},
     VerbRow{"stop-writing", stop_writing_verb},
     VerbRow{"publish", publish_verb},
     VerbRow{"make-writable", make_writable_verb},

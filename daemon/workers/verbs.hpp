@@ -15,6 +15,7 @@ Result<json::object> read_discovery_verb(const json::object& request, const Prog
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> smart_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> reservation_verb(const json::object& request, const ProgressLine& progress);
 
 // Mounts (mount_verbs.cpp)

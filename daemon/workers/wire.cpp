@@ -58,7 +58,8 @@ json::object to_json(const nvmetcp::ConnectOptions& options) {
           {"header_digest", options.header_digest},
           {"data_digest", options.data_digest},
           {"host_key_file", options.host_key_file},
-          {"controller_key_file", options.controller_key_file}};
+          {"controller_key_file", options.controller_key_file},
+          {"tls_psk_file", options.tls_psk_file}};
 }
 
 nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
@@ -73,6 +74,7 @@ nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
   options.data_digest = get_bool(object, "data_digest").value_or(false);
   options.host_key_file = text(object, "host_key_file");
   options.controller_key_file = text(object, "controller_key_file");
+  options.tls_psk_file = text(object, "tls_psk_file");
   return options;
 }
 
@@ -118,6 +120,25 @@ json::object to_json(const nvmetcp::Connection& connection) {
 
 nvmetcp::Connection connection_from_json(const json::object& object) {
   return {text(object, "controller"), change_from_json(object), texts(object, "differences")};
+}
+
+json::object to_json(const nvmetcp::Smart& smart) {
+  json::object object{{"critical", texts_to_json(smart.critical)},
+                      {"used_percent", smart.used_percent},
+                      {"media_errors", smart.media_errors}};
+  if (smart.temperature_c) object["temperature_c"] = *smart.temperature_c;
+  if (smart.spare_percent) object["spare_percent"] = *smart.spare_percent;
+  return object;
+}
+
+nvmetcp::Smart smart_from_json(const json::object& object) {
+  nvmetcp::Smart smart;
+  smart.critical = texts(object, "critical");
+  smart.used_percent = number<unsigned>(object, "used_percent");
+  smart.media_errors = number<std::uint64_t>(object, "media_errors");
+  if (get_int(object, "temperature_c")) smart.temperature_c = number<int>(object, "temperature_c");
+  if (get_int(object, "spare_percent")) smart.spare_percent = number<unsigned>(object, "spare_percent");
+  return smart;
 }
 
 json::object to_json(const nvmetcp::Holding& holding) {

@@ -8,6 +8,7 @@
 #include "daemon/mounts/superblock.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "nvmetcp/reservation_hold.hpp"
+#include "nvmetcp/smart.hpp"
 #include "staging/cache.hpp"
 #include "staging/catalog.hpp"
 
@@ -26,6 +27,8 @@ nvmetcp::DiscoveryLog discovery_log_from_json(const json::object& object);
 json::object to_json(const nvmetcp::Connection& connection);
 nvmetcp::Connection connection_from_json(const json::object& object);
 
+json::object to_json(const nvmetcp::Smart& smart);
+nvmetcp::Smart smart_from_json(const json::object& object);
 json::object to_json(const nvmetcp::Holding& holding);
 nvmetcp::Holding holding_from_json(const json::object& object);
 

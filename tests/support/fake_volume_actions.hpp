@@ -26,6 +26,7 @@ struct FakeWorld {
   nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
   std::optional<mounts::Published> published;  // in the file system
+  std::optional<nvmetcp::Smart> smart;         // none: the target has no such page
 
   // This host.
   std::vector<nvmetcp::Controller> controllers;
@@ -191,6 +192,11 @@ class FakeVolumeActions final : public VolumeActions {
     const bool released = *nvmetcp::release_reservation(commands_, kUs) == Change::Done;
     if (released) world_.touched.emplace_back("release");
     co_return nvmetcp::look_at_reservation(commands_, kUs);
+  }
+  asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override {
+    world_.touched.push_back("smart " + controller);
+    if (!world_.smart) co_return fail(Errc::Unsupported, "no such log page");
+    co_return *world_.smart;
   }
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,
                                                   mounts::AfterPublish then) override {

@@ -9,7 +9,7 @@ from rig.topology import Topology
 # The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
 ORDER = ["test_rig", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing", "test_publish",
          "test_format", "test_staging",
-         "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_moving",
+         "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls", "test_moving",
          "test_bench", "test_frozen",
          "test_portals", "test_neighbours", "test_healing", "test_shutdown"]
 

@@ -96,6 +96,23 @@ TEST_F(VolumeTest, AProbesLatencyIsShown) {
   EXPECT_EQ(volume->status().probes.percentile(0.99), 321);
 }
 
+TEST_F(VolumeTest, WhatTheTargetSaysOfItsDrivesIsShownAndAWarningOfTheirsToo) {
+  world.smart = nvmetcp::Smart{{"read-only"}, 41, 90, 7, 2};
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().drives.has_value(); }));
+  EXPECT_EQ(volume->status().drives->smart, *world.smart);
+  EXPECT_THAT(all_warnings(volume->status()), testing::ElementsAre(HasSubstr("read-only")));
+  const auto shown = to_json(volume->settings(), volume->status());
+  EXPECT_EQ(shown.at("drives").at("temperature_c"), 41);
+}
+
+TEST_F(VolumeTest, ATargetThatSaysNothingOfItsDrivesIsNotAskedAllTheTime) {
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > 3; }));
+  EXPECT_EQ(world.count("smart nvme7"), 1);
+  EXPECT_FALSE(volume->status().drives);
+}
+
 TEST_F(VolumeTest, AFileSystemThatShutDownIsUnmountedAndMountedAnewNeverDetached) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

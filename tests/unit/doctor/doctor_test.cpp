@@ -1,10 +1,10 @@
 // What doctor says of a host, its files and its settings. The network: network_test.cpp
 #include "doctor/doctor.hpp"
+#include "doctor/controller_of.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/smart.hpp"
 #include "tests/support/fake_host.hpp"
 
 namespace spark::doctor {
@@ -230,20 +230,7 @@ TEST_F(Doctor, SeesAClockThatNobodySets) {
   EXPECT_EQ(report.findings.front().fix, "sudo timedatectl set-ntp true");
 }
 
-TEST(Smart, SaysWhatTheDriveWarnsOf) {
-  std::string page(512, '\0');
-  EXPECT_TRUE(parse_health(page)->warnings.empty());
-  page[0] = 0x01 | 0x08;
-  page[5] = 93;
-  const auto health = parse_health(page);
-  ASSERT_TRUE(health);
-  EXPECT_THAT(join(health->warnings, "; "), HasSubstr("spare blocks"));
-  EXPECT_THAT(join(health->warnings, "; "), HasSubstr("read-only"));
-  EXPECT_EQ(health->percent_used, 93u);
-  EXPECT_FALSE(parse_health("short"));
-}
-
-TEST(Smart, FindsTheDriveBehindAPartitionAndBehindAVolumeGroup) {
+TEST(ControllerOf, FindsTheDriveBehindAPartitionAndBehindAVolumeGroup) {
   test::FakeSysfs files;
   const auto sys = files.root() / "sys";
   files.write("sys/devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2/dev", "259:2");

@@ -63,6 +63,30 @@ TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
   EXPECT_NE(theirs.message().find("the key in /etc/keys/ctrl"), std::string::npos) << theirs.message();
 }
 
+TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeysFileAndWhatTheTargetNeeds) {
+  ConnectAttempt secured = kVolume;
+  secured.tls_psk_file = "/etc/keys/psk";
+  const std::string line = "nvme nvme1: queue 0: TLS handshake complete, error ";
+  for (const auto& [number, kind] :
+       {std::pair(EACCES, Errc::Refused), std::pair(EKEYREJECTED, Errc::Refused),
+        std::pair(ETIMEDOUT, Errc::Unavailable), std::pair(EIO, Errc::Unavailable)}) {
+    const Error error = explain_connect(number, {line + std::to_string(-number)}, secured);
+    EXPECT_EQ(error.kind, kind) << number;
+    EXPECT_NE(error.message().find("TLS handshake failed"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("/etc/keys/psk"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("nqn.h"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(explain_connect(ECONNREFUSED, {}, secured).message().find("TLS"), std::string::npos);
+}
+
+TEST(ConnectErrors, AHostWithoutTheHandshakeServiceIsToldHowToGetIt) {
+  ConnectAttempt secured = kVolume;
+  secured.tls_psk_file = "/etc/keys/psk";
+  const Error error = explain_connect(ESRCH, {"nvme nvme1: queue 0: failed to start TLS: -3"}, secured);
+  EXPECT_EQ(error.kind, Errc::Refused);
+  EXPECT_NE(error.hint.find("ktls-utils"), std::string::npos) << error.hint;
+}
+
 TEST(ConnectErrors, ATargetThatAsksForAKeyThatNobodyGaveSaysWhereToGiveIt) {
   const Error error = explain_connect(EIO, {"nvme nvme1: qid 0: authentication setup failed"}, kVolume);
   EXPECT_EQ(error.kind, Errc::Denied);

@@ -86,11 +86,11 @@ class House:
 
     @contextmanager
     def volume(self, name, *, target="rose", kind="ext4", mmp=False, fill="true", uuid=None, size="256M", port=4420,
-               allowed_hosts=None, fs_name=None, targets=None, **keys):
+               allowed_hosts=None, fs_name=None, targets=None, tls=False, **keys):
         """One more volume, of a subsystem of its own with a new file system; taken away at the end."""
         device = self.target.image(name, size)
         fs_uuid = self.target.filesystem(device, kind=kind, name=fs_name or name, fill=fill, mmp=mmp)
-        self.target.export(name, device, port=port, allowed_hosts=allowed_hosts)
+        self.target.export(name, device, port=port, allowed_hosts=allowed_hosts, tls=tls)
         body = {"target": target, "subsystem": name, "mount": f"/mnt/{name}", "filesystem": {"uuid": uuid or fs_uuid},
                 **keys}
         try:

@@ -1,4 +1,4 @@
-"""The guest's disk image: Debian 12 + a kernel's modules + tests/vm/guest + what `cmake --install` puts there."""
+"""The guest's disk image: Debian + a kernel's modules + tests/vm/guest + what `cmake --install` puts there."""
 import shutil
 import struct
 import subprocess
@@ -6,14 +6,17 @@ from pathlib import Path
 
 from . import kernel as kernels
 from .cache import cached, digest
-from .settings import BUILD, GUEST_FILES, KERNEL
+from .settings import BUILD, GUEST, GUEST_FILES, INSTALL, KERNEL
 
 PACKAGES = """
     systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
     nvme-cli dmsetup e2fsprogs xfsprogs nfs-common nfs-kernel-server fio strace attr acl rsync curl
-    libnvme1 libmount1 libblkid1 libsystemd0 libyaml-cpp0.7 libspdlog1.10 libfmt9 liburing2 libxxhash0 libsqlite3-0
-    libboost-json1.81.0 libprometheus-cpp-core1.0
+    libmount1 libblkid1 libsystemd0 liburing2 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0
 """.split()
+PACKAGES_OF = {
+    "bookworm": "libnvme1 libyaml-cpp0.7 libspdlog1.10 libfmt9 libboost-json1.81.0".split(),
+    "trixie": "libnvme1t64 libyaml-cpp0.8 libspdlog1.15 libfmt10 libboost-json1.83.0 ktls-utils".split(),
+}
 EXCLUDED = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/bug/*", "/usr/share/lintian/*"]
 SIZE = 4 << 30
 # One partition, so that the kernel finds the root by PARTUUID: names like nvme0n1 change from boot to boot.
@@ -35,15 +38,17 @@ DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service"
 def build(kernel_name, install_tree=None):
     """Returns (kernel, disk image); install_tree is a folder that is laid over the root, or None."""
     kernel = kernels.fetch(kernel_name)
-    userland = cached("userland", digest(*PACKAGES, *EXCLUDED), _debootstrap)
+    userland = cached(f"userland-{GUEST}", digest(*_packages(), *EXCLUDED), _debootstrap)
     recipe = digest(userland.name, kernel.modules.parents[1].name, GUEST_FILES, *([install_tree] if install_tree else []),
                     Path(__file__))
-    kind = f"image-{kernel_name}-{'product' if install_tree else 'bare'}"
+    kind = f"image-{GUEST}-{kernel_name}-{'product' if install_tree else 'bare'}"
     return kernel, cached(kind, recipe, lambda path: _assemble(path, userland, kernel, install_tree))
 
 
 def install_product():
     """Installs the build folder into a folder of its own, as a package would, and returns that folder."""
+    if INSTALL:
+        return Path(INSTALL).resolve()
     if not (BUILD / "CMakeCache.txt").exists():
         raise RuntimeError(f"the product is not built in {BUILD} - run `cmake --preset release && cmake --build "
                            "--preset release`, or set SPARK_VM_BUILD to a build folder")
@@ -56,10 +61,16 @@ def install_product():
     return tree
 
 
+def _packages():
+    if GUEST not in PACKAGES_OF:
+        raise ValueError(f"no guest called '{GUEST}' - SPARK_VM_GUEST is one of {', '.join(PACKAGES_OF)}")
+    return PACKAGES + PACKAGES_OF[GUEST]
+
+
 def _debootstrap(path):
-    command = ["mmdebstrap", "--variant=essential", f"--include={','.join(PACKAGES)}",
+    command = ["mmdebstrap", "--variant=essential", f"--include={','.join(_packages())}",
                *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
-               "bookworm", path, f"deb [signed-by={kernels.KEYRING}] {kernels.MIRROR} bookworm main"]
+               GUEST, path, f"deb [signed-by={kernels.KEYRING}] {kernels.MIRROR} {GUEST} main"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"cannot make the guest's Debian from {kernels.MIRROR}:\n{done.stderr[-4000:]}")

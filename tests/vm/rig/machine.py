@@ -10,6 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
+from . import emulator
 from .agent import Agent, CommandFailed, GuestTimeout
 from .disks import blank
 from .image import ROOT_PARTUUID
@@ -39,7 +40,7 @@ class Machine:
         self._frozen = False
         # no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
         self._arguments = [
-            "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
+            *emulator.command(), "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
             "-machine", "q35,usb=off,vmport=off", *_ACCELERATORS[accelerator], "-smp", str(cpus), "-m", memory,
             "-kernel", str(kernel.image), "-append",
             f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw console=ttyS0 net.ifnames=0 mitigations=off panic=-1 no_timer_check "

@@ -7,8 +7,12 @@ GUEST_FILES = REPOSITORY / "tests/vm/guest"
 
 CACHE = Path(os.environ.get("SPARK_VM_CACHE", REPOSITORY / "build/vm-cache"))
 KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
+# The Debian that the machines run. 13 has the handshake service and the libnvme that TLS needs.
+GUEST = os.environ.get("SPARK_VM_GUEST", "bookworm")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
 # A CMake build folder; its `cmake --install` is what the host machines run.
+# What is installed there: "" asks BUILD, else a folder as `cmake --install` fills it under DESTDIR.
+INSTALL = os.environ.get("SPARK_VM_INSTALL", "")
 BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
 # The unit tests of nvmetcp, whose contract part a host runs on its kernel.
 CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",

@@ -18,17 +18,17 @@ class Target:
     # --- NVMe/TCP ---
 
     def export(self, nqn, device, *, namespace_uuid=None, port=PORT, allowed_hosts=None,
-               reservations=False):
+               reservations=False, tls=False):
         """Offers a block device or file as namespace 1 of a new subsystem; allowed_hosts: NQNs, None is everybody;
-        reservations: where the kernel has them."""
+        reservations: where the kernel has them; tls: the port is made so that it takes nothing else."""
         self.machine.ask("nvmet-export", nqn, device, namespace_uuid or stable_uuid(nqn), allowed_hosts is None, reservations)
         for hostnqn in allowed_hosts or ():
             self.allow(nqn, hostnqn)
-        self.link(nqn, port)
+        self.link(nqn, port, tls)
 
-    def link(self, nqn, port=PORT):
+    def link(self, nqn, port=PORT, tls=False):
         """Offers a subsystem at a port, which is made if need be."""
-        self.machine.ask("nvmet-link", nqn, self.address, port)
+        self.machine.ask("nvmet-link", nqn, self.address, port, tls)
 
     def unlink(self, nqn, port=PORT):
         self.machine.ask("nvmet-unlink", nqn, port)

@@ -40,12 +40,15 @@ def export(nqn, device, uuid, is_open, reservations):
     return b""
 
 
-def link(nqn, address, port):
+def link(nqn, address, port, tls=False):
     folder = f"{NVMET}/ports/{port}"
     if not os.path.isdir(folder):
         os.mkdir(folder)
         for name, value in (("trtype", "tcp"), ("adrfam", "ipv4"), ("traddr", address), ("trsvcid", str(port))):
             _write(f"{folder}/addr_{name}", value)
+        if tls:
+            _write(f"{folder}/addr_tsas", "tls1.3")
+            _write(f"{folder}/addr_treq", "required")
     os.symlink(f"{NVMET}/subsystems/{nqn}", f"{folder}/subsystems/{nqn}")
     return b""
 
