@@ -9,8 +9,9 @@ const config::Config& Host::settings() const {
 
 Report examine(const Host& host) {
   Report report;
-  for (const auto check : {check_set_up, check_kernel, check_identity, check_network, check_connections,
-                           check_by_hand, check_managers, check_cache_drive, check_memory, check_clock}) {
+  for (const auto check :
+       {check_set_up, check_kernel, check_keys, check_identity, check_network, check_connections,
+        check_by_hand, check_managers, check_cache_drive, check_memory, check_clock}) {
     check(host, report);
   }
   return report;

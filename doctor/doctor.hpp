@@ -42,6 +42,7 @@ Report examine(const Host& host);
 // The checks, in the order of the report; each in the file that is named after it or its area.
 void check_set_up(const Host& host, Report& report);
 void check_kernel(const Host& host, Report& report);
+void check_keys(const Host& host, Report& report);
 void check_identity(const Host& host, Report& report);
 void check_network(const Host& host, Report& report);
 void check_connections(const Host& host, Report& report);

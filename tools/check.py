@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
 
-First what everything needs; then lanes side by side: virtual machines, a lane for each kernel, which mostly wait for
+First what everything needs, built and fetched; then lanes side by side: virtual machines, a lane for each kernel, which mostly wait for
 timers, and builds with their tests, at the lowest priority, which take the time that the machines leave.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
 """
@@ -60,10 +60,11 @@ def machines(kernel, purpose, *arguments):
 PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
                 [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests")])
 
+IMAGES = Step("images", "kernels, emulator and Debian of the virtual machines", 1800, [[PYTHON, "tests/vm/prepare.py"]])
+
 FIRST = [
     Step("setup", "what building and testing needs is installed", 1200, [["tools/setup.sh", "test"]]),
     Step("lint", "layering, co_await trap, lengths, words, format, shell scripts", 120, [[PYTHON, "tools/lint/run.py"]]),
-    PROGRAMS,
 ]
 
 # Scenarios about drives, configuration and words: the newest kernel runs them, and by hand any other.
@@ -89,7 +90,7 @@ BUILDS = [
     Step("tsan", "the threaded parts under the thread sanitizer", 1800,
          [*configure_and_build("tsan", "spark_staging_tests"),
           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
-    Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "20"]]),
+    Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]]),
     Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]]),
     Step("package", "the Debian package of this release, and lintian's word on it", 2400, [["tools/deb.sh", JOBS]]),
 ]
@@ -176,25 +177,34 @@ def chosen(steps):
     return [PROGRAMS, *steps] if PROGRAMS not in steps and any(step.needs_programs for step in steps) else steps
 
 
-def run_all(steps):
-    outcomes = [run_step(step, False) for step in steps if step in FIRST]
-    ahead = [step for step in steps if step in MACHINES]
-    behind = [step for step in steps if step in BUILDS]
+def run_lanes(lanes, background=()):
+    """Side by side; each is a list of steps, one after the other. Returns the outcomes in the order of their ends."""
+    outcomes = []
 
     def run_lane(lane, is_background):
-        outcomes.extend([run_step(step, is_background) for step in lane])
+        for step in lane:
+            outcomes.append(run_step(step, is_background))
 
-    lanes = [threading.Thread(target=run_lane, args=([step], False), daemon=True) for step in ahead]
-    lanes.append(threading.Thread(target=run_lane, args=(behind, bool(ahead)), daemon=True))
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    threads = [threading.Thread(target=run_lane, args=(lane, False), daemon=True) for lane in lanes]
+    threads.append(threading.Thread(target=run_lane, args=(background, bool(lanes)), daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return outcomes
 
 
+def run_all(steps):
+    def of(some):
+        return [step for step in steps if step in some]
+
+    outcomes = run_lanes([of(FIRST)])
+    outcomes += run_lanes([of([PROGRAMS]), of([IMAGES])])
+    return outcomes + run_lanes([[step] for step in of(MACHINES)], of(BUILDS))
+
+
 def main(names):
-    known = {step.name: step for step in [*FIRST, *MACHINES, *BUILDS]}
+    known = {step.name: step for step in [*FIRST, PROGRAMS, IMAGES, *MACHINES, *BUILDS]}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2

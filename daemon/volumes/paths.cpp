@@ -1,5 +1,6 @@
-// The paths of a volume whose target has several portals: each is connected by itself, and again when it is
-// lost. The kernel's multipath makes one device of them.
+// The paths of a volume. Where its target has several portals, each is connected by itself, and again when it
+// is lost; the kernel's multipath makes one device of them. A path that was there before this daemon is taken
+// over: it gets our timers and our name.
 #include <algorithm>
 
 #include "daemon/config/parse.hpp"
@@ -16,13 +17,17 @@ bool Volume::has_path(const Portal& portal) const {
   });
 }
 
-// As long as the volume is up. The first path is brought up with the volume; this is for the others.
+// As long as the volume is up. The first path is brought up with the volume, unless it was there.
 asio::awaitable<void> Volume::tend_paths() {
+  const bool is_only = portals_.size() == 1;
   while (!stopped_) {
-    const bool is_up = status_.state == State::Ready || status_.state == State::Stalled;
+    const bool is_up = status_.state == State::Ready || (status_.state == State::Stalled && !is_only);
     for (Portal& portal : portals_) {
       if (stopped_ || !wanted_up_ || !is_up) break;
-      if (has_path(portal) || clock_.steady() < portal.next_attempt) continue;
+      const bool is_ours = !portal.controller.empty();
+      if (is_only && is_ours) co_return;
+      const bool is_settled = has_path(portal) ? is_ours : is_only;
+      if (is_settled || clock_.steady() < portal.next_attempt) continue;
       connecting_path_ = true;
       co_await connect_path(portal);
       connecting_path_ = false;
@@ -48,6 +53,7 @@ asio::awaitable<void> Volume::connect_path(Portal& portal) {
   const auto connected = co_await connect_portal(portal.address);
   if (connected) {
     portal.controller = connected->controller;
+    if (!connected->differences.empty()) status_.warnings = connected->differences;
     portal.reason.clear();
     portal.backoff.reset();
     portal.next_attempt = clock_.steady() + pace_.first_retry;

@@ -34,7 +34,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
 void Volume::start() {
   auto keep_alive = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->run(); };
   asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
-  if (portals_.size() < 2) return;
+  if (portals_.empty()) return;
   auto tend = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->tend_paths(); };
   asio::co_spawn(executor_, tend(shared_from_this()), asio::detached);
 }

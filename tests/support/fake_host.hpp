@@ -77,12 +77,13 @@ class FakeHost {
   std::string gateway;
   std::string replies_come_in = "fast0";
   unsigned largest_packet = 9000;  // that comes back; 0: nothing answers ping
-  bool has_tools = true;
+  bool has_tools = true, tlshd_runs = true;
 
  private:
   Result<ChildOutput> answer(const std::vector<std::string>& argv) {
     if (!has_tools) return fail(Errc::NotFound, "running " + argv[0] + ": No such file or directory");
     if (argv[0] == "ping") return ping(argv);
+    if (argv[0] == "systemctl") return ChildOutput{tlshd_runs ? 0 : 3, "", ""};
     if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};
     if (route.empty()) return ChildOutput{2, "", "RTNETLINK answers: Network is unreachable\n"};
     const std::string through = gateway.empty() ? "" : R"(, "gateway": ")" + gateway + "\"";

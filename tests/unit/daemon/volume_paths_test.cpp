@@ -1,4 +1,4 @@
-// A volume whose target has two portals.
+// The paths of a volume: of a target with two portals, and one that was there before the daemon.
 #include <gmock/gmock.h>
 
 #include "tests/unit/daemon/volume_fixture.hpp"
@@ -66,6 +66,21 @@ TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
   EXPECT_EQ(volume->status().state, State::Ready);
   world.set_link("connecting");
   EXPECT_TRUE(becomes(State::Stalled));
+}
+
+TEST_F(VolumeTest, AConnectionThatWasThereIsTakenOverOnceAndTheVolumeDoesNotWaitForIt) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  pace.watch = Duration(2);
+  std::optional<State> meanwhile;
+  world.while_connecting = [&] { meanwhile = volume->status().state; };
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("connect") == 1; }));
+  EXPECT_EQ(meanwhile, State::Ready);
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(world.count("connect"), 1);
+  EXPECT_EQ(world.count("mount ro"), 0);
 }
 
 }  // namespace

@@ -183,14 +183,14 @@ TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 
-TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndOnlyAsks) {
+TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) {
   pace.probe_reader = std::chrono::hours(1);
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   pace.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7"));
+  EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7", "connect"));
 }
 
 TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {

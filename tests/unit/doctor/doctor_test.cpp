@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/fake_host.hpp"
 
@@ -228,6 +229,24 @@ TEST_F(Doctor, SeesAClockThatNobodySets) {
   const Report report = examine(host);
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings.front().fix, "sudo timedatectl set-ntp true");
+}
+
+TEST_F(Doctor, KeysThatCanNotBeUsedAreNamedWithTheirTarget) {
+  fake.config.targets["rose"].auth.host_key_file = fake.files.root() / "etc/keys/host";
+  expect("keys", {"target rose: opening key file"});
+  fake.files.write("etc/keys/host", "no key");
+  ASSERT_EQ(::chmod((fake.files.root() / "etc/keys/host").c_str(), 0600), 0);
+  expect("keys", {"it holds no DH-HMAC-CHAP key", "nvme gen-dhchap-key"});
+}
+
+TEST_F(Doctor, TlsWithoutTheHandshakeServiceIsWrong) {
+  const auto file = fake.files.root() / "etc/keys/psk";
+  fake.files.write("etc/keys/psk", "NVMeTLSkey-1:01:AwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISL99nVI:");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  fake.config.targets["rose"].tls_psk_file = file;
+  EXPECT_THAT(found("keys"), ::testing::IsEmpty());
+  fake.tlshd_runs = false;
+  expect("keys", {"tlshd does not run", "ktls-utils"});
 }
 
 TEST(ControllerOf, FindsTheDriveBehindAPartitionAndBehindAVolumeGroup) {

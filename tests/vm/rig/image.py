@@ -28,7 +28,16 @@ MASKED = ["systemd-hwdb-update.service", "ldconfig.service", "systemd-journal-ca
           "systemd-update-done.service", "systemd-firstboot.service", "getty.target", "systemd-logind.service",
           "nfs-blkmap.service", "rpc-statd-notify.service", "e2scrub_reap.service", "systemd-pcrphase.service",
           "systemd-pcrphase-sysinit.service", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer",
-          "systemd-tmpfiles-clean.timer", "xfs_scrub_all.timer"]
+          "systemd-tmpfiles-clean.timer", "xfs_scrub_all.timer", "dev-hugepages.mount", "dev-mqueue.mount",
+          "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-fs-fuse-connections.mount",
+          "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service", "systemd-pstore.service",
+          "modprobe@efi_pstore.service", "modprobe@drm.service", "modprobe@fuse.service", "modprobe@dm_mod.service",
+          "systemd-network-generator.service", "systemd-random-seed.service", "systemd-update-utmp.service",
+          "systemd-user-sessions.service", "systemd-ask-password-console.path", "systemd-ask-password-wall.path",
+          "uuidd.socket", "systemd-initctl.socket"]
+# Programs that each boot starts to find out that there is nothing for them.
+NO_GENERATORS = ["cryptsetup", "debug", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
+                 "system-update", "sysv", "veritysetup"]
 ENABLED = ["rig-agent.service", "rig-identity.service", "systemd-networkd.service",
            "systemd-networkd-wait-online.service"]
 # A target starts its NFS server when a scenario exports something.
@@ -90,6 +99,10 @@ def _assemble(path, userland, kernel, install_tree):
     enabled = ENABLED + (["spark-staged.service"] if install_tree else [])
     for verb, units in (("mask", MASKED), ("disable", DISABLED), ("enable", enabled)):
         subprocess.run(["systemctl", f"--root={tree}", "-q", verb, *units], check=True)
+    generators = tree / "etc/systemd/system-generators"
+    generators.mkdir(parents=True, exist_ok=True)
+    for name in NO_GENERATORS:
+        (generators / f"systemd-{name}-generator").symlink_to("/dev/null")
     _write_partition_table(path)
     subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-L", "root", "-E", f"offset={PARTITION_OFFSET}", "-d", tree, path,
                     f"{(SIZE - PARTITION_OFFSET) >> 10}k"], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,6 @@
+"""Fetches and makes what the machines start from and what needs no build: kernels, emulator, the guest's Debian."""
+from rig import emulator, image, kernel
+
+print("emulator:", emulator.command()[0])
+for name in kernel.SOURCES:
+    print("image:", image.build(name)[1])
