@@ -77,7 +77,14 @@ Result<json::object> in_this_process(const FormatRequest& request, Steps steps, 
     if (made) unfinished.end();
     return made;
   };
-  const FormatDevice device{[&] { return mounts::check_blank(blank); }, make};
+  // Where something whole is, the attempt that was cut off had come to its end. Its note would let a later
+  // one take somebody else's data for what it left.
+  const auto check = [&]() -> Result<> {
+    auto found = mounts::check_blank(blank);
+    if (!found && found.error().kind == Errc::Refused) unfinished.end();
+    return found;
+  };
+  const FormatDevice device{check, make};
   return steps(request, *commands, device).map(to_json);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
 
-First what everything needs, built and fetched; then lanes side by side: virtual machines, a lane for each kernel, which mostly wait for
+First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which mostly wait for
 timers, and builds with their tests, at the lowest priority, which take the time that the machines leave.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
 """
@@ -51,10 +51,18 @@ def pytest(folder):
     return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
 
 
-def machines(kernel, purpose, *arguments):
-    return Step(f"vm-{kernel}", f"{purpose}, in virtual machines, kernel {kernel}", 3600,
-                [[PYTHON, "-m", "pytest", "tests/vm", *arguments, "-q", "-p", "no:cacheprovider", "--durations=30"]],
-                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2"}, needs_programs=True)
+def machines(name, kernel, purpose, *arguments):
+    return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
+                [[PYTHON, "-m", "pytest", *arguments, "-q", "-p", "no:cacheprovider", "--durations=30"]],
+                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name}, needs_programs=True)
+
+
+def scenarios(names):
+    return [f"tests/vm/{name}.py" for name in names]
+
+
+def but(names):
+    return ["tests/vm", *(f"--ignore={path}" for path in scenarios(names))]
 
 
 PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
@@ -69,10 +77,15 @@ FIRST = [
 
 # Scenarios about drives, configuration and words: the newest kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench"]
-MACHINES = [
-    machines("newest", "every scenario"),
-    machines("6.1", "those that the kernel can change", *(f"--ignore=tests/vm/{name}.py" for name in ANY_KERNEL)),
+# These wait most of their time, for the protections of volumes that two hosts want.
+TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
+LANES = [
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS))],
+    [machines("vm-6.1", "6.1", "scenarios of one host that the kernel can change", *but(TWO_HOSTS + ANY_KERNEL))],
+    [machines("vm-two-newest", "newest", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
+     machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS))],
 ]
+MACHINES = [step for lane in LANES for step in lane]
 
 BUILDS = [
     Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 2400,
@@ -85,7 +98,11 @@ BUILDS = [
          [pytest("tests/api")], needs_programs=True),
     Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
          [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
-    Step("debian13", "build and unit tests on Debian 13 (g++ 14, libnvme 1.13)", 2400, [["tools/debian13.sh", JOBS]]),
+    Step("debian13", "build, unit tests and TLS on Debian 13 (g++ 14, libnvme 1.13)", 2400,
+         [["tools/debian13.sh", JOBS],
+          [PYTHON, "-m", "pytest", "tests/vm/test_tls.py", "-q", "-p", "no:cacheprovider"]],
+         {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "4",
+          "SPARK_VM_INSTALL": "build/debian13/build/installed"}),
     # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
     Step("tsan", "the threaded parts under the thread sanitizer", 1800,
          [*configure_and_build("tsan", "spark_staging_tests"),
@@ -200,7 +217,8 @@ def run_all(steps):
 
     outcomes = run_lanes([of(FIRST)])
     outcomes += run_lanes([of([PROGRAMS]), of([IMAGES])])
-    return outcomes + run_lanes([[step] for step in of(MACHINES)], of(BUILDS))
+    lanes = [[step for step in lane if step in steps] for lane in LANES]
+    return outcomes + run_lanes([lane for lane in lanes if lane], of(BUILDS))
 
 
 def main(names):

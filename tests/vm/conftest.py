@@ -3,7 +3,7 @@ import pytest
 from rig import image
 from rig.house import House
 from rig.pair import Pair, start_second_host
-from rig.settings import KERNEL, REPOSITORY
+from rig.settings import LANE, REPOSITORY
 from rig.topology import Topology
 
 # The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
@@ -17,7 +17,7 @@ _topologies = []
 
 
 def pytest_sessionstart():
-    (REPOSITORY / f"build/check/vm-{KERNEL}-failures.log").unlink(missing_ok=True)
+    (REPOSITORY / f"build/check/{LANE}-failures.log").unlink(missing_ok=True)
 
 
 def pytest_collection_modifyitems(items):
@@ -88,7 +88,7 @@ def _write_down(item, report):
     """At once: a run that is cut short would take the words of its failures with it."""
     folder = REPOSITORY / "build/check"
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"vm-{KERNEL}-failures.log", "a") as log:
+    with open(folder / f"{LANE}-failures.log", "a") as log:
         log.write(f"===== {item.nodeid} ({report.when})\n{report.longreprtext}\n")
         for title, text in report.sections:
             log.write(f"----- {title}\n{text}\n")

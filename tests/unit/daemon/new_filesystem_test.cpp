@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSize = 64 << 20, kXfsSize = 320 << 20;
+constexpr std::size_t kSize = 64 << 20, kXfsBytes = 320 << 20;
 constexpr std::chrono::minutes kDeadline{1};
 
 class NewFilesystemTest : public testing::Test {
@@ -85,7 +85,7 @@ TEST_F(NewFilesystemTest, AnEmptyDeviceGetsAnExt4WithMmpThatMountsAndIsSound) {
 }
 
 TEST_F(NewFilesystemTest, AnXfsWhenAskedFor) {
-  const test::LoopDevice loop(blank(kXfsSize));
+  const test::LoopDevice loop(blank(kXfsBytes));
   const auto made = make(loop.path(), {"xfs", "weights", ext4_.uuid});
   ASSERT_TRUE(made) << made.error().message();
   const auto superblock = read_superblock(loop.path());
@@ -97,7 +97,7 @@ TEST_F(NewFilesystemTest, WhatHasASignatureIsRefusedByItsName) {
   test::make_image(image_, kSize, {"mkfs.ext4", "-q", "-F", "-L", "old"});
   expect_refused("it holds ext4 with UUID");
   fs::remove(image_);
-  test::make_image(image_, kXfsSize, {"mkfs.xfs", "-q"});
+  test::make_image(image_, kXfsBytes, {"mkfs.xfs", "-q"});
   expect_refused("it holds xfs with UUID");
   fs::remove(image_);
   blank();

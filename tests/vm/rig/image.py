@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import kernel as kernels
 from .cache import cached, digest
-from .settings import BUILD, GUEST, GUEST_FILES, INSTALL, KERNEL
+from .settings import BUILD, GUEST, GUEST_FILES, INSTALL, LANE
 
 PACKAGES = """
     systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
@@ -61,7 +61,7 @@ def install_product():
     if not (BUILD / "CMakeCache.txt").exists():
         raise RuntimeError(f"the product is not built in {BUILD} - run `cmake --preset release && cmake --build "
                            "--preset release`, or set SPARK_VM_BUILD to a build folder")
-    tree = BUILD / f"vm-install-{KERNEL}"  # runs with other kernels may go on beside this one
+    tree = BUILD / f"{LANE}-install"
     shutil.rmtree(tree, ignore_errors=True)
     done = subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr", "--strip"], capture_output=True, text=True,
                           env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DESTDIR": str(tree)})
@@ -97,7 +97,8 @@ def _assemble(path, userland, kernel, install_tree):
     for identity in ("etc/nvme/hostnqn", "etc/nvme/hostid", "etc/hostname"):
         (tree / identity).unlink(missing_ok=True)
     enabled = ENABLED + (["spark-staged.service"] if install_tree else [])
-    for verb, units in (("mask", MASKED), ("disable", DISABLED), ("enable", enabled)):
+    disabled = [unit for unit in DISABLED if (tree / "usr/lib/systemd/system" / unit).exists()]
+    for verb, units in (("mask", MASKED), ("disable", disabled), ("enable", enabled)):
         subprocess.run(["systemctl", f"--root={tree}", "-q", verb, *units], check=True)
     generators = tree / "etc/systemd/system-generators"
     generators.mkdir(parents=True, exist_ok=True)

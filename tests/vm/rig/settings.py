@@ -7,6 +7,8 @@ GUEST_FILES = REPOSITORY / "tests/vm/guest"
 
 CACHE = Path(os.environ.get("SPARK_VM_CACHE", REPOSITORY / "build/vm-cache"))
 KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
+# What this run is called where others go on beside it.
+LANE = os.environ.get("SPARK_VM_LANE", f"vm-{KERNEL}")
 # The Debian that the machines run. 13 has the handshake service and the libnvme that TLS needs.
 GUEST = os.environ.get("SPARK_VM_GUEST", "bookworm")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
