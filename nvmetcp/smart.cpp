@@ -1,6 +1,5 @@
 #include "nvmetcp/smart.hpp"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 

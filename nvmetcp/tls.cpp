@@ -1,7 +1,5 @@
 #include "nvmetcp/tls.hpp"
 
-#include "base/text.hpp"
-
 namespace spark::nvmetcp {
 namespace {
 

@@ -102,6 +102,7 @@ BUILDS = [
          [["tools/debian13.sh", JOBS],
           [PYTHON, "-m", "pytest", "tests/vm/test_tls.py", "-q", "-p", "no:cacheprovider"]],
          {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "4",
+          "SPARK_VM_LANE": "debian13",
           "SPARK_VM_INSTALL": "build/debian13/build/installed"}),
     # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
     Step("tsan", "the threaded parts under the thread sanitizer", 1800,

@@ -170,6 +170,18 @@ def test_our_connections_are_registered_and_those_of_others_are_not_taken_away(h
         house.host.wait_until(f"! [ -e {entry} ] && ! grep -qx borrowed /sys/class/nvme/*/subsysnqn")
 
 
+def test_a_connection_that_was_there_before_the_daemon_becomes_ours(house):
+    controller = house.product.volume("datasets")["paths"][0]["controller"]
+    mounted = house.host.sh("findmnt -no SOURCE,ID /mnt/rosa-storage")
+    house.host.sh(f"systemctl stop {UNIT}; rm -r {REGISTRY}/{controller}; "
+                  f"echo 9 >/sys/class/nvme/{controller}/reconnect_delay; systemctl start {UNIT}", 60)
+    path = house.product.wait_volume("datasets", lambda v: v["paths"] and v["paths"][0]["owner"], 60)["paths"][0]
+    assert path["owner"] == "spark-stage" and path["controller"] == controller
+    assert house.host.get(f"/sys/class/nvme/{controller}/reconnect_delay").strip() == "2"
+    assert house.host.sh("findmnt -no SOURCE,ID /mnt/rosa-storage") == mounted
+    house.wait_ready()
+
+
 def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(house):
     with house.volume("banned", fill="echo hello >file"):
         house.product.wait_volume("banned", "ready", 60)

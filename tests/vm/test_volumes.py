@@ -121,6 +121,13 @@ def test_down_refuses_while_somebody_uses_the_volume(house):
         user.wait(10)
 
 
+def test_what_the_target_says_of_its_drives_is_shown(house):
+    drives = house.product.wait_volume("datasets", lambda volume: volume["drives"], 90)["drives"]
+    # nvmet answers, and measures nothing.
+    assert drives["critical"] == [] and drives["media_errors"] == 0, drives
+    assert drives["temperature_c"] is None and drives["spare_percent"] is None, drives
+
+
 def test_nothing_else_of_the_host_was_touched(house):
     """After all of the above: only what the configuration names is mounted or connected."""
     mounts = set(house.host.sh("findmnt -n -r -o TARGET -t ext4,xfs,nfs4").split())

@@ -12,8 +12,8 @@ LANE = os.environ.get("SPARK_VM_LANE", f"vm-{KERNEL}")
 # The Debian that the machines run. 13 has the handshake service and the libnvme that TLS needs.
 GUEST = os.environ.get("SPARK_VM_GUEST", "bookworm")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
-# A CMake build folder; its `cmake --install` is what the host machines run.
-# What is installed there: "" asks BUILD, else a folder as `cmake --install` fills it under DESTDIR.
+# What the host machines run: a folder as `cmake --install` fills it under DESTDIR, or "": what BUILD, a CMake build
+# folder, installs.
 INSTALL = os.environ.get("SPARK_VM_INSTALL", "")
 BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
 # The unit tests of nvmetcp, whose contract part a host runs on its kernel.
