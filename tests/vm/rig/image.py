@@ -35,8 +35,8 @@ MASKED = ["systemd-hwdb-update.service", "ldconfig.service", "systemd-journal-ca
           "systemd-network-generator.service", "systemd-random-seed.service", "systemd-update-utmp.service",
           "systemd-user-sessions.service", "systemd-ask-password-console.path", "systemd-ask-password-wall.path",
           "uuidd.socket", "systemd-initctl.socket"]
-# Programs that each boot starts to find out that there is nothing for them.
-NO_GENERATORS = ["cryptsetup", "debug", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
+# Programs that each boot starts to find out that there is nothing for them. "debug" is what reads systemd.mask=.
+NO_GENERATORS = ["cryptsetup", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
                  "system-update", "sysv", "veritysetup"]
 ENABLED = ["rig-agent.service", "rig-identity.service", "systemd-networkd.service",
            "systemd-networkd-wait-online.service"]
