@@ -53,7 +53,7 @@ def pytest(folder):
 
 def machines(name, kernel, purpose, *arguments):
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
-                [[PYTHON, "-m", "pytest", *arguments, "-q", "-p", "no:cacheprovider", "--durations=30"]],
+                [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name}, needs_programs=True)
 
 
