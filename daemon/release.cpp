@@ -9,6 +9,7 @@
 
 #include "daemon/discovery/worker_actions.hpp"
 #include "daemon/log.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 #include "nvmetcp/registry.hpp"
@@ -123,7 +124,7 @@ asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvm
 }
 
 // The connections to discovery services that the daemon listens at.
-std::vector<nvmetcp::Controller> watches(volumes::Sight& sight) {
+std::vector<nvmetcp::Controller> watches(Sight& sight) {
   auto all = sight.controllers().value_or(std::vector<nvmetcp::Controller>{});
   std::erase_if(all, [](const nvmetcp::Controller& controller) {
     return !controller.is_discovery || controller.owner != nvmetcp::kOwner;
@@ -144,7 +145,7 @@ void release_all(const config::Config& config, const std::string& program,
   asio::io_context context(1);
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
-  volumes::Sight sight(clock);
+  Sight sight(clock);
   // A machine that goes down takes these with it, and need not wait for a target that is silent.
   const auto listening =
       reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(sight);

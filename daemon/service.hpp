@@ -15,6 +15,7 @@
 #include "daemon/datasets/stager.hpp"
 #include "daemon/discovery/watch_set.hpp"
 #include "daemon/metrics/port.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/uevents.hpp"
 #include "daemon/volumes/volume_set.hpp"
@@ -105,7 +106,7 @@ class Service {
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;
   datasets::Jobs jobs_;
-  volumes::Sight sight_;
+  Sight sight_;
   volumes::VolumeSet volumes_;
   discovery::WatchSet watches_;
   Uevents uevents_;

@@ -1,6 +1,7 @@
 #include "nvmetcp/keys.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/text.hpp"
 #include "nvmetcp/secret_file.hpp"
@@ -44,6 +45,11 @@ Result<Keys> read_keys(const ConnectOptions& options) {
 Result<> check_keys_in_force(const SystemRoot& root, const std::string& controller,
                              const ConnectOptions& options, const Keys& keys) {
   const auto folder = root / "sys/class/nvme" / controller;
+  // Debian's 6.1 takes the options, and ignores them: it was built without what they are for.
+  if (!keys.host.empty() && !std::filesystem::exists(folder / "dhchap_secret")) {
+    return fail(Errc::Unsupported, "this kernel was built without NVMe authentication (CONFIG_NVME_HOST_AUTH)",
+                "boot one that has it, or remove `auth` from the config");
+  }
   const auto holds = [&](const char* attribute, const std::string& key) {
     return key.empty() || read_line_file(folder / attribute).value_or("") == key;
   };

@@ -54,7 +54,8 @@ def pytest(folder):
 def machines(name, kernel, purpose, *arguments):
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
                 [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
-                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name}, needs_programs=True)
+                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
+                 "SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)
 
 
 def scenarios(names):
@@ -65,6 +66,8 @@ def but(names):
     return ["tests/vm", *(f"--ignore={path}" for path in scenarios(names))]
 
 
+PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
+               needs_programs=True)
 PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
                 [*configure_and_build("release"), *configure_and_build("dev", "spark_nvmetcp_tests")])
 
@@ -76,7 +79,7 @@ FIRST = [
 ]
 
 # Scenarios about drives, configuration and words: the newest kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench"]
+ANY_KERNEL = ["test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 LANES = [
@@ -110,7 +113,6 @@ BUILDS = [
           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
     Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]]),
     Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]]),
-    Step("package", "the Debian package of this release, and lintian's word on it", 2400, [["tools/deb.sh", JOBS]]),
 ]
 
 _running = set()  # children that end with this program
@@ -192,7 +194,8 @@ def run_step(step, is_background):
 
 def chosen(steps):
     """With what they need."""
-    return [PROGRAMS, *steps] if PROGRAMS not in steps and any(step.needs_programs for step in steps) else steps
+    needed = {PROGRAMS.name: any(step.needs_programs for step in steps), PACKAGE.name: any(step in MACHINES for step in steps)}
+    return [*(step for step in (PROGRAMS, PACKAGE) if needed[step.name] and step not in steps), *steps]
 
 
 def run_lanes(lanes, background=()):
@@ -217,13 +220,13 @@ def run_all(steps):
         return [step for step in steps if step in some]
 
     outcomes = run_lanes([of(FIRST)])
-    outcomes += run_lanes([of([PROGRAMS]), of([IMAGES])])
+    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
     lanes = [[step for step in lane if step in steps] for lane in LANES]
     return outcomes + run_lanes([lane for lane in lanes if lane], of(BUILDS))
 
 
 def main(names):
-    known = {step.name: step for step in [*FIRST, PROGRAMS, IMAGES, *MACHINES, *BUILDS]}
+    known = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES, *BUILDS]}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2

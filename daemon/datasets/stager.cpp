@@ -39,14 +39,15 @@ json::object Stager::catalog_request() const {
 asio::awaitable<void> Stager::start() {
   asio::steady_timer timer(executor_);
   for (;;) {
-    co_await refresh();
-    if (!*catalog_) {
-      log::warning(catalog_->error().message());
-    } else {
-      const auto loaded = co_await leases_.load();
-      if (loaded) break;
-      log::survived(loaded.error());
+    // Leases first: no copy is shown or evicted before it is known who holds it.
+    const auto loaded = co_await leases_.load();
+    if (loaded) {
+      co_await refresh();
+    } else if (!catalog_) {
+      catalog_ = tl::unexpected<Error>(loaded.error());
     }
+    if (loaded && *catalog_) break;
+    log::warning(loaded ? catalog_->error().message() : loaded.error().message());
     timer.expires_after(kCatalogAgain);
     const auto [error] = co_await timer.async_wait(kToken);
     if (error) co_return;

@@ -28,8 +28,8 @@ json::value text_or_null(const std::string& text) {
 
 }  // namespace
 
-WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, volumes::Sight& sight,
-                   const Clock& clock, TargetWatch::OnChange on_change)
+WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight, const Clock& clock,
+                   TargetWatch::OnChange on_change)
     : executor_(std::move(executor)),
       runner_(runner),
       sight_(sight),

@@ -6,14 +6,14 @@
 #include <string>
 
 #include "daemon/discovery/target_watch.hpp"
-#include "daemon/volumes/sight.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::discovery {
 
 class WatchSet {
  public:
-  WatchSet(asio::any_io_executor executor, workers::Runner& runner, volumes::Sight& sight, const Clock& clock,
+  WatchSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight, const Clock& clock,
            TargetWatch::OnChange on_change);
 
   // Starts what is new or changed, and ends what is gone.
@@ -30,7 +30,7 @@ class WatchSet {
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
-  volumes::Sight& sight_;
+  Sight& sight_;
   const Clock& clock_;
   TargetWatch::OnChange on_change_;
   std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by the target's name

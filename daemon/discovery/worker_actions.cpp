@@ -13,13 +13,7 @@ constexpr Duration kRead{20'000};    // some log pages, each answered at once by
 
 asio::awaitable<Result<json::object>> WorkerActions::call(std::string verb, json::object request,
                                                           Duration deadline) {
-  workers::Call made;
-  made.verb = std::move(verb);
-  made.subject = subject_;
-  made.request = std::move(request);
-  made.deadline = deadline;
-  made.shares_worker = true;
-  auto answer = co_await runner_.run(std::move(made));
+  auto answer = co_await runner_.ask(subject_, std::move(verb), std::move(request), deadline);
   sight_.forget();
   co_return answer;
 }

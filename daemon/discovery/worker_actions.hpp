@@ -2,14 +2,14 @@
 #pragma once
 
 #include "daemon/discovery/actions.hpp"
-#include "daemon/volumes/sight.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::discovery {
 
 class WorkerActions final : public Actions {
  public:
-  WorkerActions(workers::Runner& runner, volumes::Sight& sight, const std::string& target)
+  WorkerActions(workers::Runner& runner, Sight& sight, const std::string& target)
       : runner_(runner), sight_(sight), subject_("target " + target) {}
 
   asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal, std::string interface) override;
@@ -23,7 +23,7 @@ class WorkerActions final : public Actions {
   asio::awaitable<Result<json::object>> call(std::string verb, json::object request, Duration deadline);
 
   workers::Runner& runner_;
-  volumes::Sight& sight_;
+  Sight& sight_;
   std::string subject_;
 };
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/config/plan.hpp"
-#include "daemon/volumes/sight.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "daemon/workers/runner.hpp"
 

@@ -68,13 +68,7 @@ WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::s
 
 asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json::object request,
                                                          Duration deadline) {
-  workers::Call call;
-  call.verb = std::move(verb);
-  call.subject = subject_;
-  call.request = std::move(request);
-  call.deadline = deadline;
-  call.shares_worker = true;
-  co_return co_await runner_.run(std::move(call));
+  co_return co_await runner_.ask(subject_, std::move(verb), std::move(request), deadline);
 }
 
 asio::awaitable<Result<json::object>> WorkerActions::act(std::string verb, json::object request,

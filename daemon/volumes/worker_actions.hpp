@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "daemon/sight.hpp"
 #include "daemon/volumes/actions.hpp"
-#include "daemon/volumes/sight.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::volumes {

@@ -147,6 +147,17 @@ void Runner::let_go(WorkerPtr worker) {
   asio::co_spawn(executor_, bury(std::move(worker)), asio::detached);
 }
 
+asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::string verb, json::object request,
+                                                  Duration deadline) {
+  Call call;
+  call.verb = std::move(verb);
+  call.subject = std::move(subject);
+  call.request = std::move(request);
+  call.deadline = deadline;
+  call.shares_worker = true;
+  co_return co_await run(std::move(call));
+}
+
 asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {
   const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
   if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");

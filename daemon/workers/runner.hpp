@@ -62,6 +62,9 @@ class Runner {
   Runner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
+  // A short question, for a worker that may have answered others before.
+  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
+                                            Duration deadline);
 
   // Workers that were given up on and have not ended yet, by subject.
   const std::multiset<std::string>& abandoned() const { return abandoned_; }

@@ -1,14 +1,15 @@
 import pytest
 
 from rig import image
+from rig.bare import start_bare_pair
 from rig.house import House
 from rig.pair import Pair, start_second_host
 from rig.settings import LANE, REPOSITORY
 from rig.topology import Topology
 
 # The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
-ORDER = ["test_rig", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing", "test_publish",
-         "test_format", "test_staging",
+ORDER = ["test_rig", "test_package", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing",
+         "test_publish", "test_format", "test_staging",
          "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls", "test_moving",
          "test_bench", "test_frozen",
          "test_portals", "test_neighbours", "test_healing", "test_shutdown"]
@@ -31,10 +32,15 @@ def _started(topology):
         _topologies.remove(rig)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bare_rig():
     """Machines without the product."""
     yield from _started(Topology())
+
+
+@pytest.fixture(scope="session")
+def bare_pair(bare_rig):
+    return start_bare_pair(bare_rig)
 
 
 @pytest.fixture(scope="session")

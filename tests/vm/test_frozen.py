@@ -6,7 +6,6 @@ import pytest
 
 from rig.house import DATASETS_MOUNT, NAS_MOUNT
 from rig.product import UNIT
-from rig.settings import patience
 
 LIMIT_MS = 100
 # What only a worker may name in a system call, as a path ("/mnt/…") or behind a descriptor (5</mnt/…>).
@@ -15,11 +14,6 @@ TOUCHING = re.compile(rf'["<]({DATASETS_MOUNT}|{NAS_MOUNT}|/dev/nvme|/dev/disk/)
 
 def latency(house):
     return json.loads(house.host.sh("/usr/local/lib/rig/status-latency 15", 120))
-
-
-def cli_cost(taken):
-    """What `status --json` takes above the start of the program."""
-    return taken["cli"]["median"] - taken["cli_start"]["median"]
 
 
 def restarts(house):
@@ -32,7 +26,9 @@ def frozen(house):
     before = {"latency": latency(house), "restarts": restarts(house)}
     house.target_machine.freeze()
     try:
-        house.product.wait_volume("datasets", "stalled", 60)
+        # The question to the device may be late before the kernel finds that the link is dead.
+        house.product.wait_volume("datasets", lambda volume: volume["state"] == "stalled" and all(
+            path["state"] != "live" for path in volume["paths"]), 60)
         yield house, before
     finally:
         if house.target_machine.is_running():
@@ -54,8 +50,8 @@ def test_status_answers_in_under_100_ms_all_the_while(frozen):
     assert during["api"]["median"] < LIMIT_MS
     # Emulated CPUs share two real ones with everything else: outliers are measured against the ones from before.
     assert during["api"]["max"] < max(LIMIT_MS, 3 * before["api"]["max"])
-    # An emulated CPU takes its time to run any program: what counts is what the freeze adds to that.
-    assert cli_cost(during) < cli_cost(before) + patience(LIMIT_MS)
+    # An emulated CPU takes its time to run any program: the answer adds less than another start of one.
+    assert during["cli"]["median"] < 2 * during["cli_start"]["median"] + LIMIT_MS
 
 
 def test_the_daemon_itself_touches_no_device_and_no_mount_point(frozen):

@@ -59,7 +59,7 @@ def exported(house, name, just_before=lambda: None):
 
 def journal_time(house, text, since):
     """When the daemon logged this, in seconds since 1970."""
-    line = f"journalctl -u {UNIT} -b --since @{since:.0f} -o short-unix --no-pager | grep -F '{text}' | tail -n 1"
+    line = f"journalctl -u {UNIT} -b --since @{int(since)} -o short-unix --no-pager | grep -F '{text}' | tail -n 1"
     house.host.wait_until(f"{line} | grep -q .", 30)
     return float(house.host.sh(line).split()[0])
 

@@ -1,31 +1,17 @@
 """The rig itself, proven with nvme-cli: what fails here is not spark-stage's fault."""
 import json
-import time
 
 import pytest
 
+from rig.bare import NQN
 from rig.machine import disk
-from rig.target import Target
-
-NQN = "raid5-data"
 
 
 @pytest.fixture(scope="module")
-def pair(bare_rig):
-    """A target that offers an ext4 volume, and a host."""
-    machine = bare_rig.add_target("target1", disks=[1 << 30])
-    host = bare_rig.add_host("host1", disks=[1 << 30])
-    began = time.monotonic()
-    for each in (machine, host):
-        each.start()
-    for each in (machine, host):
-        each.wait_ready()
-    print(f"two machines were ready in {time.monotonic() - began:.1f} s under {bare_rig.accelerator}")
-    target = Target(machine)
-    target.filesystem(disk(1), fill="echo hello >greeting; dd if=/dev/urandom of=data bs=1M count=16 status=none")
-    target.export(NQN, disk(1), allowed_hosts=[host.hostnqn])
+def pair(bare_pair):
+    _, host = bare_pair
     host.sh("modprobe nvme-tcp")
-    return target, host
+    return bare_pair
 
 
 def controller(host):

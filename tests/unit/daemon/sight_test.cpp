@@ -1,10 +1,10 @@
-#include "daemon/volumes/sight.hpp"
+#include "daemon/sight.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/fake_sysfs.hpp"
 
-namespace spark::volumes {
+namespace spark {
 namespace {
 
 class StoppedClock final : public Clock {
@@ -29,4 +29,4 @@ TEST(Sight, LooksOnceAMomentAndAtOnceAfterSomebodyActed) {
 }
 
 }  // namespace
-}  // namespace spark::volumes
+}  // namespace spark

@@ -40,6 +40,10 @@ class StagerTest : public testing::Test {
     worker.on("evict", R"(echo '{"result": {"dataset": "imagenet", "freed_bytes": 5}}')");
   }
   void start() {
+    begin();
+    ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value() && worker.calls("lease") == 1; }));
+  }
+  void begin() {
     stager.emplace(
         context.get_executor(), runner, jobs, clock, "/state",
         [this]() -> const config::Config& { return settings; },
@@ -52,7 +56,6 @@ class StagerTest : public testing::Test {
         },
         [this](const config::Dataset&) { return is_settling; }, patience);
     boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
-    ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value() && worker.calls("lease") == 1; }));
   }
   std::shared_ptr<Job> stage(std::optional<std::chrono::seconds> lease = {}, pid_t pid = 0) {
     StageRequest request;

@@ -124,6 +124,18 @@ TEST_F(StagerTest, AnUnknownDatasetIsNotFound) {
   EXPECT_EQ(job.error().kind, Errc::NotFound);
 }
 
+TEST_F(StagerTest, NothingIsShownBeforeItIsKnownWhoHoldsIt) {
+  worker.on("lease", R"(until [ -e known ]; do sleep 0.02; done
+      echo '{"result": {"leases": [{"id": "l-1", "dataset": "imagenet", "expires": 4102444800}]}}')");
+  begin();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("lease") == 1; }));
+  EXPECT_FALSE(run_until(context, [&] { return stager->list().has_value(); }, std::chrono::seconds(1)));
+  std::ofstream(worker.folder() / "known") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  EXPECT_EQ(get_array(row_of("imagenet"), "leases")->size(), 1u);
+  EXPECT_EQ(stager->evict("imagenet").error().kind, Errc::Refused);
+}
+
 TEST_F(StagerTest, ALeasedDatasetIsNotEvictedUntilItsLeaseIsReleased) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));

@@ -146,7 +146,9 @@ TEST_F(KeyFiles, AConnectionWithoutThemOrWithOthersIsNotTakenForOurs) {
   EXPECT_THAT(in_force(kPlainKey).error().message(), HasSubstr("without the key in /etc/keys/host"));
   EXPECT_THAT(in_force(kPlainKey).error().message(), Not(HasSubstr("DHHC")));
   files.remove("sys/class/nvme/nvme1/dhchap_secret");
-  EXPECT_FALSE(check_keys_in_force(files.root(), "nvme1", options, {kHostKey, ""}));
+  const auto without = check_keys_in_force(files.root(), "nvme1", options, {kHostKey, ""});
+  EXPECT_EQ(without.error().kind, Errc::Unsupported);
+  EXPECT_THAT(without.error().message(), HasSubstr("this kernel was built without NVMe authentication"));
 }
 
 TEST_F(KeyFiles, ATargetThatAsksForNoKeyIsRefused) {

@@ -9,7 +9,7 @@ from .cache import cached, digest
 from .settings import BUILD, GUEST, GUEST_FILES, INSTALL, LANE
 
 PACKAGES = """
-    systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
+    apt systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
     nvme-cli dmsetup e2fsprogs xfsprogs nfs-common nfs-kernel-server fio strace attr acl rsync curl
     libmount1 libblkid1 libsystemd0 liburing2 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0
 """.split()

@@ -13,7 +13,7 @@
 #include "nvmetcp/gateway.hpp"
 #include "nvmetcp/sysfs.hpp"
 
-namespace spark::volumes {
+namespace spark {
 
 class Sight {
  public:
@@ -48,4 +48,4 @@ class Sight {
   Seen<std::vector<mounts::Mount>> mounts_;
 };
 
-}  // namespace spark::volumes
+}  // namespace spark

@@ -1,9 +1,9 @@
-#include "daemon/volumes/sight.hpp"
+#include "daemon/sight.hpp"
 
 #include "nvmetcp/device_owner.hpp"
 #include "nvmetcp/host_identity.hpp"
 
-namespace spark::volumes {
+namespace spark {
 
 template <class Value, class Look>
 const Result<Value>& Sight::recent(Seen<Value>& seen, Look look) {
@@ -43,4 +43,4 @@ void Sight::forget() {
   mounts_.value.reset();
 }
 
-}  // namespace spark::volumes
+}  // namespace spark
