@@ -47,7 +47,8 @@ Result<> check_keys_in_force(const SystemRoot& root, const std::string& controll
   const auto folder = root / "sys/class/nvme" / controller;
   // Debian's 6.1 takes the options, and ignores them: it was built without what they are for.
   if (!keys.host.empty() && !std::filesystem::exists(folder / "dhchap_secret")) {
-    return fail(Errc::Unsupported, "this kernel was built without NVMe authentication (CONFIG_NVME_HOST_AUTH)",
+    return fail(Errc::Unsupported,
+                "this kernel was built without NVMe authentication (CONFIG_NVME_HOST_AUTH)",
                 "boot one that has it, or remove `auth` from the config");
   }
   const auto holds = [&](const char* attribute, const std::string& key) {

@@ -129,7 +129,8 @@ TEST_F(StagerTest, NothingIsShownBeforeItIsKnownWhoHoldsIt) {
       echo '{"result": {"leases": [{"id": "l-1", "dataset": "imagenet", "expires": 4102444800}]}}')");
   begin();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("lease") == 1; }));
-  EXPECT_FALSE(run_until(context, [&] { return stager->list().has_value(); }, std::chrono::seconds(1)));
+  EXPECT_FALSE(run_until(
+      context, [&] { return stager->list().has_value(); }, std::chrono::seconds(1)));
   std::ofstream(worker.folder() / "known") << "now";
   ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
   EXPECT_EQ(get_array(row_of("imagenet"), "leases")->size(), 1u);
