@@ -96,7 +96,7 @@ LANES = [
 MACHINES = [step for lane in LANES for step in lane]
 
 BUILDS = [
-    Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 2400,
+    Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 3600,
          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
          needs_programs=True),

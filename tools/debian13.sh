@@ -39,7 +39,7 @@ build_inside() {  # JOBS
   cmake --build /build -j "$1"
   rm -rf /build/installed
   DESTDIR=/build/installed cmake --install /build --strip >/dev/null
-  cmake -B /build -DSPARK_TESTS=ON >/dev/null
+  cmake -S /src -B /build -DSPARK_TESTS=ON >/dev/null
   # shellcheck disable=SC2086  # several words
   cmake --build /build -j "$1" --target $tests
   ctest --test-dir /build --output-on-failure --no-tests=error -j "$1" -R "^($(echo "$tests" | tr ' ' '|'))\$"

@@ -66,7 +66,11 @@ asio::awaitable<void> Stager::refresh() {
   call.request = catalog_request();
   call.request["in_progress"] = std::move(in_progress);
   call.deadline = kCatalogDeadline;
-  catalog_ = co_await runner_.run(std::move(call));
+  const std::uint64_t turn = ++refreshes_;
+  auto catalog = co_await runner_.run(std::move(call));
+  if (turn < catalog_turn_) co_return;  // a later question was answered before: this is the past
+  catalog_turn_ = turn;
+  catalog_ = std::move(catalog);
 }
 
 Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {

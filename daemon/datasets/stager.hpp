@@ -157,6 +157,7 @@ class Stager {
   bool copying_ = false;            // one copy at a time has the source and the drive for itself
   asio::steady_timer turn_over_;    // never expires: cancelled when the copy has ended
   std::optional<Outcome> catalog_;  // {"datasets", "usage"} or why it can't be read
+  std::uint64_t refreshes_ = 0, catalog_turn_ = 0;  // asked; the one whose answer catalog_ is
   Totals totals_;
 };
 
