@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "nvmetcp/registry.hpp"
 
@@ -149,11 +150,27 @@ asio::awaitable<Result<>> Volume::find_offer(nvmetcp::Portal portal) {
 }
 
 asio::awaitable<Result<nvmetcp::Namespace>> Volume::wait_for_namespace() {
-  const SteadyTime end = clock_.steady() + pace_.namespace_wait;
+  const SteadyTime began = clock_.steady(), end = began + pace_.namespace_wait;
+  bool has_rescanned = false;
   for (;;) {
     auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
     if (block || clock_.steady() >= end || stopped_) co_return block;
+    if (!has_rescanned && clock_.steady() - began >= pace_.namespace_rescan) {
+      has_rescanned = true;
+      co_await rescan_namespaces();
+    }
     co_await sleep(pace_.namespace_poll);
+  }
+}
+
+// What the kernel did not find by itself: see nvmetcp/rescan.hpp.
+asio::awaitable<void> Volume::rescan_namespaces() {
+  const auto all = actions_->controllers(settings_.nvme->subsystem);
+  if (!all) co_return;
+  for (const nvmetcp::Controller& controller : *all) {
+    if (controller.state != "live" || nvmetcp::is_anothers(controller)) continue;
+    if (const auto asked = co_await actions_->rescan(controller.name, controller.subsystem); !asked)
+      log::survived(asked.error());
   }
 }
 

@@ -36,6 +36,7 @@ struct Pace {
   Duration refused_retry{30'000};   // until a refused volume is looked at again
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect
   Duration namespace_poll{200};
+  Duration namespace_rescan{2'000};  // until the kernel is asked to look for it again
 };
 
 class Volume : public std::enable_shared_from_this<Volume> {
@@ -139,6 +140,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> reach_subsystem();
   asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
+  asio::awaitable<void> rescan_namespaces();
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
   asio::awaitable<Result<>> disconnect_all();
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);

@@ -13,7 +13,7 @@ using workers::to_json;
 // Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
 constexpr Duration kFabric{
     45'000};  // one connect: SYN retries, and 10 s for each of up to 8 queues to answer
-constexpr Duration kTimers{10'000};  // three attributes of sysfs
+constexpr Duration kTimers{10'000};  // three attributes of sysfs, or one
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
@@ -97,6 +97,13 @@ asio::awaitable<Result<>> WorkerActions::set_timers(std::string controller, std:
                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}, {"options", to_json(options)}};
   const auto answer = co_await act("timers", std::move(request), kTimers);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> WorkerActions::rescan(std::string controller, std::string subsystem) {
+  json::object request{{"controller", controller}, {"subsystem", subsystem}};
+  const auto answer = co_await act("rescan", std::move(request), kTimers);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
 }

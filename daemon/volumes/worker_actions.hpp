@@ -22,6 +22,7 @@ class WorkerActions final : public VolumeActions {
                                                        nvmetcp::ConnectOptions options) override;
   asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
                                        nvmetcp::ConnectOptions options) override;
+  asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;

@@ -3,6 +3,7 @@
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
 #include "nvmetcp/libnvme_reservations.hpp"
+#include "nvmetcp/rescan.hpp"
 #include "nvmetcp/smart.hpp"
 #include "nvmetcp/timers.hpp"
 
@@ -80,6 +81,14 @@ Result<json::object> timers_verb(const json::object& request, const ProgressLine
       nvmetcp::change_timers(SystemRoot{}, get_string(request, "controller").value_or(""),
                              get_string(request, "subsystem").value_or(""), options_of(request));
   if (!changed) return tl::unexpected<Error>(changed.error());
+  return json::object{};
+}
+
+// {"controller", "subsystem"} → {}
+Result<json::object> rescan_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto asked = nvmetcp::rescan_namespaces(SystemRoot{}, get_string(request, "controller").value_or(""),
+                                                get_string(request, "subsystem").value_or(""));
+  if (!asked) return tl::unexpected<Error>(asked.error());
   return json::object{};
 }
 

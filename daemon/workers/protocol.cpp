@@ -26,6 +26,7 @@ constexpr std::array kVerbs = {
     VerbRow{"read-discovery", read_discovery_verb},
     VerbRow{"connect", connect_verb},
     VerbRow{"timers", timers_verb},
+    VerbRow{"rescan", rescan_verb},
     VerbRow{"disconnect", disconnect_verb},
     VerbRow{"superblock", superblock_verb},
     VerbRow{"mount", mount_verb},

@@ -14,6 +14,7 @@ Result<json::object> watch_discovery_verb(const json::object& request, const Pro
 Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> rescan_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> smart_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> reservation_verb(const json::object& request, const ProgressLine& progress);

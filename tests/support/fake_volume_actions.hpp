@@ -31,6 +31,7 @@ struct FakeWorld {
   // This host.
   std::vector<nvmetcp::Controller> controllers;
   std::optional<nvmetcp::Namespace> block;
+  std::optional<nvmetcp::Namespace> hidden;  // found when it is looked for again
   std::vector<mounts::Mount> mounts;
   std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
   std::optional<FilesystemIdentity> pinned;
@@ -140,6 +141,11 @@ class FakeVolumeActions final : public VolumeActions {
     world_.touched.emplace_back("timers");
     if (world_.timers_error) co_return tl::unexpected<Error>(*world_.timers_error);
     world_.timers[controller] = options;
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<>> rescan(std::string controller, std::string) override {
+    world_.touched.emplace_back("rescan " + controller);
+    if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
   asio::awaitable<Result<Change>> disconnect(std::string, std::string) override {

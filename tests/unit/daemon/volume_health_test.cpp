@@ -222,5 +222,25 @@ TEST_F(VolumeTest, AnOutageThatARestartInterruptedEndsWhenTheVolumeIsReady) {
   EXPECT_GE(*volume->status().history.last_outage_s(), 300);
 }
 
+TEST_F(VolumeTest, ANamespaceThatTheKernelDidNotFindIsLookedForAgain) {
+  pace.namespace_wait = Duration(5'000);
+  pace.namespace_rescan = Duration(2);
+  world.plug_in(kNqn);
+  world.block.swap(world.hidden);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("rescan nvme7"), 1);
+}
+
+TEST_F(VolumeTest, AnotherProgramsConnectionIsNotToldToLookAgain) {
+  pace.namespace_rescan = Duration(2);
+  world.plug_in(kNqn);
+  world.controllers[0].owner = "nvme-stas";
+  world.block.swap(world.hidden);
+  start();
+  ASSERT_TRUE(run_until([&] { return reason().find("is not there") != std::string::npos; }));
+  EXPECT_EQ(world.count("rescan nvme7"), 0);
+}
+
 }  // namespace
 }  // namespace spark::volumes
