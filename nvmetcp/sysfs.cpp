@@ -207,6 +207,22 @@ std::vector<Controller> controllers_of(const std::vector<Controller>& all, const
   return theirs;
 }
 
+Result<Controller> connection_to_change(const SystemRoot& root, const std::string& controller,
+                                        const std::string& subsystem, const std::string& doing) {
+  auto all = list_controllers(root);
+  if (!all) return fail_with(all.error(), doing);
+  const auto found = std::ranges::find(*all, controller, &Controller::name);
+  if (found == all->end() || found->subsystem != subsystem || found->transport != "tcp") {
+    return fail(Errc::NotFound, doing + ": it is not a connection to " + printable(subsystem) + " any more",
+                "the next one is made as it should be");
+  }
+  if (is_anothers(*found)) {
+    return fail(Errc::Refused, doing + ": it belongs to " + found->owner,
+                "its settings are made there; or let spark-stage make the connection");
+  }
+  return std::move(*found);
+}
+
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid) {
   auto all = list_controllers(root);
   if (!all) return tl::unexpected<Error>(std::move(all.error()));

@@ -37,6 +37,12 @@ class ControllerList {
 std::vector<Controller> controllers_of(const std::vector<Controller>& all, const std::string& subsystem,
                                        const std::string& host_nqn);
 
+// The connection to that subsystem by its controller's name, of which this host may change settings. `doing`
+// begins the sentence of its errors. NotFound: no such connection (any more). Refused: it is another
+// program's.
+Result<Controller> connection_to_change(const SystemRoot& root, const std::string& controller,
+                                        const std::string& subsystem, const std::string& doing);
+
 // The namespace's block device under a controller of this subsystem that is not going away. NotFound: not
 // (yet) there.
 Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subsystem, std::uint32_t nsid);

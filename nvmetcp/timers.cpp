@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "base/text.hpp"
-#include "nvmetcp/registry.hpp"
 #include "nvmetcp/sysfs.hpp"
 
 namespace spark::nvmetcp {
@@ -84,17 +82,8 @@ void set_timers(const SystemRoot& root, const Controller& controller, const Conn
 Result<> change_timers(const SystemRoot& root, const std::string& name, const std::string& subsystem,
                        const ConnectOptions& asked) {
   const std::string doing = "setting the timers of " + printable(name);
-  const auto all = list_controllers(root);
-  if (!all) return fail_with(all.error(), doing);
-  const auto found = std::ranges::find(*all, name, &Controller::name);
-  if (found == all->end() || found->subsystem != subsystem || found->transport != "tcp") {
-    return fail(Errc::NotFound, doing + ": it is not a connection to " + printable(subsystem) + " any more",
-                "its next connection gets them");
-  }
-  if (is_anothers(*found)) {
-    return fail(Errc::Refused, doing + ": it belongs to " + found->owner,
-                "its settings are made there; or let spark-stage make the connection");
-  }
+  const auto found = connection_to_change(root, name, subsystem, doing);
+  if (!found) return tl::unexpected<Error>(found.error());
   set_timers(root, *found, asked);
   const auto left = wrong(root / "sys/class/nvme" / found->name, timers(asked));
   if (left.empty()) return {};

@@ -15,6 +15,8 @@ ORDER = ["test_rig", "test_package", "test_boot", "test_discover", "test_contrac
          "test_portals", "test_neighbours", "test_healing", "test_shutdown"]
 
 _topologies = []
+_ever_started = []  # topologies, also those that ended
+_cpu_seconds = {}  # of all machines, by the test that they ran for; what a fixture starts is its first test's
 
 
 def pytest_sessionstart():
@@ -28,6 +30,7 @@ def pytest_collection_modifyitems(items):
 def _started(topology):
     with topology as rig:
         _topologies.append(rig)
+        _ever_started.append(rig)
         yield rig
         _topologies.remove(rig)
 
@@ -78,6 +81,24 @@ def pair(house, second_host):
     both.export()
     yield both
     both.end()
+
+
+def _cpu_of_machines():
+    return sum(machine.cpu_seconds() for rig in _ever_started for machine in rig.machines)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    before = _cpu_of_machines()
+    yield
+    _cpu_seconds[item.nodeid] = _cpu_of_machines() - before
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Where time goes on a computer that emulates: more telling than seconds beside two other runs."""
+    terminalreporter.section(f"CPU of the machines: {sum(_cpu_seconds.values()):.0f} s, most of it for")
+    for name, seconds in sorted(_cpu_seconds.items(), key=lambda one: -one[1])[:40]:
+        terminalreporter.line(f"{seconds:8.1f} s  {name}")
 
 
 @pytest.hookimpl(hookwrapper=True)

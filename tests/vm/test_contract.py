@@ -18,7 +18,7 @@ MEND = "nft delete table inet cut"
 def fabric(house, tmp_path):
     """The contract's program on the host, and two subsystems for it alone at the target, one that refuses this host."""
     if not CONTRACT_TESTS.exists():
-        pytest.skip(f"{CONTRACT_TESTS} is not built - run `make test` first")
+        pytest.skip(f"{CONTRACT_TESTS} is not built - run `make check STEPS=build` first")
     stripped = tmp_path / "contract"
     subprocess.run(["strip", "-o", stripped, CONTRACT_TESTS], check=True)
     house.host.put(PROGRAM, stripped.read_bytes(), "755")

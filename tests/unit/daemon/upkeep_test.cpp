@@ -112,5 +112,24 @@ TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
+TEST_F(UpkeepTest, AnAnswerThatCameLateDoesNotBringBackWhatIsGone) {
+  start();
+  // The first to ask gets the list as it was, after all others have been answered.
+  worker.on("catalog",
+            "if mkdir first 2>/dev/null; then until [ -e late ]; do sleep 0.02; done; "
+            "printf '%s\\n' '{\"result\": " +
+                one_line(kRows) +
+                "}'; "
+                R"(else echo '{"result": {"datasets": [], "usage": {}}}'; fi)");
+  const auto slow = stager->evict("imagenet");
+  ASSERT_TRUE(slow);
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "first"); }));
+  ASSERT_TRUE(ends(stage_all({"models"})));
+  EXPECT_EQ(state_of("imagenet"), "absent");
+  std::ofstream(worker.folder() / "late") << "now";
+  ASSERT_TRUE(ends(*slow));
+  EXPECT_EQ(state_of("imagenet"), "absent");
+}
+
 }  // namespace
 }  // namespace spark::datasets

@@ -38,6 +38,7 @@ class Machine:
         self._folder.mkdir(parents=True)
         self._process = self._agent = self._qmp = None
         self._frozen = False
+        self._cpu_of_past_lives = 0.0
         # no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
         self._arguments = [
             *emulator.command(), "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
@@ -106,12 +107,20 @@ class Machine:
     def is_running(self):
         return self._process is not None and self._process.poll() is None
 
+    def cpu_seconds(self):
+        """What its emulation has used so far, all its lives together but those that it ended itself."""
+        if not self.is_running():
+            return self._cpu_of_past_lives
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return self._cpu_of_past_lives + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self):
         """Power loss."""
         if self._process is None:
             return
         # "quit" stops the guest where it is, but QEMU writes down what it knows about the qcow2 file first: killed, it
         # takes that with it, and the guest's own file system is damaged although the guest had flushed it.
+        self._cpu_of_past_lives = self.cpu_seconds()
         if not (self._qmp and self._qmp.quit(self._process)):
             self._process.kill()
         self._process.wait()

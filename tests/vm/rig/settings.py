@@ -20,7 +20,7 @@ BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).res
 PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
 # The unit tests of nvmetcp, whose contract part a host runs on its kernel.
 CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",
-                                     REPOSITORY / "build/dev/tests/unit/nvmetcp/spark_nvmetcp_tests"))
+                                     REPOSITORY / "build/release/tests/unit/nvmetcp/spark_nvmetcp_tests"))
 # Multiplies every deadline: a busy machine needs patience, not another test.
 PATIENCE = float(os.environ.get("SPARK_VM_PATIENCE", "1"))
 # Leave machines' folders (disks, console logs) behind.
