@@ -6,8 +6,6 @@
 namespace spark::bench {
 namespace {
 
-constexpr double kNegligible = 0.03;
-
 Way train_directly(const Question& question, const Source& source) {
   const auto seconds = [&](double rate) {
     return question.epochs * epoch_seconds(question.dataset, rate, question.demand);

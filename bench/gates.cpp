@@ -11,7 +11,7 @@ constexpr double kStarvedIdle = 0.10;
 constexpr double kFullCore = 0.99;
 constexpr double kLinkTolerance = 1.02;
 
-std::string percent(double share) {
+std::string share_text(double share) {
   char text[32];
   std::snprintf(text, sizeof text,
                 share < 0.0995 ? "%.2g %%"
@@ -72,7 +72,7 @@ std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& sc
     return {"nothing counts what came from the storage here, so it is not proven that it did"};
   }
   if (*share >= kColdShare) return {};
-  const std::string proof = percent(*share) + " of it came from the storage (" + cell.origin.counter + ")";
+  const std::string proof = share_text(*share) + " of it came from the storage (" + cell.origin.counter + ")";
   if (scenario.cache == Cache::Cold) {
     return {std::string("not cold: ") + (*share < kRamShare ? "RAM served it, only " : "only ") + proof};
   }
@@ -132,9 +132,9 @@ std::string cache_label(const std::vector<const Cell*>& cells, Cache asked) {
     origin += static_cast<double>(*cell->origin.bytes);
   }
   const double share = delivered > 0 ? origin / delivered : 0;
-  if (asked == Cache::Cold || share >= kColdShare) return "cold " + percent(share);
+  if (asked == Cache::Cold || share >= kColdShare) return "cold " + share_text(share);
   if (share < kRamShare) return "served by RAM";
-  return "partly RAM, " + percent(share) + " from storage";
+  return "partly RAM, " + share_text(share) + " from storage";
 }
 
 }  // namespace spark::bench

@@ -11,7 +11,6 @@ namespace spark::bench {
 namespace {
 
 constexpr Bytes kLayoutStep = 16 * kMiB;
-constexpr std::uint64_t kMostSmallFiles = 2048;
 constexpr double kAssumedLayoutRate = 500e6;  // bytes per second
 constexpr double kSlowestLayoutRate = 20e6;
 

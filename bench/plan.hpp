@@ -27,6 +27,7 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
 // ones where a scenario reads whole files.
 inline constexpr unsigned kLargeFiles = 4;
 inline constexpr Bytes kSmallFileSize = 128 * kKiB;
+inline constexpr std::size_t kMostSmallFiles = 2048;
 Bytes layout_size(const BenchOptions& options);
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 

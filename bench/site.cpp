@@ -21,7 +21,6 @@ namespace {
 
 constexpr Duration kAnswerTime{20'000};
 constexpr Duration kRemoveTime{30'000};
-constexpr std::size_t kMostSmallFiles = 2048;
 constexpr Bytes kLargestSmallFile = kMiB;
 constexpr double kSlowestFiles = 20;  // made a second
 constexpr const char* kNoDirect =

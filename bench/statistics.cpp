@@ -8,7 +8,6 @@ namespace spark::bench {
 namespace {
 
 constexpr std::size_t kFewestRounds = 3;
-constexpr double kNegligible = 0.03;
 
 double mean(const std::vector<double>& values) {
   double sum = 0;

@@ -27,6 +27,9 @@ double spread(const std::vector<double>& values);
 // Rounds are repeated until the spread is below this.
 inline constexpr double kSteadySpread = 0.05;
 
+// Who decides between two paths need not care for less, whatever is certain.
+inline constexpr double kNegligible = 0.03;
+
 // The median, with Student's 95 % interval of the logarithms. No value for fewer than three rounds, or for a
 // rate that is not positive.
 std::optional<Estimate> estimate_of(const std::vector<double>& rates);

@@ -10,7 +10,6 @@
 namespace spark::bench {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kLabelWidth = 20;
 constexpr std::size_t kCellWidth = 20;
 constexpr std::size_t kPathsAbreast = 3;

@@ -17,13 +17,13 @@ std::string epochs_text(double epochs) {
   return text;
 }
 
-std::string number(double value) {
+std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, value < 9.95 ? "%.2f" : value < 99.5 ? "%.1f" : "%.0f", value);
   return text;
 }
 
-std::string percent(double share) {
+std::string whole_percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
   return text;
@@ -68,7 +68,7 @@ std::string answer(const Verdict& verdict) {
 }
 
 std::string end_text(const std::optional<double>& epochs) {
-  return epochs ? number(*epochs) : "never";
+  return epochs ? short_number(*epochs) : "never";
 }
 
 // "from nfs: pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.13 to 1.31)"
@@ -81,7 +81,7 @@ std::string break_even_text(const Source& source, const BreakEven& even) {
   char from[32];
   std::snprintf(from, sizeof from, "%.0f", pays_from(*even.epochs));
   return "Staging from " + source.name + " pays from epoch " + from + " (break-even after " +
-         number(*even.epochs) + " epochs, " + range + ").";
+         short_number(*even.epochs) + " epochs, " + range + ").";
 }
 
 std::string demand_text(const Verdict& verdict) {
@@ -91,11 +91,12 @@ std::string demand_text(const Verdict& verdict) {
   text += ":";
   std::string separator = " ";
   for (const Source& source : verdict.sources) {
-    text += separator + source.name + " feeds " + percent(fed_share(source.read.value, demand)) + " of it";
+    text +=
+        separator + source.name + " feeds " + whole_percent(fed_share(source.read.value, demand)) + " of it";
     separator = ", ";
   }
   if (verdict.local_read) {
-    text += separator + verdict.local + " " + percent(fed_share(verdict.local_read->value, demand));
+    text += separator + verdict.local + " " + whole_percent(fed_share(verdict.local_read->value, demand));
   }
   return text + ".";
 }

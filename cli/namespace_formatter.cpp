@@ -15,7 +15,7 @@ namespace {
 using nvmetcp::Hold;
 using nvmetcp::Holding;
 
-constexpr Duration kLook{60'000};
+constexpr Duration kLookDeadline{60'000};
 constexpr Duration kMkfs{30 * 60'000};                // many terabytes, over a slow wire
 constexpr Duration kMake = kMkfs + Duration(60'000);  // and what comes before and after it
 
@@ -91,7 +91,7 @@ Result<json::object> in_this_process(const FormatRequest& request, Steps steps, 
 class BoundedFormatter final : public NamespaceFormatter {
  public:
   Result<Hold> look(const FormatRequest& request) override {
-    return call(request, kLook, look_before_format);
+    return call(request, kLookDeadline, look_before_format);
   }
   Result<Hold> make(const FormatRequest& request) override {
     return call(request, kMake, format_under_reservation);

@@ -16,7 +16,7 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "cache";
+constexpr char kCacheArea[] = "cache";
 constexpr unsigned kWornOut = 90;  // per cent
 
 // The cache's folder, or the nearest one above it that is there.
@@ -67,7 +67,7 @@ void check_room(const Host& host, const json::object& seen, const std::string& t
   const Bytes kept = in_bytes(host.settings().cache.keep_free, total);
   const std::string path = printable(host.settings().cache.path.native());
   if (free <= kept) {
-    report.wrong(kArea,
+    report.wrong(kCacheArea,
                  format_bytes(free) + " is free where the cache is (" + path +
                      "), and keep_free holds back " + format_bytes(kept),
                  "nothing can be staged",
@@ -75,7 +75,7 @@ void check_room(const Host& host, const json::object& seen, const std::string& t
                  "/ | sort -h | tail");
   }
   if (get_bool(seen, "refuses_direct_io").value_or(false)) {
-    report.note(kArea, path + " is on a file system (" + printable(type) + ") that refuses direct I/O",
+    report.note(kCacheArea, path + " is on a file system (" + printable(type) + ") that refuses direct I/O",
                 "copies go through the page cache, which is the GPU's memory on a Spark",
                 "put `cache: {path: …}` on ext4 or xfs");
   }
@@ -98,10 +98,10 @@ void check_health(const Host& host, const std::string& controller, Report& repor
   }
   const std::string details = "sudo apt install nvme-cli; sudo nvme smart-log /dev/" + controller;
   if (const auto warnings = get_string(*answer, "warnings"); warnings && !warnings->empty()) {
-    report.wrong(kArea, "the cache's drive " + controller + " warns: " + *warnings,
+    report.wrong(kCacheArea, "the cache's drive " + controller + " warns: " + *warnings,
                  "it may fail, or lose what is written", details);
   } else if (const auto used = get_int(*answer, "used").value_or(0); used >= kWornOut) {
-    report.note(kArea,
+    report.note(kCacheArea,
                 "the cache's drive " + controller + " has used " + std::to_string(used) +
                     " % of the writes that it was made for",
                 "it may soon fail", details);
@@ -115,7 +115,7 @@ void check_cache_drive(const Host& host, Report& report) {
   const std::filesystem::path folder = existing_folder(host);
   const auto seen = host.bounded([&] { return look_at(folder); });
   if (!seen) {
-    report.wrong(kArea, printable(folder.native()) + " can't be looked at: " + seen.error().what,
+    report.wrong(kCacheArea, printable(folder.native()) + " can't be looked at: " + seen.error().what,
                  "nothing can be staged", "findmnt -T " + printable(folder.native()));
     return;
   }

@@ -11,7 +11,7 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "connection";
+constexpr char kConnectionArea[] = "connection";
 constexpr long kManyQueues = 17;  // 16 for I/O, and the one for administration
 
 const config::Volume* volume_of(const config::Config& config, const nvmetcp::Controller& controller) {
@@ -24,7 +24,7 @@ const config::Volume* volume_of(const config::Config& config, const nvmetcp::Con
 
 void check_state(const nvmetcp::Controller& controller, const std::string& who, Report& report) {
   if (controller.is_live()) return;
-  report.wrong(kArea, who + " is '" + printable(controller.state) + "', not live",
+  report.wrong(kConnectionArea, who + " is '" + printable(controller.state) + "', not live",
                "reads of its volume wait or fail",
                "sudo dmesg | grep " + controller.name + "; spark-stage status");
 }
@@ -33,7 +33,7 @@ void check_settings(const Host& host, const nvmetcp::Controller& controller, con
                     const config::Target& target, Report& report) {
   const auto differences = nvmetcp::differences(host.root, controller, config::connect_options(target));
   if (differences.empty()) return;
-  report.note(kArea, who + ": " + printable(join(differences, "; ")),
+  report.note(kConnectionArea, who + ": " + printable(join(differences, "; ")),
               "it was connected before with these; the volume does not behave as configured",
               "with its jobs stopped: sudo spark-stage volumes down NAME, then up NAME");
 }
@@ -43,7 +43,7 @@ void check_foreign(const Host& host, const nvmetcp::Controller& controller, cons
                    Report& report) {
   const auto loss = read_line_file(host.root / "sys/class/nvme" / controller.name / "ctrl_loss_tmo");
   if (!loss || std::atol(loss->c_str()) <= 0) return;
-  report.note(kArea, who + " is given up " + printable(*loss) + " s after its target went away",
+  report.note(kConnectionArea, who + " is given up " + printable(*loss) + " s after its target went away",
               "the device is taken away under its mount then, and does not come back by itself",
               "spark-stage import: let the daemon keep it; or: echo -1 | sudo tee /sys/class/nvme/" +
                   controller.name + "/ctrl_loss_tmo");
@@ -53,7 +53,7 @@ void check_queues(const Host& host, const nvmetcp::Controller& controller, const
                   Report& report) {
   const auto count = read_line_file(host.root / "sys/class/nvme" / controller.name / "queue_count");
   if (!count || std::atol(count->c_str()) <= kManyQueues) return;
-  report.note(kArea, who + " has " + printable(*count) + " queues, each a TCP connection",
+  report.note(kConnectionArea, who + " has " + printable(*count) + " queues, each a TCP connection",
               "many hosts with as many each are a burden for a small target; 4 to 8 give full speed",
               "connect with `io_queues: auto` (or `nvme connect --nr-io-queues=8`)");
 }

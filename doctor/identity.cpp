@@ -13,7 +13,7 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "identity";
+constexpr char kIdentityArea[] = "identity";
 constexpr char kCompare[] =
     "compare `cat /etc/nvme/hostnqn /etc/nvme/hostid /etc/machine-id` on every host: no two may be equal";
 constexpr char kRenew[] =
@@ -47,13 +47,13 @@ void check_clone(const Host& host, const nvmetcp::HostIdentity& identity, Report
   const std::string nqn = lower(identity.nqn);
   for (const char* uuid : kCommonUuids) {
     if (identity.id != uuid && !nqn.ends_with(uuid)) continue;
-    report.wrong(kArea, "/etc/nvme has the UUID " + std::string(uuid) + ", which many boards have",
+    report.wrong(kIdentityArea, "/etc/nvme has the UUID " + std::string(uuid) + ", which many boards have",
                  "to a target, hosts with equal identities are one host: reservations and allow lists fail",
                  kRenew);
     return;
   }
   if (came_with_the_image(host.root)) {
-    report.note(kArea,
+    report.note(kIdentityArea,
                 "/etc/nvme/hostnqn is older than /etc/machine-id: it may have come with a copied image, "
                 "to other hosts as well",
                 "to a target, hosts with equal identities are one host: a reservation keeps neither out",
@@ -68,7 +68,7 @@ void check_running(const Host& host, const nvmetcp::HostIdentity& identity, Repo
     const bool differs = controller.transport == "tcp" && !controller.host_nqn.empty() &&
                          (controller.host_nqn != identity.nqn || lower(controller.host_id) != identity.id);
     if (!differs) continue;
-    report.note(kArea,
+    report.note(kIdentityArea,
                 controller.name + " (" + printable(controller.subsystem) +
                     ") is connected as another host, " + printable(controller.host_nqn),
                 "the daemon takes only connections of this host's own identity for its own",
@@ -82,12 +82,12 @@ void check_identity(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   const auto identity = nvmetcp::read_host_identity(host.root);
   if (!identity) {
-    report.wrong(kArea, identity.error().what, "without an identity of its own a host connects to nothing",
-                 identity.error().hint);
+    report.wrong(kIdentityArea, identity.error().what,
+                 "without an identity of its own a host connects to nothing", identity.error().hint);
     return;
   }
   if (const auto doubt = nvmetcp::identity_doubt(*identity)) {
-    report.note(kArea, doubt->substr(0, doubt->find(": connections work")),
+    report.note(kIdentityArea, doubt->substr(0, doubt->find(": connections work")),
                 "connections work, but tools that derive one from the other take this host for two",
                 "with nothing connected: sed 's/.*uuid://' /etc/nvme/hostnqn | sudo tee /etc/nvme/hostid");
   }

@@ -9,9 +9,9 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "kernel";
+constexpr char kKernelArea[] = "kernel";
 
-bool exists(const Host& host, const std::string& path) {
+bool is_there(const Host& host, const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(host.root / path, ignored);
 }
@@ -27,13 +27,13 @@ bool is_available(const Host& host) {
 }
 
 void check_driver(const Host& host, Report& report) {
-  if (exists(host, "sys/module/nvme_tcp")) return;
+  if (is_there(host, "sys/module/nvme_tcp")) return;
   if (!is_available(host)) {
-    report.wrong(kArea, "kernel " + printable(host.kernel) + " has no NVMe/TCP driver (nvme-tcp)",
+    report.wrong(kKernelArea, "kernel " + printable(host.kernel) + " has no NVMe/TCP driver (nvme-tcp)",
                  "nothing can be connected over TCP",
                  "sudo apt install linux-modules-extra-" + printable(host.kernel));
-  } else if (!exists(host, "dev/nvme-fabrics") && !host.settings().volumes.empty()) {
-    report.note(kArea, "the NVMe/TCP driver is not loaded",
+  } else if (!is_there(host, "dev/nvme-fabrics") && !host.settings().volumes.empty()) {
+    report.note(kKernelArea, "the NVMe/TCP driver is not loaded",
                 "the daemon loads it with the first volume; at boot the package's modules-load.d does",
                 "sudo modprobe nvme-tcp");
   }
@@ -41,7 +41,7 @@ void check_driver(const Host& host, Report& report) {
 
 // The device waits for a lock that a connect holds, so it is asked in a process of its own.
 void check_options(const Host& host, Report& report) {
-  if (!exists(host, "dev/nvme-fabrics") || host.settings().targets.empty()) return;
+  if (!is_there(host, "dev/nvme-fabrics") || host.settings().targets.empty()) return;
   if (!host.is_root) {
     report.unknown.push_back("which options the kernel knows (needs root)");
     return;
@@ -60,7 +60,7 @@ void check_options(const Host& host, Report& report) {
       report.unknown.push_back("which options the kernel knows (a connect is under way)");
       return;
     }
-    report.wrong(kArea, "target " + printable(name) + ": " + answer.error().what,
+    report.wrong(kKernelArea, "target " + printable(name) + ": " + answer.error().what,
                  "its volumes are refused rather than connected without it",
                  answer.error().hint.empty() ? "spark-stage config show" : answer.error().hint);
   }

@@ -8,7 +8,7 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "keys";
+constexpr char kKeysArea[] = "keys";
 constexpr char kRefused[] = "its volumes are refused";
 
 Result<> read_all(const nvmetcp::ConnectOptions& options) {
@@ -24,7 +24,7 @@ void check_handshakes(const Host& host, Report& report) {
   if (!answer) {
     report.unknown.push_back("whether tlshd runs (" + answer.error().what + ")");
   } else if (answer->exit_status != 0) {
-    report.wrong(kArea, "tlshd does not run: nothing on this host shakes hands for TLS",
+    report.wrong(kKeysArea, "tlshd does not run: nothing on this host shakes hands for TLS",
                  "volumes of targets with `tls` are refused",
                  "sudo apt install ktls-utils && sudo systemctl enable --now tlshd");
   }
@@ -43,7 +43,7 @@ void check_keys(const Host& host, Report& report) {
     if (!host.is_root) {
       report.unknown.push_back("the keys of target " + printable(name) + " (needs root)");
     } else if (const auto readable = read_all(options); !readable) {
-      report.wrong(kArea, "target " + printable(name) + ": " + readable.error().what, kRefused,
+      report.wrong(kKeysArea, "target " + printable(name) + ": " + readable.error().what, kRefused,
                    readable.error().hint);
     }
   }

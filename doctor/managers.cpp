@@ -9,9 +9,9 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "managers";
+constexpr char kManagersArea[] = "managers";
 
-bool exists(const Host& host, const std::string& path) {
+bool is_placed(const Host& host, const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(host.root / path, ignored));
 }
@@ -24,7 +24,7 @@ bool runs(const Host& host, const std::string& unit) {
 bool is_enabled(const Host& host, const std::string& unit) {
   for (const char* target :
        {"default.target", "multi-user.target", "sysinit.target", "remote-fs-pre.target"}) {
-    if (exists(host, "etc/systemd/system/" + std::string(target) + ".wants/" + unit)) return true;
+    if (is_placed(host, "etc/systemd/system/" + std::string(target) + ".wants/" + unit)) return true;
   }
   return false;
 }
@@ -33,7 +33,7 @@ void check_autoconnect(const Host& host, Report& report) {
   constexpr char kUnit[] = "nvmf-autoconnect.service";
   const host::Survey survey = host::survey(host.root);
   if (!is_enabled(host, kUnit) || (survey.discovery_conf.empty() && survey.config_json.empty())) return;
-  report.note(kArea,
+  report.note(kManagersArea,
               std::string(kUnit) + " connects at boot what /etc/nvme/discovery.conf or config.json lists",
               "its connections have its own timeouts; the daemon takes them over as they are",
               "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
@@ -43,7 +43,7 @@ void check_autoconnect_rule(const Host& host, Report& report) {
   const std::string rule = nvmetcp::autoconnect_rule(host.root);
   if (rule.empty()) return;
   report.note(
-      kArea, rule + " connects everything that a target offers as soon as that changes",
+      kManagersArea, rule + " connects everything that a target offers as soon as that changes",
       "so spark-stage does not listen for changes, and asks every ten minutes; see docs/neighbours.md",
       "sudo ln -s /dev/null /etc/udev/rules.d/70-nvmf-autoconnect.rules && "
       "sudo udevadm control --reload && sudo systemctl restart spark-staged");
@@ -53,7 +53,7 @@ void check_stas(const Host& host, Report& report) {
   for (const char* unit : {"stacd.service", "stafd.service"}) {
     if (!runs(host, unit) && !is_enabled(host, unit)) continue;
     report.note(
-        kArea, std::string(unit) + " (nvme-stas) manages NVMe connections on this host",
+        kManagersArea, std::string(unit) + " (nvme-stas) manages NVMe connections on this host",
         "two managers that disconnect what they did not make end each other's connections",
         "exclude this host's volumes in /etc/stas/stacd.conf, or: sudo systemctl disable --now stacd stafd");
     return;
@@ -64,7 +64,7 @@ void check_stas(const Host& host, Report& report) {
 void check_multipathd(const Host& host, Report& report) {
   const auto native = read_line_file(host.root / "sys/module/nvme_core/parameters/multipath");
   if (!runs(host, "multipathd.service") || !native || *native != "N") return;
-  report.wrong(kArea, "multipathd runs, and the kernel's own NVMe multipath is off",
+  report.wrong(kManagersArea, "multipathd runs, and the kernel's own NVMe multipath is off",
                "it may claim a volume's device, which can't be mounted then",
                "printf 'blacklist {\\n  devnode \"^nvme\"\\n}\\n' | sudo tee "
                "/etc/multipath/conf.d/spark-stage.conf && sudo systemctl restart multipathd");

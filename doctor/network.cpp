@@ -11,7 +11,7 @@
 namespace spark::doctor {
 namespace {
 
-constexpr char kArea[] = "network";
+constexpr char kNetworkArea[] = "network";
 constexpr unsigned kSlow = 10'000;  // Mb/s; a local NVMe is twenty times as fast as what is below
 
 // A place of the configuration that is reached over the network.
@@ -75,21 +75,22 @@ void check_card(const Destination& to, const std::vector<Nic>& nics, const Nic& 
                 const std::string& address, Report& report) {
   const Nic* better = to.interface.empty() ? better_nic(nics, used, address) : nullptr;
   if (better != nullptr) {
-    report.wrong(kArea,
+    report.wrong(kNetworkArea,
                  printable(to.name) + " is reached through " + used.name + " (" + speed_of(used) +
                      "), though " + better->name + " (" + speed_of(*better) + ") is in the same network",
                  "the kernel takes one card for a network, not the fastest", choose(to, *better));
   } else if (used.is_wireless) {
-    report.wrong(kArea, printable(to.name) + " is reached over Wi-Fi (" + used.name + ")",
+    report.wrong(kNetworkArea, printable(to.name) + " is reached over Wi-Fi (" + used.name + ")",
                  "volumes stall with every lost packet",
                  "connect a cable, and name its card under " + printable(to.key.empty() ? to.name : to.key));
   } else if (used.megabits != 0 && used.megabits < kSlow) {
-    report.note(kArea, printable(to.name) + " is reached at " + speed_of(used) + " (" + used.name + ")",
+    report.note(kNetworkArea,
+                printable(to.name) + " is reached at " + speed_of(used) + " (" + used.name + ")",
                 "that is the most that its volumes can give",
                 "ethtool " + used.name + " tells what both ends can do");
   }
   if (!used.is_up) {
-    report.wrong(kArea, printable(used.name) + ", the card to " + printable(to.name) + ", has no link",
+    report.wrong(kNetworkArea, printable(used.name) + ", the card to " + printable(to.name) + ", has no link",
                  "nothing is reached through it",
                  "look at the cable and the switch; ip link show " + used.name);
   }
@@ -111,7 +112,7 @@ void check_return(const Destination& to, const std::vector<Nic>& before, const s
   for (const Nic& other : after) {
     if (other.name == used || grown(other.name) < expected / 2) continue;
     report.wrong(
-        kArea,
+        kNetworkArea,
         "what " + printable(to.name) + " sends comes in through " + other.name + ", not through " + used,
         "two cards in one network answer for each other, and the slower one may carry the data",
         "give each card a network of its own, or: sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 "
@@ -128,7 +129,7 @@ void check_packets(const Host& host, const Destination& to, const std::vector<Ni
     return;
   }
   if (size->works < used.mtu) {
-    report.wrong(kArea,
+    report.wrong(kNetworkArea,
                  "packets of " + std::to_string(used.mtu) + " bytes do not reach " + printable(to.name) +
                      ", " + std::to_string(size->works) + " do",
                  "a connect works, and the first large read hangs",
@@ -142,7 +143,7 @@ void check_destination(const Host& host, const Destination& to, const std::vecto
                        Report& report) {
   const auto address = numeric_address(host, to);
   if (!address) {
-    report.wrong(kArea, printable(to.name) + ": " + address.error().what,
+    report.wrong(kNetworkArea, printable(to.name) + ": " + address.error().what,
                  "it is found again at every attempt", "getent hosts " + printable(to.address));
     return;
   }
@@ -152,7 +153,7 @@ void check_destination(const Host& host, const Destination& to, const std::vecto
     return;
   }
   if (!route) {
-    report.wrong(kArea,
+    report.wrong(kNetworkArea,
                  "there is no way to " + printable(to.name) + " (" + printable(*address) + ")" +
                      (to.interface.empty() ? "" : " through " + printable(to.interface)) + ": " +
                      route.error().what,
@@ -163,7 +164,8 @@ void check_destination(const Host& host, const Destination& to, const std::vecto
   if (used == nullptr) return;  // lo: the target is this host
   check_card(to, nics, *used, *address, report);
   if (!route->gateway.empty()) {
-    report.note(kArea, printable(to.name) + " is reached through the router " + printable(route->gateway),
+    report.note(kNetworkArea,
+                printable(to.name) + " is reached through the router " + printable(route->gateway),
                 "storage over a router is slower, and its port should be open to the storage network alone",
                 "give this host an address in the target's network");
   }

@@ -10,14 +10,14 @@ namespace spark::nvmetcp {
 namespace {
 
 // Of the key for each hash that it may be transformed with; 00: none, so any of them.
-bool is_length_for(std::string_view hash, std::size_t length) {
+bool is_chap_length(std::string_view hash, std::size_t length) {
   if (hash == "00") return length == 32 || length == 48 || length == 64;
   return (hash == "01" && length == 32) || (hash == "02" && length == 48) || (hash == "03" && length == 64);
 }
 
 constexpr SecretKind kDhHmacChap = {"DHHC-1", "DH-HMAC-CHAP key",
                                     "`nvme gen-dhchap-key` makes one; the target needs the same", "auth",
-                                    is_length_for};
+                                    is_chap_length};
 
 bool says(const std::vector<std::string>& log, const std::string& words) {
   return std::ranges::any_of(log,

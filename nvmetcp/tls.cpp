@@ -4,13 +4,13 @@ namespace spark::nvmetcp {
 namespace {
 
 // The kernel looks for keys of these two hashes only.
-bool is_length_for(std::string_view hash, std::size_t length) {
+bool is_tls_length(std::string_view hash, std::size_t length) {
   return (hash == "01" && length == 32) || (hash == "02" && length == 48);
 }
 
 constexpr SecretKind kTlsKey = {"NVMeTLSkey-1", "TLS pre-shared key",
                                 "`nvme gen-tls-key` makes one; the target needs the same", "tls",
-                                is_length_for};
+                                is_tls_length};
 
 }  // namespace
 

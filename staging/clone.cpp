@@ -19,8 +19,8 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kBatch = 256;  // entries that a thread takes at once: neighbours in a folder
-constexpr unsigned kThreads = 4;     // a file system makes names in several folders at a time
+constexpr std::size_t kEntriesAtOnce = 256;  // entries that a thread takes at once: neighbours in a folder
+constexpr unsigned kCloneThreads = 4;        // a file system makes names in several folders at a time
 
 bool is_as_copied(Parents& copies, const Entry& entry) {
   const int folder = copies.open(entry.path);
@@ -44,7 +44,8 @@ class TakeUnchanged {
   Result<> go() {
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < std::min<std::size_t>(kThreads, entries_.size() / kBatch + 1); ++i)
+      for (std::size_t i = 0; i < std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1);
+           ++i)
         threads.emplace_back([this] { work(); });
     }
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
@@ -65,9 +66,9 @@ class TakeUnchanged {
   void work() {
     Parents from(previous_), to(*context_.copy);
     while (!context_.is_stopped()) {
-      const std::size_t first = next_.fetch_add(kBatch);
+      const std::size_t first = next_.fetch_add(kEntriesAtOnce);
       if (first >= entries_.size()) return;
-      for (std::size_t i = first; i < std::min(first + kBatch, entries_.size()); ++i) {
+      for (std::size_t i = first; i < std::min(first + kEntriesAtOnce, entries_.size()); ++i) {
         if (!resumed_.unchanged[i]) continue;
         if ((clones_ && clone(from, to, entries_[i])) || link(from, to, entries_[i])) {
           context_.journal->finished(entries_[i]);

@@ -12,7 +12,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kBlock = 256 << 10;
+constexpr std::size_t kBufferSize = 256 << 10;
 constexpr std::size_t kLongestLine = 1 << 20;  // a path of 32 KiB, every byte encoded as three, fits well
 
 }  // namespace
@@ -30,10 +30,10 @@ bool LineReader::read_more() {
   buffer_.erase(0, at_);
   at_ = 0;
   const std::size_t before = buffer_.size();
-  buffer_.resize(before + kBlock);
+  buffer_.resize(before + kBufferSize);
   ssize_t got = 0;
   do {
-    got = ::read(file_.get(), buffer_.data() + before, kBlock);
+    got = ::read(file_.get(), buffer_.data() + before, kBufferSize);
   } while (got < 0 && errno == EINTR);
   if (got < 0) failed_ = errno;
   buffer_.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
@@ -80,7 +80,7 @@ LineWriter::~LineWriter() {
 
 void LineWriter::add(std::string_view text) {
   waiting_ += text;
-  if (waiting_.size() >= kBlock) write_waiting();
+  if (waiting_.size() >= kBufferSize) write_waiting();
 }
 
 void LineWriter::write_waiting() {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kWindow = 5;         // seconds of which the rate is the mean
 constexpr double kFirstEstimate = 1;  // seconds; before that a rate means nothing
-constexpr double kPatience = 5;       // seconds for which a much later end is not believed yet
+constexpr double kDisbelief = 5;      // seconds for which a much later end is not believed yet
 constexpr double kMuchLater = 1.5;
 // What a file costs beyond its bytes, as bytes of a large file: a thousand small ones take as long as 64 MB.
 constexpr double kFileWeight = 64 * 1024;
@@ -46,7 +46,7 @@ void Pace::estimate(const PaceSample& now, double work_per_second) {
   }
   const double estimated = left / work_per_second;
   if (!eta_s_ || estimated <= *eta_s_ * kMuchLater) held_since_ = now.seconds;
-  if (!eta_s_ || estimated < *eta_s_ || now.seconds - held_since_ > kPatience) eta_s_ = estimated;
+  if (!eta_s_ || estimated < *eta_s_ || now.seconds - held_since_ > kDisbelief) eta_s_ = estimated;
 }
 
 void Pace::blame() {

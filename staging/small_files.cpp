@@ -19,8 +19,8 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kBatch = 32;     // files that a thread takes at once: neighbours in a folder
-constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their write-back, all open
+constexpr std::size_t kFilesAtOnce = 32;  // files that a thread takes at once: neighbours in a folder
+constexpr std::size_t kMostHeld = 32;     // files of a thread that wait for their write-back, all open
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
 constexpr Bytes kHoleWorthKeeping = 4 * kKiB;
 
@@ -146,7 +146,7 @@ class SmallFiles {
 
   Result<std::vector<Entry*>> go(unsigned threads) {
     const bool reads_direct = can_read_directly();
-    const std::size_t batches = (files_.size() + kBatch - 1) / kBatch;
+    const std::size_t batches = (files_.size() + kFilesAtOnce - 1) / kFilesAtOnce;
     const std::size_t shares = std::min<std::size_t>(threads, batches);
     for (std::size_t i = 0; i < shares; ++i) {
       Share& share = shares_.emplace_back();
@@ -199,9 +199,9 @@ class SmallFiles {
   Result<> work_on(Share& share, Worker& worker) {
     while (!context_.is_stopped()) {
       const auto began = std::chrono::steady_clock::now();
-      const std::size_t first = share.next.fetch_add(kBatch);
+      const std::size_t first = share.next.fetch_add(kFilesAtOnce);
       if (first >= share.end) break;
-      for (std::size_t i = first; i < std::min(first + kBatch, share.end); ++i) {
+      for (std::size_t i = first; i < std::min(first + kFilesAtOnce, share.end); ++i) {
         auto copied = worker.copy(*files_[i]);
         if (!copied) return tl::unexpected<Error>(std::move(copied.error()));
         if (*copied) continue;

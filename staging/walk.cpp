@@ -20,9 +20,9 @@
 namespace spark::staging {
 namespace {
 
-constexpr unsigned kThreads = 8;     // more than cores: a network file system answers many questions at once
-constexpr std::size_t kBatch = 256;  // names that a thread looks at in one go
-constexpr std::size_t kMostBatches = 64;  // that wait; the memory of a folder of millions
+constexpr unsigned kWalkThreads = 8;  // more than cores: a network file system answers many questions at once
+constexpr std::size_t kNamesAtOnce = 256;  // names that a thread looks at in one go
+constexpr std::size_t kMostBatches = 64;   // that wait; the memory of a folder of millions
 
 // Open as long as names in it wait to be looked at.
 struct OpenFolder {
@@ -47,7 +47,7 @@ class Scan {
     Found root;
     if (auto found = look_.at_root(root); !found) return found;
     take(std::move(root));
-    const unsigned wanted = folders_.empty() ? 0 : kThreads;
+    const unsigned wanted = folders_.empty() ? 0 : kWalkThreads;
     {
       std::vector<std::jthread> threads;
       for (unsigned i = 0; i < wanted; ++i) threads.emplace_back([this] { work(); });
@@ -108,7 +108,7 @@ class Scan {
     Batch batch{std::make_shared<const OpenFolder>(OpenFolder{path, std::move(kept)}), {}};
     const auto add = [&](std::string name) -> Result<> {
       batch.names.push_back(std::move(name));
-      return batch.names.size() < kBatch ? Result<>() : hand_over(batch, found);
+      return batch.names.size() < kNamesAtOnce ? Result<>() : hand_over(batch, found);
     };
     if (auto listed = for_each_name(std::move(opened), tree_.shown(path), add); !listed) return listed;
     return look_at(batch, found);

@@ -55,11 +55,11 @@ def pytest(folder):
     return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
 
 
-def machines(name, kernel, purpose, *arguments):
+def machines(name, kernel, purpose, *arguments, cpus=1):
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
                 [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
-                 "SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)
+                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": str(cpus)}, needs_programs=True)
 
 
 def scenarios(names):
@@ -92,7 +92,7 @@ LANES = [
     [machines("vm-6.1", "6.1", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL))],
     [machines("vm-two-newest", "newest", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
      machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
-     machines("vm-any", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
+     machines("vm-any", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL), cpus=2)],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 

@@ -10,7 +10,7 @@
 namespace spark::bench {
 namespace {
 
-std::string percent(double ratio) {
+std::string change_text(double ratio) {
   char text[64];
   std::snprintf(text, sizeof text, "%+.1f %%", 100 * (ratio - 1));
   return text;
@@ -24,7 +24,7 @@ std::string difference_of(const Summary& before, const Summary& after) {
   const double ratio = b->value / a->value;
   const bool overlap = a->range.low <= b->range.high && b->range.low <= a->range.high;
   if (overlap || std::abs(ratio - 1) < 0.03) return "no clear difference";
-  return percent(ratio) + (ratio > 1 ? " faster" : " slower");
+  return change_text(ratio) + (ratio > 1 ? " faster" : " slower");
 }
 
 std::string headline(const Summary& summary, const ScenarioRecord& scenario) {

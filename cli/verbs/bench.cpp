@@ -7,7 +7,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::chrono::seconds kPlainInterval{15};
+constexpr std::chrono::seconds kPlainBenchInterval{15};
 
 struct BenchFlags {
   std::vector<std::string> paths, scenarios;
@@ -85,7 +85,7 @@ class ProgressLine {
     }
     const SteadyTime now = context_.timer.steady();
     const std::string step = progress.doing + progress.path + std::to_string(progress.cell);
-    if (step == step_ && now - printed_ < kPlainInterval) return;
+    if (step == step_ && now - printed_ < kPlainBenchInterval) return;
     context_.err << bench::progress_line(progress) << std::endl;
     step_ = step;
     printed_ = now;

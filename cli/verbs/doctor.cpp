@@ -14,7 +14,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kLook{5'000};  // of one look at a drive, a device or the name service
+constexpr Duration kOneLook{5'000};  // of one look at a drive, a device or the name service
 
 std::string kernel_release() {
   utsname names{};
@@ -30,7 +30,7 @@ doctor::Host this_host(const Context& context) {
   return {context.root,
           config::load(context.config_file),
           context.run_tool,
-          [](const std::function<Result<json::object>()>& work) { return call_bounded(kLook, work); },
+          [](const std::function<Result<json::object>()>& work) { return call_bounded(kOneLook, work); },
           context.socket,
           kernel_release(),
           context.is_root,

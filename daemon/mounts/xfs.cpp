@@ -8,9 +8,9 @@ namespace spark::mounts {
 namespace {
 
 // Offsets within the superblock, big endian.
-constexpr std::size_t kBlockSize = 4, kBlocks = 8, kUuid = 32, kLogStart = 48, kAgBlocks = 84, kAgCount = 88,
-                      kLogBlocks = 96, kLabel = 108, kAgBlockLog = 124, kInProgress = 126, kIncompat = 216,
-                      kSuperblockBytes = 264;
+constexpr std::size_t kBlockSize = 4, kBlocks = 8, kXfsUuid = 32, kLogStart = 48, kAgBlocks = 84,
+                      kAgCount = 88, kLogBlocks = 96, kXfsLabel = 108, kAgBlockLog = 124, kInProgress = 126,
+                      kXfsIncompat = 216, kSuperblockBytes = 264;
 constexpr std::uint32_t kNeedsRepair = 0x10;  // incompat
 
 // The log is a ring of 512-byte blocks. The first word of each is the number of the round in which it was
@@ -27,7 +27,7 @@ std::uint32_t word(const std::vector<std::uint8_t>& bytes, std::size_t at) {
 }
 
 void check_damage(const std::vector<std::uint8_t>& raw, Superblock& superblock) {
-  if ((word(raw, kIncompat) & kNeedsRepair) != 0 || raw[kInProgress] != 0) {
+  if ((word(raw, kXfsIncompat) & kNeedsRepair) != 0 || raw[kInProgress] != 0) {
     superblock.damage =
         "the file system is marked as in need of repair; run xfs_repair on the host that writes it";
   } else if (superblock.filesystem_bytes > superblock.bytes) {
@@ -100,8 +100,8 @@ std::optional<XfsLog> parse_xfs(const std::vector<std::uint8_t>& start, Superblo
                          blocks <= UINT64_MAX / 65536 && word(start, kAgCount) > 0;
   if (!plausible) return std::nullopt;
   superblock.type = "xfs";
-  superblock.uuid = uuid_text(start.data() + kUuid);
-  superblock.label = label_text(start.data() + kLabel, 12);
+  superblock.uuid = uuid_text(start.data() + kXfsUuid);
+  superblock.label = label_text(start.data() + kXfsLabel, 12);
   superblock.filesystem_bytes = blocks * block_size;
   check_damage(start, superblock);
 

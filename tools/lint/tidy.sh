@@ -1,6 +1,6 @@
 #!/bin/sh
 # clang-tidy (.clang-tidy) over our source files, or over those that are named, each on its own. All of them are looked at
-# eight at a time, as SPARK_WHOLE compiles them: most of clang-tidy's time goes into the headers that they share.
+# 24 at a time, as SPARK_WHOLE compiles them: most of clang-tidy's time goes into the headers that they share.
 # Usage: tools/lint/tidy.sh [JOBS [FILE…]]
 set -eu
 cd "$(dirname "$0")/../.."

@@ -15,10 +15,10 @@ namespace {
 
 using testing::HasSubstr;
 
-const StopFlag kGoOn = false;
+const StopFlag kNotStopped = false;
 
 Errc refusal_of(const std::string& path) {
-  auto site = Site::inspect({"x", path}, SystemRoot{}, kGoOn);
+  auto site = Site::inspect({"x", path}, SystemRoot{}, kNotStopped);
   EXPECT_FALSE(site) << path;
   return site ? Errc::Failed : site.error().kind;
 }
@@ -37,7 +37,7 @@ TEST(Site, AFolderIsInspectedWithoutChangingIt) {
   const DiskFolder disk;
   fs::create_directory(disk / "real");
   fs::create_directory_symlink("real", disk / "link");
-  auto site = Site::inspect({"x", disk / "link"}, SystemRoot{}, kGoOn);
+  auto site = Site::inspect({"x", disk / "link"}, SystemRoot{}, kNotStopped);
   ASSERT_TRUE(site);
   EXPECT_EQ(site->record.folder, fs::canonical(disk / "real").string());
   EXPECT_TRUE(site->is_usable());
@@ -50,9 +50,9 @@ TEST(Site, AFolderIsInspectedWithoutChangingIt) {
 
 TEST(Site, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
   const DiskFolder disk;
-  auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
+  auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
   ASSERT_TRUE(site);
-  site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
+  site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
   ASSERT_TRUE(site->is_usable()) << site->record.unusable;
   ASSERT_EQ(site->record.files.size(), 4u);
   EXPECT_EQ(site->record.files[3].bytes, 4 * kMiB);
@@ -69,9 +69,9 @@ TEST(Site, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
 TEST(Site, ADroppedSiteRemovesItsFolder) {
   const DiskFolder disk;
   {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     ASSERT_TRUE(site);
-    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
     const Site moved = std::move(*site);
     EXPECT_FALSE(fs::is_empty(disk.path()));
   }
@@ -83,7 +83,7 @@ TEST(Site, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) {
   std::vector<Site> sites;
   for (const char* name : {"a", "b"}) {
     fs::create_directory(disk / name);
-    sites.push_back(Site::inspect({name, disk / name}, SystemRoot{}, kGoOn).value());
+    sites.push_back(Site::inspect({name, disk / name}, SystemRoot{}, kNotStopped).value());
     sites.back().record.size = 100'000'000'000;
     sites.back().record.free = 10'000'000'000;
   }
@@ -116,9 +116,9 @@ TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
   const DiskFolder disk;
   write_text(disk / "shard", std::string(3 << 20, 'x'));
   const auto seen = with_mount(nullptr, disk.path(), MS_BIND | MS_RDONLY, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
     json::object seen{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
     seen["file"] = site->record.files.empty() ? "" : site->record.files[0].path;
     return seen;
@@ -133,9 +133,9 @@ TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
 TEST(Site, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
   const DiskFolder disk;
   const auto seen = with_mount("ramfs", disk.path(), 0, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
     if (auto closed = site->close(); !closed) return tl::unexpected<Error>(closed.error());
     return json::object{{"unusable", site->record.unusable}, {"empty", fs::is_empty(disk.path())}};
   });
@@ -150,9 +150,9 @@ TEST(Site, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
   const auto seen = run_apart({"as nobody", Duration(30'000), nullptr}, [&]() -> Result<json::value> {
     if (::chmod(disk.path().c_str(), 0555) != 0) return nullptr;
     if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return nullptr;
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kGoOn);
+    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
     if (!site) return tl::unexpected<Error>(site.error());
-    site->open(this_process(0), {16 * kMiB, 16}, kGoOn);
+    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
     return json::object{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
   });
   if (!seen && seen.error().kind == Errc::Denied) GTEST_SKIP() << "nobody can't reach " << disk.path();

@@ -11,23 +11,23 @@ namespace {
 
 using namespace test;
 
-const WallTime kNow = WallTime(std::chrono::hours(500'000));
+const WallTime kLeaseTime = WallTime(std::chrono::hours(500'000));
 
 TEST(LeaseLife, EndsWithItsTime) {
   Lease lease;
-  EXPECT_TRUE(is_live(lease, kNow));
-  lease.expires = kNow;
-  EXPECT_FALSE(is_live(lease, kNow));
-  lease.expires = kNow + std::chrono::seconds(1);
-  EXPECT_TRUE(is_live(lease, kNow));
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
+  lease.expires = kLeaseTime;
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
+  lease.expires = kLeaseTime + std::chrono::seconds(1);
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
 }
 
 TEST(LeaseLife, EndsWithItsProcess) {
   Lease lease;
   lease.process = process_with(::getpid());
-  EXPECT_TRUE(is_live(lease, kNow));
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
   ++lease.process.start_time;  // the same number, another process
-  EXPECT_FALSE(is_live(lease, kNow));
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
 
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -73,16 +73,16 @@ TEST_F(CgroupTest, ALeaseEndsWhenTheGroupIsEmptyOrGone) {
   put_process("0::/system.slice/job.scope\n");
   Lease lease;
   lease.cgroup = *cgroup_of(root_, 42);
-  EXPECT_TRUE(is_live(lease, kNow));
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
   populate("0");
-  EXPECT_FALSE(is_live(lease, kNow));
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
   populate("1");
-  EXPECT_TRUE(is_live(lease, kNow));
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
   Lease timed = lease;
-  timed.expires = kNow;
-  EXPECT_FALSE(is_live(timed, kNow)) << "whichever ends first";
+  timed.expires = kLeaseTime;
+  EXPECT_FALSE(is_live(timed, kLeaseTime)) << "whichever ends first";
   std::filesystem::remove_all(group_);
-  EXPECT_FALSE(is_live(lease, kNow));
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
 }
 
 TEST_F(CgroupTest, ALaterGroupOfTheSameNameIsAnotherOne) {
@@ -92,7 +92,7 @@ TEST_F(CgroupTest, ALaterGroupOfTheSameNameIsAnotherOne) {
   lease.cgroup = *cgroup_of(root_, 42);
   std::filesystem::rename(group_, folder_ / "before");  // so that the new one can't get its number
   populate("1");
-  EXPECT_FALSE(is_live(lease, kNow));
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
 }
 
 }  // namespace

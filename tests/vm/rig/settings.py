@@ -12,6 +12,8 @@ LANE = os.environ.get("SPARK_VM_LANE", f"vm-{KERNEL}")
 # The Debian that the machines run. 13 has the handshake service and the libnvme that TLS needs.
 GUEST = os.environ.get("SPARK_VM_GUEST", "bookworm")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
+# Of a host machine. Emulated CPUs that share a busy computer wait for each other: two take a third more of its time.
+CPUS = int(os.environ.get("SPARK_VM_CPUS", "2"))
 # What the host machines run: a folder as `cmake --install` fills it under DESTDIR, or "": what BUILD, a CMake build
 # folder, installs.
 INSTALL = os.environ.get("SPARK_VM_INSTALL", "")

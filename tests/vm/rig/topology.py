@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import image
 from .machine import Machine
-from .settings import ACCELERATOR, KEEP, KERNEL, patience
+from .settings import ACCELERATOR, CPUS, KEEP, KERNEL, patience
 from .wire import Wire
 
 FIRST_TARGET, FIRST_HOST = 10, 20
@@ -40,7 +40,7 @@ class Topology:
         self._hosts += 1
         # Without a drive of its own it would wait for one, for a minute and a half.
         append = "" if options.get("disks") else "systemd.mask=local.mount"
-        return self._add(name, FIRST_HOST + self._hosts, cpus=2, append=append, **options)
+        return self._add(name, FIRST_HOST + self._hosts, cpus=CPUS, append=append, **options)
 
     def report(self):
         return "\n".join(machine.report() for machine in self.machines)
