@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
 
-First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which mostly wait for
-timers, and builds with their tests, at the lowest priority, which take the time that the machines leave.
+First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which wait for
+timers now and then, and builds with their tests, in two, at the lowest priority, which take the time that the machines leave.
 Scenarios that failed there run once more when all else has ended: three lanes share two cores with the builds, and a deadline
 may pass that means nothing. That is told, and what fails again fails the check.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
@@ -55,11 +55,11 @@ def pytest(folder):
     return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
 
 
-def machines(name, kernel, purpose, *arguments, cpus=1):
+def machines(name, kernel, purpose, *arguments):
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
                 [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
-                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": str(cpus)}, needs_programs=True)
+                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1"}, needs_programs=True)
 
 
 def scenarios(names):
@@ -84,7 +84,8 @@ FIRST = [
 ]
 
 # Scenarios about drives, configuration and words: one kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench"]
+ANY_KERNEL = ["test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
+              "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 LANES = [
@@ -92,33 +93,34 @@ LANES = [
     [machines("vm-6.1", "6.1", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL))],
     [machines("vm-two-newest", "newest", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
      machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
-     machines("vm-any", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL), cpus=2)],
+     machines("vm-any", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
+# Each is a lane of its own, so that neither core rests while the other's step waits for something.
 BUILDS = [
-    Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 3600,
-         [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
-    Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
-         needs_programs=True),
-    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
-         [pytest("tests/page")], needs_programs=True),
-    Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
-         [pytest("tests/api")], needs_programs=True),
-    Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
-         [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
-    Step("debian13", "build, unit tests and TLS on Debian 13 (g++ 14, libnvme 1.13)", 2400,
-         [["tools/debian13.sh", JOBS],
-          [PYTHON, "-m", "pytest", "tests/vm/test_tls.py", "-q", "-p", "no:cacheprovider"]],
-         {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "4",
-          "SPARK_VM_LANE": "debian13",
-          "SPARK_VM_INSTALL": "build/debian13/build/installed"}),
-    # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
-    Step("tsan", "the threaded parts under the thread sanitizer", 1800,
-         [*configure_and_build("tsan", "spark_staging_tests"),
-          ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
-    Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]]),
-    Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]]),
+    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 3600,
+          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
+     # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
+     Step("tsan", "the threaded parts under the thread sanitizer", 1800,
+          [*configure_and_build("tsan", "spark_staging_tests"),
+           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
+     Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]])],
+    [Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
+          needs_programs=True),
+     Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
+          [pytest("tests/page")], needs_programs=True),
+     Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
+          [pytest("tests/api")], needs_programs=True),
+     Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
+          [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+     Step("debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 2400,
+          [["tools/debian13.sh", JOBS],
+           [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls"]), "-q", "-p", "no:cacheprovider"]],
+          {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "4",
+           "SPARK_VM_LANE": "debian13", "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian13/build/deb",
+           "SPARK_VM_INSTALL": "build/debian13/build/installed"}),
+     Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]])],
 ]
 
 _running = set()  # children that end with this program
@@ -222,7 +224,8 @@ def chosen(steps):
 
 
 def run_lanes(lanes, background=()):
-    """Side by side; each is a list of steps, one after the other. Returns the outcomes in the order of their ends."""
+    """Side by side; each is a list of steps, one after the other. Returns the outcomes in the order of their ends.
+    What is in the background gives way to the others, if there are others."""
     outcomes = []
 
     def run_lane(lane, is_background):
@@ -230,7 +233,7 @@ def run_lanes(lanes, background=()):
             outcomes.append(run_step(step, is_background))
 
     threads = [threading.Thread(target=run_lane, args=(lane, False), daemon=True) for lane in lanes]
-    threads.append(threading.Thread(target=run_lane, args=(background, bool(lanes)), daemon=True))
+    threads += [threading.Thread(target=run_lane, args=(lane, bool(lanes)), daemon=True) for lane in background]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -242,15 +245,19 @@ def run_all(steps):
     def of(some):
         return [step for step in steps if step in some]
 
+    def lanes_of(lanes):
+        chosen_lanes = [[step for step in lane if step in steps] for lane in lanes]
+        return [lane for lane in chosen_lanes if lane]
+
     outcomes = run_lanes([of(FIRST)])
     outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
-    lanes = [[step for step in lane if step in steps] for lane in LANES]
-    outcomes += run_lanes([lane for lane in lanes if lane], of(BUILDS))
+    outcomes += run_lanes(lanes_of(LANES), lanes_of(BUILDS))
     return [once_more(outcome) if outcome.problem and outcome.step in MACHINES else outcome for outcome in outcomes]
 
 
 def main(names):
-    known = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES, *BUILDS]}
+    known = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES,
+                                     *(step for lane in BUILDS for step in lane)]}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2

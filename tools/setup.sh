@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
 # Safe to run twice.
-# Usage: tools/setup.sh [build|test|bench]      build: compile and unit tests; test (default): also lint, fuzzing
-#                                               and virtual machines; bench: build, and what bench/staging compares
+# Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
+#                                               test (default): all of that, lint, fuzzing and virtual machines;
+#                                               bench: build, and what bench/staging compares
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
 set -eu
@@ -17,20 +18,22 @@ packages_of() {  # SET SYSTEM
        return 2 ;;
   esac
   build="ca-certificates cmake g++ git make ninja-build pkgconf
-    libnvme-dev libmount-dev libblkid-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev
+    libnvme-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev
     liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl
     iproute2 iputils-ping"
+  package="debhelper lintian fakeroot"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
-    dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh debhelper lintian fakeroot
+    dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper"
   case "$1" in
     build) echo "$build" ;;
-    test) echo "$build $test" ;;
+    package) echo "$build $package" ;;
+    test) echo "$build $package $test" ;;
     bench) echo "$build rclone fpart" ;;
-    *) echo "setup: no package set is called '$1' - use build, test or bench" >&2; return 2 ;;
+    *) echo "setup: no package set is called '$1' - use build, package, test or bench" >&2; return 2 ;;
   esac
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/mounts/block_device.hpp"
 #include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
+#include "daemon/mounts/mmp_claim.hpp"
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
 #include "daemon/mounts/superblock.hpp"
@@ -118,6 +119,10 @@ Result<> mount_block(const MountRequest& request) {
   if (!superblock) return fail_with(superblock.error(), doing(request));
   const auto set = set_device_read_only(request.source, request.read_only);
   if (!set) return fail_with(set.error(), doing(request));
+  if (!request.claim_as.empty()) {
+    const auto claimed = claim_by_mmp(request.source, request.claim_as, mmp_wait(*superblock, true));
+    if (!claimed) return fail_with(claimed.error(), doing(request));
+  }
   const KernelLog log;
   const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};

@@ -10,6 +10,7 @@
 #include "daemon/mounts/block_device.hpp"
 #include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
+#include "daemon/mounts/mmp_claim.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
@@ -62,10 +63,18 @@ Result<std::uint64_t> closed_stamp(const std::string& device, const std::string&
               "publish again; readers do not take it until it is closed");
 }
 
+// Closed by its last writer, so another host may want it in this moment too.
+Result<> claim(const std::string& device, const std::string& host, bool alone) {
+  const auto superblock = probe_superblock(device);
+  if (!superblock) return tl::unexpected<Error>(superblock.error());
+  if (!alone || !superblock->has_mmp) return {};
+  return claim_by_mmp(device, host, mmp_wait(*superblock, true));
+}
+
 }  // namespace
 
 Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, AfterPublish then) {
+                       const std::string& host, WallTime now, AfterPublish then, bool alone) {
   const std::string doing = "publishing " + printable(target.native());
   const auto place = find(target, device, doing);
   if (!place) return tl::unexpected<Error>(place.error());
@@ -84,7 +93,7 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
     if (!done) done = fail_with(done.error(), doing);
   }
   if (!done || then == AfterPublish::Writable) {
-    auto writable = make_writable(target, device, host, now);
+    auto writable = make_writable(target, device, host, now, alone);
     if (done) done = std::move(writable);
   }
   if (!done) return tl::unexpected<Error>(done.error());
@@ -92,11 +101,12 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
 }
 
 Result<> make_writable(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now) {
+                       const std::string& host, WallTime now, bool alone) {
   const std::string doing = "making " + printable(target.native()) + " writable";
   const auto place = find(target, device, doing);
   if (!place) return tl::unexpected<Error>(place.error());
   if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
+  if (auto claimed = claim(device, host, alone); !claimed) return fail_with(claimed.error(), doing);
   const KernelLog log;
   const MountOutcome outcome = call_remount(*place->mount, false);
   if (outcome.done()) return announce_writer(target, host, now);

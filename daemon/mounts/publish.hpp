@@ -23,11 +23,11 @@ struct Closed {
 // them, while programs have files open for writing. On an error it is as writable as before, and a number may
 // have been used up. Proven on the device: nobody has it open for writing any more.
 Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now, AfterPublish then);
+                       const std::string& host, WallTime now, AfterPublish then, bool alone);
 
-// The other way round; its readers see it when it returns. With multi-mount protection it takes as long as a
-// mount (mmp_wait).
+// The other way round; its readers see it when it returns. `alone`: without a reservation; with multi-mount
+// protection it then takes as long as a mount (mmp_wait).
 Result<> make_writable(const std::filesystem::path& target, const std::string& device,
-                       const std::string& host, WallTime now);
+                       const std::string& host, WallTime now, bool alone);
 
 }  // namespace spark::mounts

@@ -34,9 +34,10 @@ Result<> parse(const DirectReader& device, const std::vector<std::uint8_t>& star
 
 }  // namespace
 
-std::chrono::seconds mmp_wait(const Superblock& superblock) {
+std::chrono::seconds mmp_wait(const Superblock& superblock, bool alone) {
   if (!superblock.has_mmp) return {};
-  return std::chrono::seconds((superblock.mmp_open ? 2 : 1) * (2 * superblock.mmp_interval_s + 1));
+  const int times = superblock.mmp_open ? 2 : alone ? 1 : 0;
+  return std::chrono::seconds(times * (2 * superblock.mmp_interval_s + 1));
 }
 
 Result<Superblock> probe_superblock(const std::filesystem::path& device) {

@@ -35,9 +35,10 @@ struct Superblock {
   double read_us = 0;  // how long the direct read took
 };
 
-// What multi-mount protection costs a mount: the kernel waits for twice the interval and a second, and once
-// more if the last writer did not close it.
-std::chrono::seconds mmp_wait(const Superblock& superblock);
+// What multi-mount protection costs a mount for writing. Of a file system that its last writer did not close
+// the kernel waits twice, each time for two intervals and a second; of a closed one not at all, so that
+// without a reservation the mounter waits once (mmp_claim.hpp): `alone`.
+std::chrono::seconds mmp_wait(const Superblock& superblock, bool alone);
 
 // All of it, once before a mount. Errors name the device. NotFound: no such device. Refused: signatures of
 // more than one file system.

@@ -90,10 +90,11 @@ class VolumeActions {
   // Release answers Free, or whose it is now.
   virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
   // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable; of no device, where nothing is
-  // mounted, that ends the pin alone.
+  // mounted, that ends the pin alone. `alone`: without a reservation.
   virtual asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
-                                                          mounts::AfterPublish then) = 0;
-  virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) = 0;
+                                                          mounts::AfterPublish then, bool alone) = 0;
+  virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
+                                                  bool alone) = 0;
   // The mounted file system writes nothing more to `device`, not even what it has not flushed.
   virtual asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) = 0;
   // What saved_history() gives after a restart.

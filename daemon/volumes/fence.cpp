@@ -13,6 +13,11 @@ bool Volume::is_fenced() const {
          settings_.fence != config::Fence::None;
 }
 
+// Multi-mount protection is all that keeps other writers out.
+bool Volume::is_alone() const {
+  return is_fenced() && !status_.fence.reservation;
+}
+
 bool Volume::wants_reservation() const {
   return is_fenced() && settings_.fence != config::Fence::Mmp;
 }
@@ -115,7 +120,7 @@ asio::awaitable<Result<>> Volume::arm_fence(mounts::Superblock superblock) {
 // with that host's connection: its keep-alive fails. Multi-mount protection may wait for longer anyway.
 asio::awaitable<void> Volume::wait_for_late_writes(mounts::Superblock superblock) {
   const Duration longest = 3 * target_->keep_alive;
-  if (superblock.has_mmp && mounts::mmp_wait(superblock) >= longest) co_return;
+  if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
   set_state(working_state(State::Connecting), "waiting until the other host's last writes have ended");
   const SteadyTime end = clock_.steady() + longest;
   while (clock_.steady() < end && !stopped_)

@@ -185,10 +185,9 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   if (auto armed = co_await arm_fence(*superblock); !armed) co_return armed;
 
   const bool is_writer = !is_reader();
+  const auto wait = is_writer ? mounts::mmp_wait(*superblock, is_alone()) : std::chrono::seconds(0);
   const std::string mmp_wait =
-      is_writer && superblock->has_mmp
-          ? " (multi-mount protection waits " + std::to_string(mounts::mmp_wait(*superblock).count()) + " s)"
-          : "";
+      wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
   set_state(working_state(State::Mounting),
             "mounting " + status_.device + " on " + settings_.mount.native() + mmp_wait);
   mounts::MountRequest request;
@@ -198,6 +197,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.read_only = !is_writer;
   request.keeps_journal = is_published();
   request.options = settings_.options;
+  if (is_writer && is_alone() && superblock->has_mmp) request.claim_as = actions_->node_name();
   FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
                               block.id(),       superblock->stamp, is_published()};
   const auto before = actions_->pinned_identity();

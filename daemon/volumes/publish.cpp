@@ -40,7 +40,7 @@ asio::awaitable<Result<mounts::Published>> Volume::ask_publish(mounts::AfterPubl
     co_return *status_.published;
   }
   is_changing_writing_ = true;
-  const auto closed = co_await actions_->publish(settings_.mount, status_.device, then);
+  const auto closed = co_await actions_->publish(settings_.mount, status_.device, then, is_alone());
   is_changing_writing_ = false;
   wake();
   if (!closed) co_return tl::unexpected<Error>(closed.error());
@@ -54,11 +54,11 @@ asio::awaitable<Result<mounts::Published>> Volume::ask_publish(mounts::AfterPubl
 asio::awaitable<Result<>> Volume::ask_writable() {
   const auto self = shared_from_this();
   if (!is_published()) co_return Result<>{};
-  if (look_at_mount() == Place::Empty) co_return co_await actions_->make_writable(settings_.mount, "");
+  if (look_at_mount() == Place::Empty) co_return co_await actions_->make_writable(settings_.mount, "", false);
   if (auto can = check_can_change_writing(); !can) co_return can;
   is_changing_writing_ = true;
   auto writable = co_await check_still_ours();
-  if (writable) writable = co_await actions_->make_writable(settings_.mount, status_.device);
+  if (writable) writable = co_await actions_->make_writable(settings_.mount, status_.device, is_alone());
   is_changing_writing_ = false;
   if (writable && status_.state == State::Ready) set_state(State::Ready, ready_reason());
   wake();

@@ -196,12 +196,13 @@ asio::awaitable<Result<>> WorkerActions::pin(FilesystemIdentity identity) {
 }
 
 asio::awaitable<Result<mounts::Closed>> WorkerActions::publish(std::filesystem::path target,
-                                                               std::string device,
-                                                               mounts::AfterPublish then) {
+                                                               std::string device, mounts::AfterPublish then,
+                                                               bool alone) {
   json::object request{{"target", target.native()},
                        {"device", device},
                        {"host", node_name()},
-                       {"then_write", then == mounts::AfterPublish::Writable}};
+                       {"then_write", then == mounts::AfterPublish::Writable},
+                       {"alone", alone}};
   const auto answer = co_await act("publish", std::move(request), kPublish);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   const auto published = mounts::published_from_json(*answer);
@@ -218,12 +219,14 @@ asio::awaitable<Result<mounts::Closed>> WorkerActions::publish(std::filesystem::
 }
 
 // Unpinned first: what is cut short in between is what the configuration says.
-asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path target, std::string device) {
+asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path target, std::string device,
+                                                       bool alone) {
   auto identity = pinned_.value_or(FilesystemIdentity{});
   identity.is_published = false;
   auto pinned = co_await pin(std::move(identity));
   if (!pinned || device.empty()) co_return pinned;
-  json::object request{{"target", target.native()}, {"device", device}, {"host", node_name()}};
+  json::object request{
+      {"target", target.native()}, {"device", device}, {"host", node_name()}, {"alone", alone}};
   const auto answer = co_await act("make-writable", std::move(request), kMount);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};

@@ -32,8 +32,9 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
   asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override;
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
-                                                  mounts::AfterPublish then) override;
-  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device) override;
+                                                  mounts::AfterPublish then, bool alone) override;
+  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
+                                          bool alone) override;
   asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
   asio::awaitable<void> save_history(json::object history) override;
 

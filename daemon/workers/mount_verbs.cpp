@@ -116,13 +116,14 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target", "device", "host", "then_write"} → {"generation", "host", "at", "stamp"}
+// {"target", "device", "host", "then_write", "alone"} → {"generation", "host", "at", "stamp"}
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const bool then_write = get_bool(request, "then_write").value_or(false);
   return mounts::publish(get_string(request, "target").value_or(""),
                          get_string(request, "device").value_or(""), get_string(request, "host").value_or(""),
                          SystemClock().wall(),
-                         then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly)
+                         then_write ? mounts::AfterPublish::Writable : mounts::AfterPublish::ReadOnly,
+                         get_bool(request, "alone").value_or(true))
       .map([](const mounts::Closed& closed) {
         json::object answer = mounts::to_json(closed.published);
         answer["stamp"] = static_cast<std::int64_t>(closed.stamp);
@@ -130,11 +131,12 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
       });
 }
 
-// {"target", "device", "host"} → {}
+// {"target", "device", "host", "alone"} → {}
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
   return mounts::make_writable(get_string(request, "target").value_or(""),
                                get_string(request, "device").value_or(""),
-                               get_string(request, "host").value_or(""), SystemClock().wall())
+                               get_string(request, "host").value_or(""), SystemClock().wall(),
+                               get_bool(request, "alone").value_or(true))
       .map([] { return json::object{}; });
 }
 

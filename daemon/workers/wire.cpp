@@ -199,6 +199,7 @@ json::object to_json(const mounts::MountRequest& request) {
           {"type", request.type},
           {"read_only", request.read_only},
           {"keeps_journal", request.keeps_journal},
+          {"claim_as", request.claim_as},
           {"options", texts_to_json(request.options)}};
 }
 
@@ -209,6 +210,7 @@ mounts::MountRequest mount_request_from_json(const json::object& object) {
   request.type = text(object, "type");
   request.read_only = get_bool(object, "read_only").value_or(true);
   request.keeps_journal = get_bool(object, "keeps_journal").value_or(false);
+  request.claim_as = text(object, "claim_as");
   request.options = texts(object, "options");
   return request;
 }

@@ -47,6 +47,7 @@ struct FakeWorld {
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {};
   unsigned publish_takes = 1;  // turns of the loop
+  std::string claimed_as;      // by the last mount
   dev_t next_device = 100;
   int next_controller = 7;
   std::set<std::string> unreachable;  // addresses
@@ -161,6 +162,7 @@ class FakeVolumeActions final : public VolumeActions {
     world_.touched.emplace_back(!request.read_only      ? "mount rw"
                                 : request.keeps_journal ? "mount closed"
                                                         : "mount ro");
+    world_.claimed_as = request.claim_as;
     world_.while_mounting();
     if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
@@ -205,7 +207,7 @@ class FakeVolumeActions final : public VolumeActions {
     co_return *world_.smart;
   }
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,
-                                                  mounts::AfterPublish then) override {
+                                                  mounts::AfterPublish then, bool) override {
     world_.touched.emplace_back("publish");
     world_.while_publishing();
     // Whoever watches looks meanwhile.
@@ -221,7 +223,7 @@ class FakeVolumeActions final : public VolumeActions {
     }
     co_return mounts::Closed{*world_.published, world_.superblock.stamp};
   }
-  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string device) override {
+  asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string device, bool) override {
     world_.touched.emplace_back(device.empty() ? "unpin" : "make writable");
     if (world_.writable_error) co_return tl::unexpected<Error>(*world_.writable_error);
     world_.pinned->is_published = false;

@@ -76,7 +76,7 @@ def test_a_copy_that_is_ready_survives_a_crash(house):
 
 
 def test_a_crash_while_mounting_ends_ready(house):
-    """MMP holds every mount in the kernel for ten seconds: time to die in the middle of it."""
+    """Multi-mount protection alone holds a mount for eleven seconds: time to die in the middle of it."""
     with house.volume("midway", access="exclusive", mmp=True):
         house.product.wait_volume("midway", "mounting", 60)
         before = instances(house)

@@ -6,6 +6,7 @@ import pytest
 
 from rig.house import DATASETS_MOUNT, NAS_MOUNT
 from rig.product import UNIT
+from rig.settings import patience
 
 LIMIT_MS = 100
 # What only a worker may name in a system call, as a path ("/mnt/…") or behind a descriptor (5</mnt/…>).
@@ -49,7 +50,7 @@ def test_status_answers_in_under_100_ms_all_the_while(frozen):
     print(f"status before the freeze: {before}, while frozen: {during} (milliseconds)")
     assert during["api"]["median"] < LIMIT_MS
     # Emulated CPUs share two real ones with everything else: outliers are measured against the ones from before.
-    assert during["api"]["max"] < max(LIMIT_MS, 3 * before["api"]["max"])
+    assert during["api"]["max"] < max(patience(LIMIT_MS), 3 * before["api"]["max"])
     # An emulated CPU takes its time to run any program: the answer adds less than another start of one.
     assert during["cli"]["median"] < 2 * during["cli_start"]["median"] + LIMIT_MS
 

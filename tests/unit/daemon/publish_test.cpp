@@ -78,9 +78,9 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
   void TearDown() override { std::ignore = mounter_.unmount(point_, false); }
 
   Result<Closed> publish(AfterPublish then = AfterPublish::ReadOnly) {
-    return mounts::publish(point_, loop_->path(), "spark1", SystemClock().wall(), then);
+    return mounts::publish(point_, loop_->path(), "spark1", SystemClock().wall(), then, false);
   }
-  Result<> reopen() { return make_writable(point_, loop_->path(), "spark1", SystemClock().wall()); }
+  Result<> reopen() { return make_writable(point_, loop_->path(), "spark1", SystemClock().wall(), false); }
   bool can_write() const {
     return UniqueFd(::open((point_ / "new").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)).get() >= 0;
   }

@@ -84,6 +84,25 @@ TEST_F(FenceTest, IsMountedByItselfOnceTheOtherHostHasGivenItBack) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
+  world.reservations.offers = false;
+  std::string said;
+  world.while_mounting = [&] { said = volume->status().reason; };
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.claimed_as, FakeWorld::kNode);
+  EXPECT_THAT(said, HasSubstr("multi-mount protection waits 11 s"));
+}
+
+TEST_F(FenceTest, UnderAReservationNothingIsClaimedAndNothingWaits) {
+  std::string said;
+  world.while_mounting = [&] { said = volume->status().reason; };
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.claimed_as, "");
+  EXPECT_EQ(said.find("multi-mount"), std::string::npos) << said;
+}
+
 TEST_F(FenceTest, WithMmpAloneAnotherNodeThatDidNotCloseItIsRefusedAndNamed) {
   world.reservations.offers = false;
   let_another_host_open_it();
