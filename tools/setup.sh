@@ -11,8 +11,8 @@ set -eu
 # Debian 13 is only built on and unit-tested; lint, fuzzing and machines run from Debian 12.
 packages_of() {  # SET SYSTEM
   case "$2" in
-    debian-12) boost=1.81 ;;
-    debian-13 | ubuntu-24.04) boost=1.83 ;;
+    debian-12) boost=1.81 unit_folders=systemd ;;
+    debian-13 | ubuntu-24.04) boost=1.83 unit_folders=systemd-dev ;;
     *) echo "setup: made for Debian 12 and 13 and Ubuntu 24.04, this is $2 - install what its archive has for the" \
          "packages in tools/setup.sh" >&2
        return 2 ;;
@@ -22,7 +22,7 @@ packages_of() {  # SET SYSTEM
     liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl
     iproute2 iputils-ping"
-  package="debhelper lintian fakeroot"
+  package="build-essential debhelper lintian fakeroot $unit_folders"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
     dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh

@@ -16,7 +16,7 @@ struct MountRequest {
   bool read_only = true;             // also sets the block device read-only, and adds noload / norecovery
   std::vector<std::string> options;  // the user's; _netdev is always added
   bool keeps_journal = false;  // of a read-only mount that a remount makes writable: no noload / norecovery
-  std::string claim_as;        // for writing, without a reservation: this host's name (mmp_claim.hpp)
+  std::string claim_as{};      // for writing, without a reservation: this host's name (mmp_claim.hpp)
 };
 
 class Mounter {

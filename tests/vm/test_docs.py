@@ -112,7 +112,7 @@ def test_the_commands_of_a_page_work_as_they_stand_there(desk, page):
         if block.language == "ini":
             house.host.put("/run/systemd/system/train.service", block.text)
             typed = "systemctl daemon-reload; systemctl start train; until systemctl show -P Result,ActiveState train " \
-                    "| paste -sd' ' | grep -q inactive; do sleep 0.2; done; systemctl show -P Result train | grep -x success"
+                    "| paste -sd' ' | grep -q inactive; do sleep 0.2; done; systemctl show -P Result train | grep -x success\n"
         else:
             typed = as_typed(block)
         if "import --output" in typed:  # a new file; an existing one is never overwritten
