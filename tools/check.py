@@ -258,7 +258,7 @@ def run_all(steps):
 
 def main(names):
     known = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES,
-                                     *(step for lane in BUILDS for step in lane)]}
+                                         *(step for lane in BUILDS for step in lane)]}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2

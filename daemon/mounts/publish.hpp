@@ -21,7 +21,8 @@ struct Closed {
 // Flushes what is mounted for writing at `target`, gives it the next generation's number, empties its journal
 // and makes mount and device read-only; with Writable it is made writable again at once. Refused, naming
 // them, while programs have files open for writing. On an error it is as writable as before, and a number may
-// have been used up. Proven on the device: nobody has it open for writing any more.
+// have been used up. Proven on the device: nobody has it open for writing any more. `alone`: see
+// make_writable.
 Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
                        const std::string& host, WallTime now, AfterPublish then, bool alone);
 

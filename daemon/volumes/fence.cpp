@@ -13,7 +13,6 @@ bool Volume::is_fenced() const {
          settings_.fence != config::Fence::None;
 }
 
-// Multi-mount protection is all that keeps other writers out.
 bool Volume::is_alone() const {
   return is_fenced() && !status_.fence.reservation;
 }

@@ -147,7 +147,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // fence.cpp: exclusive volumes
   bool is_fenced() const;
-  bool is_alone() const;
+  bool is_alone() const;  // multi-mount protection is all that keeps other writers out
   bool wants_reservation() const;
   asio::awaitable<Result<nvmetcp::Holding>> ask_reservation(ReservationAct act);
   std::string name_holder(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
