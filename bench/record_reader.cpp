@@ -38,9 +38,9 @@ std::optional<Bytes> optional_bytes(const json::object& object, std::string_view
 }
 
 const json::object& object_in(const json::object& object, std::string_view key) {
-  static const json::object kEmpty;
+  static const json::object empty;
   const json::object* found = get_object(object, key);
-  return found == nullptr ? kEmpty : *found;
+  return found == nullptr ? empty : *found;
 }
 
 std::vector<std::string> texts_of(const json::object& object, std::string_view key) {

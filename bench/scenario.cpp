@@ -46,8 +46,8 @@ std::array<Scenario, 9> make_scenarios() {
 }  // namespace
 
 std::span<const Scenario> all_scenarios() {
-  static const std::array kScenarios = make_scenarios();
-  return kScenarios;
+  static const std::array scenarios = make_scenarios();
+  return scenarios;
 }
 
 Result<std::vector<const Scenario*>> find_scenarios(std::string_view name) {

@@ -31,7 +31,7 @@ std::string name_of(sd_device* device) {
 
 // Shared with the coroutine that waits: it may be resumed once more after stop().
 struct Uevents::Monitor {
-  explicit Monitor(boost::asio::any_io_executor executor) : readable(std::move(executor)) {}
+  explicit Monitor(boost::asio::any_io_executor executor) : readable(executor) {}
   ~Monitor() {
     sd_device_monitor_unref(monitor);
     sd_event_unref(loop);

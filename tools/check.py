@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
+Only by name: arm64 and packages, for other systems than this computer's, which take long and change seldom.
 
 First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which wait for
 timers now and then, and builds with their tests, in two, at the lowest priority, which take the time that the machines leave.
@@ -83,17 +84,17 @@ FIRST = [
     Step("lint", "layering, co_await trap, lengths, words, format, shell scripts", 120, [[PYTHON, "tools/lint/run.py"]]),
 ]
 
-# Scenarios about drives, configuration and words: one kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
+# Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
+ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
               "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL))],
-    [machines("vm-6.1", "6.1", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL))],
-    [machines("vm-two-newest", "newest", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
-     machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS)),
-     machines("vm-any", "newest", "scenarios that a kernel does not change", *scenarios(ANY_KERNEL))],
+    [machines("vm-6.1", "6.1", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)),
+     machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS))],
+    [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
+              *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -108,11 +109,11 @@ BUILDS = [
            ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
      Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]])],
     [Step("debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 2400,
-          [["tools/debian13.sh", JOBS],
+          [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
            [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls"]), "-q", "-p", "no:cacheprovider"]],
           {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "4",
-           "SPARK_VM_LANE": "debian13", "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian13/build/deb",
-           "SPARK_VM_INSTALL": "build/debian13/build/installed"}),
+           "SPARK_VM_LANE": "debian13", "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
+           "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"}),
      Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
           [pytest("tests/page")], needs_programs=True),
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
@@ -122,6 +123,17 @@ BUILDS = [
      Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
           needs_programs=True)],
+]
+
+SET_UP_OTHERS = ["tools/setup.sh", "others"]
+OTHERS = [
+    Step("arm64", "package, unit tests under qemu-user, boot and installation on an emulated arm64 machine", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-12", "arm64", JOBS],
+          [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_boot"]), "-q", "-p", "no:cacheprovider"]],
+         {"SPARK_VM_ARCH": "arm64", "SPARK_VM_PATIENCE": "3", "SPARK_VM_LANE": "arm64", "SPARK_VM_CPUS": "1",
+          "SPARK_VM_PACKAGE": "build/debian-12-arm64/deb", "SPARK_VM_INSTALL": "build/debian-12-arm64/installed"}),
+    Step("packages", "packages for Debian 13 on arm64 and for Ubuntu 24.04, each with its unit tests", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS], ["tools/deb-for.sh", "ubuntu-24.04", "amd64", JOBS]]),
 ]
 
 _running = set()  # children that end with this program
@@ -253,12 +265,14 @@ def run_all(steps):
     outcomes = run_lanes([of(FIRST)])
     outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
     outcomes += run_lanes(lanes_of(LANES), lanes_of(BUILDS))
+    outcomes += run_lanes([of(OTHERS)])
     return [once_more(outcome) if outcome.problem and outcome.step in MACHINES else outcome for outcome in outcomes]
 
 
 def main(names):
-    known = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES,
+    usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES,
                                          *(step for lane in BUILDS for step in lane)]}
+    known = usual | {step.name: step for step in OTHERS}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2
@@ -266,7 +280,7 @@ def main(names):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # its children end with it
     began = time.monotonic()
     try:
-        outcomes = run_all(chosen([known[name] for name in names] or list(known.values())))
+        outcomes = run_all(chosen([known[name] for name in names] or list(usual.values())))
     except KeyboardInterrupt:
         print("check: interrupted", file=sys.stderr)
         return 130

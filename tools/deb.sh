@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the Debian package of this system's release and architecture, and looks at it with lintian: build/deb/*.deb
 # What is packaged is what `make build` made, and what the virtual machines test.
-# Usage: tools/deb.sh [JOBS]
+# Usage: tools/deb.sh [JOBS [ARCHITECTURE]]      of another architecture: where its libraries are, see tools/deb-for.sh
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -12,8 +12,9 @@ out=$PWD/build/deb
 rm -rf "$out"
 mkdir -p "$out"
 
-dpkg-checkbuilddeps
-echo "deb: building for $release, $(dpkg --print-architecture)"
+eval "$(dpkg-architecture --host-arch "${2:-$(dpkg --print-architecture)}" --print-set)"
+dpkg-checkbuilddeps --host-arch "$DEB_HOST_ARCH"
+echo "deb: building for $release, $DEB_HOST_ARCH"
 export SPARK_DEB_VERSION_SUFFIX="~$release" SPARK_DEB_FOLDER="$out" CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
 export DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym"
 # What debhelper notes beside debian/rules is gone afterwards, so that the next package is made from nothing.

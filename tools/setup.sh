@@ -3,6 +3,8 @@
 # Safe to run twice.
 # Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
+#                                               others: test, and what makes packages for other systems and
+#                                               runs arm64's; cross: what their root file systems have;
 #                                               bench: build, and what bench/staging compares
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
@@ -17,11 +19,11 @@ packages_of() {  # SET SYSTEM
          "packages in tools/setup.sh" >&2
        return 2 ;;
   esac
-  build="ca-certificates cmake g++ git make ninja-build pkgconf
-    libnvme-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libexpected-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev
-    liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libcli11-dev libgtest-dev libgmock-dev
-    libboost$boost-dev libboost-json$boost-dev fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl
-    iproute2 iputils-ping"
+  tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
+    fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
+  libraries="libnvme-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libyaml-cpp-dev
+    libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
+    libboost$boost-dev libboost-json$boost-dev"
   package="build-essential debhelper lintian fakeroot $unit_folders"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
@@ -29,11 +31,13 @@ packages_of() {  # SET SYSTEM
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper"
   case "$1" in
-    build) echo "$build" ;;
-    package) echo "$build $package" ;;
-    test) echo "$build $package $test" ;;
-    bench) echo "$build rclone fpart" ;;
-    *) echo "setup: no package set is called '$1' - use build, package, test or bench" >&2; return 2 ;;
+    build) echo "$tools $libraries" ;;
+    package) echo "$tools $libraries $package" ;;
+    cross) echo "$tools $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
+    test) echo "$tools $libraries $package $test" ;;
+    others) echo "$tools $libraries $package $test ubuntu-archive-keyring qemu-user-static qemu-system-arm" ;;
+    bench) echo "$tools $libraries rclone fpart" ;;
+    *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/mounts/mmp_claim.hpp"
 
 #include <ext2fs/ext2fs.h>
+#undef clamp  // newer ones of these headers have a macro of that name
 
 #include <algorithm>
 #include <cstring>

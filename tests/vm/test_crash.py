@@ -16,7 +16,7 @@ def instances(house):
 def reader(house):
     """A job with a file of the volume open all the while."""
     process = house.host.spawn(f"exec /usr/local/lib/rig/steady-reader {DATASETS_MOUNT}/slow/big.bin")
-    house.host.wait_until("pgrep -f steady-reader")
+    process.wait_said("reading")
     yield
     process.signal(signal.SIGTERM)
     summary = json.loads(process.wait(30).out)

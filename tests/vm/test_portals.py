@@ -1,4 +1,5 @@
 """A target with two addresses: the volume stays ready as long as one of them works."""
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -84,6 +85,9 @@ def test_with_both_out_it_stalls_and_heals_without_a_remount(twin):
     volume = twin.product.wait_volume(NAME, all_live, 90)
     with cut(twin, TARGET_ADDRESS, SECOND):
         twin.product.wait_volume(NAME, "stalled", 60)
+    mended = time.monotonic()
+    twin.product.wait_volume(NAME, "ready", 120)
+    print(f"healing: both portals out: ready {time.monotonic() - mended:.1f} s after the fault's end")
     after = twin.product.wait_volume(NAME, all_live, 120)
     assert after["reconnects"] == volume["reconnects"] + 1 and after["recoveries"] == volume["recoveries"]
     read(twin)

@@ -50,6 +50,15 @@ class Process:
         """To the command's whole process group."""
         self._agent.send(id=self._number, signal=int(wanted))
 
+    def wait_said(self, word, timeout=30):
+        """Until it has written `word`, to either output."""
+        end = time.monotonic() + patience(timeout)
+        while word not in self.out + self.err:
+            if self._ended.is_set() or time.monotonic() > end:
+                raise GuestTimeout(f"{self._agent.name}: has not said '{word}' after {patience(timeout):.0f} s: "
+                                   f"{self.command}\n{self.out}{self.err}")
+            time.sleep(0.05)
+
     def wait(self, timeout):
         """Waits for the end and returns a Result; past the timeout kills the command and raises."""
         if not self._ended.wait(patience(timeout)):

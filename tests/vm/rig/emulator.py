@@ -11,26 +11,48 @@ from pathlib import Path
 
 from .cache import cached, digest
 from .kernel import KEYRING, MIRROR
+from .settings import ARCHITECTURE
 
-INSTALLED = "qemu-system-x86_64"
+PROGRAM, PACKAGE = {"amd64": ("qemu-system-x86_64", "qemu-system-x86"),
+                    "arm64": ("qemu-system-aarch64", "qemu-system-arm")}[ARCHITECTURE]
 SUITE = "bookworm-backports"
-PACKAGES = ["qemu-system-x86", "qemu-system-common", "qemu-system-data"]
+PACKAGES = [PACKAGE, "qemu-system-common", "qemu-system-data"]
 GOOD_MAJOR = 10
+
+# What a kernel does beside the work, a fifth of an emulated CPU's time, and the long waits of its bookkeeping.
+_LEAN = ("mitigations=off nokaslr psi=0 lsm=capability audit=0 nowatchdog cgroup_disable=memory "
+         "rcupdate.rcu_expedited=1")
+# no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
+KERNEL_ARGUMENTS = {"amd64": f"console=ttyS0 no_timer_check {_LEAN}", "arm64": f"console=ttyAMA0 {_LEAN}"}[ARCHITECTURE]
+
+_BOARD = {"amd64": ["-machine", "q35,usb=off,vmport=off,hpet=off"],
+          "arm64": ["-machine", "virt,gic-version=3"]}[ARCHITECTURE]
+# Without "fast strings" the kernel copies and clears eight bytes a step: emulation takes each step of `rep movsb` singly.
+# A Neoverse N1 signs no pointers, which emulation would do at every call.
+_EMULATED_CPU = {"amd64": "max,la57=off,erms=off,fsrm=off", "arm64": "neoverse-n1"}[ARCHITECTURE]
+_ACCELERATORS = {
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", _EMULATED_CPU],
+    "kvm": ["-accel", "kvm", "-cpu", "host"],
+}
+
+
+def board(accelerator):
+    return [*_BOARD, *_ACCELERATORS[accelerator]]
 
 
 @cache
 def command():
     """The program and where its firmware lies, as the beginning of a command line."""
-    if _major(INSTALLED) >= GOOD_MAJOR:
-        return [INSTALLED]
+    if _major(PROGRAM) >= GOOD_MAJOR:
+        return [PROGRAM]
     try:
-        tree = cached("qemu", digest(SUITE, Path(__file__)), _unpack)
-        program = tree / "usr/bin/qemu-system-x86_64"
+        tree = cached(PACKAGE, digest(SUITE, Path(__file__)), _unpack)
+        program = tree / "usr/bin" / PROGRAM
         subprocess.run([program, "--version"], check=True, capture_output=True)
     except (subprocess.CalledProcessError, OSError) as error:
         words = getattr(error, "stderr", b"") or b""
         print(f"rig: the installed QEMU is used, that of {SUITE} can't be had: {error}\n{words.decode()[-500:]}", flush=True)
-        return [INSTALLED]
+        return [PROGRAM]
     return [str(program), "-L", str(tree / "usr/share/qemu"), "-L", "/usr/share/seabios", "-L", "/usr/share/qemu"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import kernel as kernels
 from .cache import cached, digest
-from .settings import BUILD, GUEST, GUEST_FILES, INSTALL, LANE
+from .settings import ARCHITECTURE, BUILD, GUEST, GUEST_FILES, INSTALL, LANE
 
 PACKAGES = """
     apt systemd systemd-sysv udev dbus kmod iproute2 iputils-ping nftables procps python3
@@ -47,10 +47,10 @@ DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service"
 def build(kernel_name, install_tree=None):
     """Returns (kernel, disk image); install_tree is a folder that is laid over the root, or None."""
     kernel = kernels.fetch(kernel_name)
-    userland = cached(f"userland-{GUEST}", digest(*_packages(), *EXCLUDED), _debootstrap)
+    userland = cached(f"userland-{GUEST}-{ARCHITECTURE}", digest(*_packages(), *EXCLUDED), _debootstrap)
     recipe = digest(userland.name, kernel.modules.parents[1].name, GUEST_FILES, *([install_tree] if install_tree else []),
                     Path(__file__))
-    kind = f"image-{GUEST}-{kernel_name}-{'product' if install_tree else 'bare'}"
+    kind = f"image-{GUEST}-{ARCHITECTURE}-{kernel_name}-{'product' if install_tree else 'bare'}"
     return kernel, cached(kind, recipe, lambda path: _assemble(path, userland, kernel, install_tree))
 
 
@@ -77,7 +77,8 @@ def _packages():
 
 
 def _debootstrap(path):
-    command = ["mmdebstrap", "--variant=essential", f"--include={','.join(_packages())}",
+    command = ["mmdebstrap", "--variant=essential", f"--architectures={ARCHITECTURE}",
+               f"--include={','.join(_packages())}",
                *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
                GUEST, path, f"deb [signed-by={kernels.KEYRING}] {kernels.MIRROR} {GUEST} main"]
     done = subprocess.run(command, capture_output=True, text=True)

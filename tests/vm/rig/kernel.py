@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import cached, digest
+from .settings import ARCHITECTURE
 
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -26,7 +27,8 @@ def fetch(name):
     """The kernel called "6.1" or "newest", unpacked, its modules uncompressed and indexed."""
     if name not in SOURCES:
         raise ValueError(f"no kernel called '{name}' - SPARK_VM_KERNEL is one of {', '.join(SOURCES)}")
-    tree = cached(f"kernel-{name}", digest(str(SOURCES[name]), Path(__file__)), lambda path: _unpack(name, path))
+    recipe = digest(str(SOURCES[name]), Path(__file__))
+    tree = cached(f"kernel-{ARCHITECTURE}-{name}", recipe, lambda path: _unpack(name, path))
     modules = next((tree / "modules").iterdir())
     return Kernel(modules.name, tree / "vmlinuz", modules)
 
@@ -45,7 +47,8 @@ def _mmdebstrap(suite, base, tree):
     subprocess.run(["rm", "-rf", tree], check=True)
     lines = [f"deb [signed-by={KEYRING}] {MIRROR} {s} main" for s in (base, suite) if s]
     return ["mmdebstrap", "--variant=extract", f"--aptopt=APT::Default-Release \"{suite}\"",
-            "--include=linux-image-cloud-amd64", base or suite, tree, *lines]
+            f"--architectures={ARCHITECTURE}",
+            f"--include=linux-image-cloud-{ARCHITECTURE}", base or suite, tree, *lines]
 
 
 def _keep_what_boots(tree, path):
@@ -53,13 +56,15 @@ def _keep_what_boots(tree, path):
     kept = path / "modules" / modules.name
     kept.parent.mkdir(parents=True)
     images = [*modules.glob("vmlinuz"), *tree.glob("boot/vmlinuz-*")]
-    (path / "vmlinuz").write_bytes(_without_compression(images[0].read_bytes()))
+    image = images[0].read_bytes()
+    (path / "vmlinuz").write_bytes(_without_compression(image) if ARCHITECTURE == "amd64" else image)
     modules.rename(kept)
     # Uncompressed modules load faster under emulation; depmod wants the layout of a root tree.
     subprocess.run(["find", kept, "-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"], check=True)
     # What is for tracing costs time when a module is loaded: of xfs, 7 of 8 seconds.
-    subprocess.run(f"find {kept} -name '*.ko' -print0 | xargs -0 -n 1 objcopy -w -R '*__mcount_loc' -R '*_ftrace_e*'",
-                   shell=True, check=True)
+    if ARCHITECTURE == "amd64":
+        subprocess.run(f"find {kept} -name '*.ko' -print0 | xargs -0 -n 1 objcopy -w -R '*__mcount_loc' -R '*_ftrace_e*'",
+                       shell=True, check=True)
     (path / "lib").symlink_to(".")
     subprocess.run(["/usr/sbin/depmod", "-b", path, modules.name], check=True)
     (path / "lib").unlink()

@@ -39,13 +39,12 @@ class Machine:
         self._process = self._agent = self._qmp = None
         self._frozen = False
         self._cpu_of_past_lives = 0.0
-        # no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
         self._arguments = [
             *emulator.command(), "-name", name, "-nodefaults", "-no-user-config", "-display", "none",
-            "-machine", "q35,usb=off,vmport=off,hpet=off", *_ACCELERATORS[accelerator], "-smp", str(cpus), "-m", memory,
+            *emulator.board(accelerator), "-smp", str(cpus), "-m", memory,
             "-kernel", str(kernel.image), "-append",
-            f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw console=ttyS0 net.ifnames=0 panic=-1 no_timer_check "
-            f"{_LEAN} "
+            f"root=PARTUUID={ROOT_PARTUUID} rootwait rootfstype=ext4 rw net.ifnames=0 panic=-1 "
+            f"{emulator.KERNEL_ARGUMENTS} "
             f"systemd.hostname={name} systemd.machine_id={machine_id.hex} systemd.show_status=no "
             f"rig.address={self.address}/24 {append}", "-no-reboot",
             "-chardev", f"file,id=console,append=on,path={self._folder}/console.log", "-serial", "chardev:console",
@@ -255,17 +254,6 @@ class Machine:
 def disk(number):
     """The guest's name for its extra drive, from 1; /dev/nvmeXnY changes from boot to boot."""
     return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_disk{number}"
-
-
-# What a kernel does beside the work, a fifth of an emulated CPU's time, and the long waits of its bookkeeping.
-_LEAN = ("mitigations=off nokaslr psi=0 lsm=capability audit=0 nowatchdog cgroup_disable=memory "
-         "rcupdate.rcu_expedited=1")
-
-# Without "fast strings" the kernel copies and clears eight bytes a step: emulation takes each step of `rep movsb` singly.
-_ACCELERATORS = {
-    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off,erms=off,fsrm=off"],
-    "kvm": ["-accel", "kvm", "-cpu", "host"],
-}
 
 
 def _die_with(parent):

@@ -11,6 +11,8 @@ KERNEL = os.environ.get("SPARK_VM_KERNEL", "6.1")
 LANE = os.environ.get("SPARK_VM_LANE", f"vm-{KERNEL}")
 # The Debian that the machines run. 13 has the handshake service and the libnvme that TLS needs.
 GUEST = os.environ.get("SPARK_VM_GUEST", "bookworm")
+# What the machines are. Not amd64: Debian's packages are set up by the emulator of single programs (tools/setup.sh others).
+ARCHITECTURE = os.environ.get("SPARK_VM_ARCH", "amd64")
 ACCELERATOR = os.environ.get("SPARK_VM_ACCEL", "tcg")
 # Of a host machine. Emulated CPUs that share a busy computer wait for each other: two take a third more of its time.
 CPUS = int(os.environ.get("SPARK_VM_CPUS", "2"))

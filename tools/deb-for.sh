@@ -1,0 +1,100 @@
+#!/bin/sh
+# Builds spark-stage's package for another release or architecture than this computer's, in a root file system of that
+# release, and runs unit tests there. Needs root, apt and `tools/setup.sh others`; arm64 is cross-built, its programs
+# run under qemu-user.
+# Made in build/SYSTEM-ARCHITECTURE: deb/*.deb, and installed/, what the package places, for virtual machines. The root
+# file system lies beside it, made once per package list.
+# Usage: tools/deb-for.sh SYSTEM [ARCHITECTURE [JOBS]]      SYSTEM: debian-12, debian-13 or ubuntu-24.04
+set -eu
+
+choose_archive() {  # SYSTEM
+  archive=http://deb.debian.org/debian components=main keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  case "$1" in
+    debian-12) suite=bookworm ;;
+    debian-13) suite=trixie ;;
+    ubuntu-24.04)
+      suite=noble archive=http://archive.ubuntu.com/ubuntu components="main universe"
+      keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+      [ "$arch" = amd64 ] || archive=http://ports.ubuntu.com/ubuntu-ports ;;
+    *) echo "deb-for: there is debian-12, debian-13 and ubuntu-24.04, not '$1'" >&2; exit 2 ;;
+  esac
+}
+
+make_root() {  # ROOT PACKAGES,…
+  echo "deb-for: making the root file system (once)"
+  rm -rf "$1".new
+  architectures=$native
+  [ "$arch" = "$native" ] || architectures=$native,$arch
+  mmdebstrap --variant=apt --include="$2" --architectures="$architectures" \
+    --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --skip=output/dev --quiet "$suite" "$1.new" "deb [signed-by=$keyring] $archive $suite $components"
+  mkdir -p "$1.new/src"
+  mv "$1.new" "$1"
+}
+
+# The kernel then starts programs of that architecture by the emulator, which it holds open: it works in the root as well.
+register_emulator() {  # by its name
+  handlers=/proc/sys/fs/binfmt_misc
+  [ -e $handlers/register ] || mount -t binfmt_misc binfmt_misc $handlers
+  [ -e "$handlers/$1" ] || cat "/usr/lib/binfmt.d/$1.conf" >$handlers/register
+}
+
+# Runs in a mount namespace of its own: what is mounted here is gone with the last process in it.
+enter_root() {  # ROOT SOURCE BUILD ARCHITECTURE JOBS
+  rsync -a --delete --exclude=/build --exclude=/.git "$2/" "$1/src/"  # a package's build writes beside its source
+  mkdir -p "$1/src/build"
+  mount --bind "$1" "$1"  # a root that is a mount, as on a real machine
+  mount --bind "$3" "$1/src/build"
+  mount -t proc proc "$1/proc"
+  mount --rbind /dev "$1/dev"
+  mount --rbind /sys "$1/sys"
+  mount -t tmpfs tmpfs "$1/tmp"
+  exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    /src/tools/deb-for.sh build-inside "$4" "$5"
+}
+
+build_inside() {  # ARCHITECTURE JOBS
+  cd /src
+  # Of another release what uses libraries that differ there; of another architecture everything.
+  tests="spark_config_tests spark_mounts_tests spark_nvmetcp_tests" chosen=$tests
+  [ "$1" = "$(dpkg --print-architecture)" ] || tests=all chosen='spark_.*'
+  echo "deb-for: $(. /etc/os-release && echo "$PRETTY_NAME"), $1, $(g++ --version | head -n 1)," \
+    "libnvme $(dpkg-query -W -f '${Version}' "libnvme-dev:$1")"
+  tools/deb.sh "$2" "$1"
+  rm -rf build/installed
+  dpkg-deb -x build/deb/*.deb build/installed
+  cmake --preset release -DSPARK_TESTS=ON >/dev/null
+  # shellcheck disable=SC2086  # several words
+  cmake --build --preset release -j "$2" --target $tests
+  ctest --test-dir build/release --output-on-failure --no-tests=error -j "$2" -R "^($(echo "$chosen" | tr ' ' '|'))\$"
+}
+
+start() {  # SYSTEM [ARCHITECTURE [JOBS]]
+  if [ "$(id -u)" -ne 0 ]; then echo "deb-for: root is needed for a chroot" >&2; exit 1; fi
+  native=$(dpkg --print-architecture)
+  arch=${2:-$native}
+  choose_archive "$1"
+  source=$(cd "$(dirname "$0")/.." && pwd)
+  build=$source/build/$1-$arch
+  set_of=package
+  if [ "$arch" != "$native" ]; then
+    set_of=cross
+    register_emulator qemu-aarch64
+  fi
+  packages=$("$source/tools/setup.sh" list $set_of "$1" | xargs | tr ' ' ,)
+  root=$source/build/root-$1-$arch-$(echo "$packages" | sha256sum | cut -c1-16)
+  mkdir -p "$build"
+  if [ ! -d "$root" ]; then
+    rm -rf "$source/build/root-$1-$arch"-*
+    make_root "$root" "$packages"
+  fi
+  exec unshare --mount --pid --fork --kill-child --propagation private \
+    "$source/tools/deb-for.sh" enter-root "$root" "$source" "$build" "$arch" "${3:-$(nproc)}"
+}
+
+case "${1:-}" in
+  enter-root) shift; enter_root "$@" ;;
+  build-inside) shift; build_inside "$@" ;;
+  *) start "$@" ;;
+esac
