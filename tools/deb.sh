@@ -13,7 +13,7 @@ rm -rf "$out"
 mkdir -p "$out"
 
 eval "$(dpkg-architecture --host-arch "${2:-$(dpkg --print-architecture)}" --print-set)"
-dpkg-checkbuilddeps --host-arch "$DEB_HOST_ARCH"
+dpkg-checkbuilddeps -a "$DEB_HOST_ARCH"
 echo "deb: building for $release, $DEB_HOST_ARCH"
 export SPARK_DEB_VERSION_SUFFIX="~$release" SPARK_DEB_FOLDER="$out" CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
 export DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym"
