@@ -2,7 +2,6 @@
 // record of an interrupted or an older run of the same schema is shown as far as it goes.
 #include <charconv>
 #include <cmath>
-#include <ctime>
 
 #include "base/text.hpp"
 #include "bench/record.hpp"
@@ -61,12 +60,6 @@ void each_object(const json::object& object, std::string_view key, const Take& t
   for (const json::value& value : *array) {
     if (value.is_object()) take(value.get_object());
   }
-}
-
-WallTime time_of(const std::string& text) {
-  std::tm parts{};
-  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr) return {};
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
 template <class Number>
@@ -183,7 +176,7 @@ AskedFor asked_of(const json::object& object) {
 void read_head(const json::object& object, Record& record) {
   record.run_id = text_of(object, "run_id");
   record.tool_version = text_of(object, "tool_version");
-  record.started = time_of(text_of(object, "started"));
+  record.started = parse_rfc3339(text_of(object, "started")).value_or(WallTime{});
   record.seconds = number_of(object, "seconds");
   record.seed = parsed<std::uint64_t>(text_of(object, "seed"));
   record.interrupted = get_bool(object, "interrupted").value_or(false);

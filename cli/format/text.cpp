@@ -1,8 +1,6 @@
 #include "cli/format/text.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 
 #include "base/text.hpp"
 
@@ -54,19 +52,6 @@ std::string format_age(std::chrono::seconds age) {
   if (hours == 0) return std::to_string(minutes) + " min";
   if (days == 0) return std::to_string(hours) + " h " + std::to_string(minutes % 60) + " min";
   return std::to_string(days) + " d " + std::to_string(hours % 24) + " h";
-}
-
-std::optional<WallTime> parse_rfc3339(const std::string& text) {
-  std::tm parts{};
-  int read = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &read) != 6 ||
-      !text.ends_with('Z')) {
-    return std::nullopt;
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
 std::string age_of(const std::optional<std::string>& time, WallTime now) {

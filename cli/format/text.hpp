@@ -28,9 +28,6 @@ std::string format_left(std::chrono::seconds left);
 // "12 s", "5 min", "3 h 10 min", "3 d 4 h".
 std::string format_age(std::chrono::seconds age);
 
-// The inverse of rfc3339(), fractions of a second dropped; no value when it is not such a time.
-std::optional<WallTime> parse_rfc3339(const std::string& text);
-
 // The age of a time of the API; "-" when there is none. Until: the same for a time ahead.
 std::string age_of(const std::optional<std::string>& time, WallTime now);
 std::string time_until(const std::optional<std::string>& time, WallTime now);
