@@ -145,12 +145,13 @@ class Fill {
     sort_out(small, large);
     const unsigned threads = small_file_threads(*job_.options);
     if (threads == 1) {
-      auto left = copy_small_files(context_, small, 1);
+      auto left = copy_small_files(context_, small, 1, job_.options->io);
       if (!left) return tl::unexpected<Error>(std::move(left.error()));
       large.insert(large.begin(), left->begin(), left->end());
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     }
-    auto others = std::async(std::launch::async, [&] { return copy_small_files(context_, small, threads); });
+    auto others = std::async(std::launch::async,
+                             [&] { return copy_small_files(context_, small, threads, job_.options->io); });
     Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     auto left = others.get();
     if (!done && done.error().kind != Errc::Cancelled) return done;

@@ -5,42 +5,52 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "staging/direct_io.hpp"
+#include "staging/io.hpp"
 #include "staging/metadata.hpp"
 #include "staging/parents.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kFilesAtOnce = 32;  // files that a thread takes at once: neighbours in a folder
-constexpr std::size_t kMostHeld = 32;     // files of a thread that wait for their write-back, all open
+// Files that a thread takes at once: neighbours in a folder. Their reads are asked for in one call, which
+// lets the kernel make one request of files that lie side by side on the drive.
+constexpr unsigned kFilesAtOnce = 32;
+constexpr std::size_t kMostReadAhead = 128 * kKiB;  // of each; a larger file is read when its turn comes
+constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their write-back, all open
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
 constexpr Bytes kHoleWorthKeeping = 4 * kKiB;
 
 class Worker {
  public:
-  Worker(const CopyContext& context, bool reads_direct)
+  Worker(const CopyContext& context, IoKind kind, bool reads_direct)
       : context_(context),
         reads_direct_(reads_direct),
+        io_(make_io(kind, kFilesAtOnce, kMostReadAhead)),
         buffer_(kSmallFile + kLargestAlignment),
         sources_(*context.source),
         copies_(*context.copy) {}
 
-  // Whether it was copied; false: it needs the long way.
-  Result<bool> copy(Entry& entry) {
-    if (auto go_on = context_.may_read(entry.path, 0, entry.size); !go_on)
-      return tl::unexpected<Error>(go_on.error());
-    const UniqueFd source = open_source(entry);
-    if (!source || !read(source.get(), entry)) return false;
-    if (has_kept_attributes(source.get())) return false;
-    return write(entry);
+  // Calls left(entry) for each that needs the long way.
+  template <typename Left>
+  Result<> copy(std::span<Entry* const> files, const Left& left) {
+    Result<> done;
+    while (!files.empty() && done) {
+      const auto together = files.first(std::min<std::size_t>(files.size(), io_->lanes()));
+      files = files.subspan(together.size());
+      done = copy_together(together, left);
+    }
+    return done;
   }
 
   // Writes back what is held, in the order in which it was written, and drops it from the page cache.
@@ -61,6 +71,11 @@ class Worker {
   }
 
  private:
+  struct Reading {
+    Entry* entry = nullptr;
+    UniqueFd source;
+    Request request{};
+  };
   struct Held {
     UniqueFd fd;
     Bytes bytes;
@@ -69,11 +84,47 @@ class Worker {
 
   const CopyContext& context_;
   bool reads_direct_;
+  std::array<Reading, kFilesAtOnce> readings_;
+  std::unique_ptr<Io> io_;  // ends before what it reads into is gone
   IoBuffer buffer_;
   Parents sources_, copies_;
   bool is_uncached_ = true;  // until the kernel says that it can't
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;
+
+  // At most a file a lane.
+  template <typename Left>
+  Result<> copy_together(std::span<Entry* const> files, const Left& left) {
+    Result<> done;
+    unsigned under_way = 0;
+    for (Entry* entry : files) {
+      if (done = context_.may_read(entry->path, 0, entry->size); !done) break;
+      Reading& reading = readings_[under_way];
+      reading.entry = entry;
+      reading.source = open_source(*entry);
+      if (!reading.source) {
+        left(entry);
+      } else if (entry->size == 0 || entry->size > kMostReadAhead) {
+        auto copied = read_now(reading) ? copy_read(reading, buffer_.data()) : false;
+        if (copied && !*copied) left(entry);
+        if (!copied) done = tl::unexpected<Error>(std::move(copied.error()));
+      } else {
+        start(reading, under_way++);
+      }
+      if (!done) break;
+    }
+    // What was asked for is waited for, whatever happened: the kernel writes to it.
+    for (; under_way > 0; --under_way) {
+      const Request& ended = io_->wait();
+      Reading& reading = readings_[ended.lane];
+      if (!done) continue;
+      const bool is_whole = ended.result >= static_cast<std::ptrdiff_t>(reading.entry->size);
+      auto copied = is_whole ? copy_read(reading, ended.data) : false;
+      if (copied && !*copied) left(reading.entry);
+      if (!copied) done = tl::unexpected<Error>(std::move(copied.error()));
+    }
+    return done;
+  }
 
   UniqueFd open_source(const Entry& entry) {
     const int folder = sources_.open(entry.path);
@@ -82,31 +133,46 @@ class Worker {
                              O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | direct));
   }
 
-  // False if it can't be read so, or is not what was walked.
-  bool read(int fd, const Entry& entry) {
-    if (entry.size > 0) {
-      const std::size_t ask = reads_direct_ ? round_up(entry.size, kLargestAlignment) : entry.size;
-      const ssize_t got = ::pread(fd, buffer_.data(), ask, 0);
-      if (!reads_direct_) drop_pages(fd, 0, entry.size);
-      if (got < static_cast<ssize_t>(entry.size)) return false;
-    }
-    struct stat info {};
-    return ::fstat(fd, &info) == 0 && is_unchanged(entry, info);
+  std::size_t to_ask(const Entry& entry) const {
+    return reads_direct_ ? round_up(entry.size, kLargestAlignment) : entry.size;
   }
 
-  Result<bool> write(Entry& entry) {
+  void start(Reading& reading, unsigned lane) {
+    reading.request = {
+        Request::Kind::Read, reading.source.get(), io_->buffer(lane).data(), to_ask(*reading.entry), 0, lane};
+    io_->start(reading.request);
+  }
+
+  bool read_now(const Reading& reading) {
+    const Entry& entry = *reading.entry;
+    return entry.size == 0 || ::pread(reading.source.get(), buffer_.data(), to_ask(entry), 0) >=
+                                  static_cast<ssize_t>(entry.size);
+  }
+
+  // False if it is not what was walked, or has what takes the long way.
+  Result<bool> copy_read(Reading& reading, const std::byte* data) {
+    const UniqueFd source = std::move(reading.source);
+    Entry& entry = *reading.entry;
+    if (!reads_direct_) drop_pages(source.get(), 0, entry.size);
+    struct stat info {};
+    if (::fstat(source.get(), &info) != 0 || !is_unchanged(entry, info)) return false;
+    if (has_kept_attributes(source.get())) return false;
+    return write(entry, data);
+  }
+
+  Result<bool> write(Entry& entry, const std::byte* data) {
     const std::string shown = context_.copy->shown(entry.path);
     const int folder = copies_.open(entry.path);
     UniqueFd copy(
         ::openat(folder, copies_.name().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!copy) return fail_errno(errno, "creating " + shown);
-    const int failed = write_at(copy.get(), entry.size);
+    const int failed = write_at(copy.get(), data, entry.size);
     if (failed != 0) return fail_errno(failed, "writing " + shown);
     if (auto put = put_plain_metadata(copy.get(), entry, shown); !put)
       return tl::unexpected<Error>(put.error());
     if (!is_uncached_) ::sync_file_range(copy.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // begins; release() waits
     Hasher hasher;
-    hasher.add(std::span<const std::byte>(buffer_.data(), entry.size));
+    hasher.add(std::span<const std::byte>(data, entry.size));
     entry.hash = hasher.digest();
     context_.counters->bytes_done += entry.size;
     ++context_.counters->files_done;
@@ -122,9 +188,9 @@ class Worker {
   }
 
   // Gives errno, or 0.
-  int write_at(int fd, Bytes bytes) {
+  int write_at(int fd, const std::byte* data, Bytes bytes) {
     for (Bytes done = 0; done < bytes;) {
-      const std::byte* from = buffer_.data() + done;
+      const std::byte* from = data + done;
       const ssize_t wrote = is_uncached_ ? write_uncached(fd, from, bytes - done, done)
                                          : ::pwrite(fd, from, bytes - done, static_cast<off_t>(done));
       if (wrote < 0 && is_uncached_ && (errno == EOPNOTSUPP || errno == EINVAL)) {
@@ -141,8 +207,8 @@ class Worker {
 
 class SmallFiles {
  public:
-  SmallFiles(const CopyContext& context, const std::vector<Entry*>& files)
-      : context_(context), files_(files) {}
+  SmallFiles(const CopyContext& context, const std::vector<Entry*>& files, IoKind kind)
+      : context_(context), files_(files), kind_(kind) {}
 
   Result<std::vector<Entry*>> go(unsigned threads) {
     const bool reads_direct = can_read_directly();
@@ -166,6 +232,7 @@ class SmallFiles {
  private:
   const CopyContext& context_;
   const std::vector<Entry*>& files_;
+  IoKind kind_;
   // Neighbours, a thread's own until it is through: two threads that make files in one folder wait for each
   // other.
   struct Share {
@@ -187,7 +254,7 @@ class SmallFiles {
 
   // Its own share, then what is left of the others'.
   void work(std::size_t own, bool reads_direct) {
-    Worker worker(context_, reads_direct);
+    Worker worker(context_, kind_, reads_direct);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (auto done = work_on(shares_[(own + i) % shares_.size()], worker); !done)
         return fail_run(std::move(done.error()));
@@ -201,13 +268,13 @@ class SmallFiles {
       const auto began = std::chrono::steady_clock::now();
       const std::size_t first = share.next.fetch_add(kFilesAtOnce);
       if (first >= share.end) break;
-      for (std::size_t i = first; i < std::min(first + kFilesAtOnce, share.end); ++i) {
-        auto copied = worker.copy(*files_[i]);
-        if (!copied) return tl::unexpected<Error>(std::move(copied.error()));
-        if (*copied) continue;
+      const auto files =
+          std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, share.end - first));
+      auto copied = worker.copy(files, [this](Entry* entry) {
         const std::scoped_lock lock(mutex_);
-        left_.push_back(files_[i]);
-      }
+        left_.push_back(entry);
+      });
+      if (!copied) return copied;
       context_.counters->spent(Activity::SmallFiles, std::chrono::steady_clock::now() - began);
     }
     return {};
@@ -227,8 +294,8 @@ bool is_small(const Entry& entry) {
 }
 
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             unsigned threads) {
-  return SmallFiles(context, files).go(threads);
+                                             unsigned threads, IoKind kind) {
+  return SmallFiles(context, files, kind).go(threads);
 }
 
 }  // namespace spark::staging

@@ -1,4 +1,5 @@
-// Copies small files: several threads, each through a few files of a folder at a time, with the fewest calls.
+// Copies small files: several threads, each with some neighbours of a folder at a time, with the fewest
+// calls.
 #pragma once
 
 #include <vector>
@@ -18,6 +19,6 @@ bool is_small(const Entry& entry);
 // changed meanwhile, or have attributes. What is written leaves the page cache again at once: written back
 // some files later, then dropped.
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             unsigned threads);
+                                             unsigned threads, IoKind kind);
 
 }  // namespace spark::staging

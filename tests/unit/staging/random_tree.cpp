@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <vector>
 
 #include "base/file.hpp"
@@ -17,10 +18,10 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::array<std::size_t, 17> kSizes = {
-    0,     1,       511,     512,     513,     4095,    4096,    4097,           65535,
-    65537, 1048576, 2097151, 2097153, 8388607, 8388608, 8388609, 2 * 8388608 + 3};
-constexpr std::size_t kSmallSizes = 10;  // the first of them: large files are rarer, disks slow
+constexpr std::array<std::size_t, 19> kSizes = {
+    0,      1,      511,     512,     513,     4095,    4096,    4097,    65535,          65537,
+    131072, 131073, 1048576, 2097151, 2097153, 8388607, 8388608, 8388609, 2 * 8388608 + 3};
+constexpr std::size_t kSmallSizes = 12;  // the first of them: large files are rarer, disks slow
 
 // Version 2, then {tag, permissions, id}: the owner, user 1000, the group, the mask, others.
 constexpr std::array<unsigned char, 44> kAcl = {
@@ -72,6 +73,17 @@ void date(const Path& path, Random& random) {
   const auto seconds = static_cast<time_t>(random.below(4'000'000'000)) - 1'000'000'000;
   const timespec times[2] = {{0, UTIME_OMIT}, {seconds, static_cast<long>(random.below(1'000'000'000))}};
   EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+// These may find nothing there: a file that an earlier change took away.
+void link_to(const Path& file, const Path& link) {
+  std::error_code gone;
+  std::filesystem::create_hard_link(file, link, gone);
+}
+
+void truncate(const Path& file, std::uintmax_t bytes) {
+  std::error_code gone;
+  std::filesystem::resize_file(file, bytes, gone);
 }
 
 class Tree {
@@ -126,7 +138,7 @@ class Tree {
       case 1:
         return make_symlink(path, "/etc/hostname");
       case 2:
-        if (!files_.empty()) ::link(random_.any(files_).c_str(), path.c_str());
+        if (!files_.empty()) link_to(random_.any(files_), path);
         return;
       case 3:
         return make_sparse(path);
@@ -165,7 +177,7 @@ class Tree {
         ::rename((root_ / ".new").c_str(), file.c_str());
         return;
       case 2:
-        ::truncate(file.c_str(), static_cast<off_t>(random_.below(100'000)));
+        truncate(file, random_.below(100'000));
         return;
       case 3:
         ::rename(file.c_str(), new_path().c_str());
@@ -174,7 +186,7 @@ class Tree {
         ::unlink(file.c_str());
         return;
       case 5:
-        ::link(file.c_str(), new_path().c_str());
+        link_to(file, new_path());
         return;
       case 6:
         if (std::filesystem::exists(file)) dress(file, false, random_);
