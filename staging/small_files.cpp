@@ -26,6 +26,7 @@ namespace {
 // Files that a thread takes at once: neighbours in a folder. Their reads are asked for in one call, which
 // lets the kernel make one request of files that lie side by side on the drive.
 constexpr unsigned kFilesAtOnce = 32;
+constexpr unsigned kMostReadsUnderWay = 256;        // of all threads: what they read into is bounded by it
 constexpr std::size_t kMostReadAhead = 128 * kKiB;  // of each; a larger file is read when its turn comes
 constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their write-back, all open
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
@@ -33,10 +34,10 @@ constexpr Bytes kHoleWorthKeeping = 4 * kKiB;
 
 class Worker {
  public:
-  Worker(const CopyContext& context, IoKind kind, bool reads_direct)
+  Worker(const CopyContext& context, IoKind kind, unsigned lanes, bool reads_direct)
       : context_(context),
         reads_direct_(reads_direct),
-        io_(make_io(kind, kFilesAtOnce, kMostReadAhead)),
+        io_(make_io(kind, lanes, kMostReadAhead)),
         buffer_(kSmallFile + kLargestAlignment),
         sources_(*context.source),
         copies_(*context.copy) {}
@@ -254,7 +255,9 @@ class SmallFiles {
 
   // Its own share, then what is left of the others'.
   void work(std::size_t own, bool reads_direct) {
-    Worker worker(context_, kind_, reads_direct);
+    const auto workers = static_cast<unsigned>(shares_.size());
+    const unsigned lanes = std::clamp(kMostReadsUnderWay / workers, 1U, kFilesAtOnce);
+    Worker worker(context_, kind_, lanes, reads_direct);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (auto done = work_on(shares_[(own + i) % shares_.size()], worker); !done)
         return fail_run(std::move(done.error()));
