@@ -105,24 +105,29 @@ LANES = [
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
+# A browser and servers with time limits of their own: before the machines begin.
+SERVED = [
+    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
+         [pytest("tests/page")], needs_programs=True),
+    Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
+         [pytest("tests/api")], needs_programs=True),
+    Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
+         [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+]
+
 # Two lanes, so that neither core rests while the other's step waits for something. What works on file systems comes last:
-# the kernel does that at its own priority.
+# the kernel does that at its own priority. The machines may leave them next to nothing for most of an hour.
+GIVING_WAY_S = 5400
 BUILDS = [
-    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", 3600,
+    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
           [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
      # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
-     Step("tsan", "the threaded parts under the thread sanitizer", 1800,
+     Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
           [*configure_and_build("tsan", "spark_staging_tests"),
            ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
-     Step("tidy", "clang-tidy over every source file", 1800, [["tools/lint/tidy.sh", JOBS]])],
-    [Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
-          [pytest("tests/page")], needs_programs=True),
-     Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
-          [pytest("tests/api")], needs_programs=True),
-     Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
-          [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
-     Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "10"]]),
-     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", 1200, [pytest("tests/crash")],
+     Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
+    [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "10"]]),
+     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
 
@@ -265,14 +270,14 @@ def run_all(steps):
         return [lane for lane in chosen_lanes if lane]
 
     outcomes = run_lanes([of(FIRST)])
-    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
+    outcomes += run_lanes([of([PROGRAMS, PACKAGE, *SERVED]), of([IMAGES])])
     outcomes += run_lanes(lanes_of(LANES), lanes_of(BUILDS))
     outcomes += run_lanes([of(OTHERS)])
     return [once_more(outcome) if outcome.problem and outcome.step in MACHINES else outcome for outcome in outcomes]
 
 
 def main(names):
-    usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *MACHINES,
+    usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *SERVED, *MACHINES,
                                          *(step for lane in BUILDS for step in lane)]}
     known = usual | {step.name: step for step in OTHERS}
     if unknown := [name for name in names if name not in known]:

@@ -47,7 +47,7 @@ def pair(house):
     bodies = {}
     for name, access in ((LOG, "exclusive"), (SHELF, "read-only")):
         device = target.image(name, "128M")
-        fs_uuid = target.filesystem(device, name=name, fill="touch journal; head -c 1M /dev/urandom >file")
+        fs_uuid = target.filesystem(device, name=name, fill="touch journal; head -c 256K /dev/urandom >file")
         target.export(name, device)
         bodies[name] = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": access,
                         "filesystem": {"uuid": fs_uuid}, **({"fence": "none"} if access == "exclusive" else {})}

@@ -9,7 +9,7 @@ import pytest
 from rig.pair import MOUNT, NAME, Pair
 from rig.settings import KERNEL, PATIENCE
 
-GENERATIONS = int(os.environ.get("SPARK_GENERATIONS", "12"))
+GENERATIONS = int(os.environ.get("SPARK_GENERATIONS", "8"))
 POWER_CUTS = int(os.environ.get("SPARK_POWER_CUTS", "2"))  # each costs a boot
 
 # Every file has its generation's number in every line, and the same length in each generation.
