@@ -45,6 +45,7 @@ struct Source {
   std::function<Result<>()> is_still_so{};  // asked after the last read, before anything is published
   bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
   std::uint64_t generation = 0;             // that the volume's writer gave this state; 0: none
+  std::optional<dev_t> device{};            // of the file system that `path` has to lie on; none: any
 };
 
 // A dataset that had to make way.

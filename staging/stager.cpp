@@ -24,11 +24,21 @@ double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
   return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
 }
 
+// A mount point that lost its file system is an empty folder of another one.
+Result<> check_device(const Source& source, const Tree& tree) {
+  struct stat info {};
+  if (!source.device || (::fstat(tree.folder.get(), &info) == 0 && info.st_dev == *source.device)) return {};
+  return fail(Errc::Unavailable, tree.shown("") + " does not lie on the volume's file system",
+              "`spark-stage status` shows the volume");
+}
+
 }  // namespace
 
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto tree = open_tree(source.path);
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  if (auto right = check_device(source, *tree); !right)
+    return tl::unexpected<Error>(std::move(right.error()));
   if (is_inside(std::filesystem::weakly_canonical(config_.path).native(), tree->root())) {
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");

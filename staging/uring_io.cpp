@@ -7,15 +7,36 @@
 
 #include "staging/direct_io.hpp"
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace spark::staging {
 namespace {
+
+// liburing maps its rings by system calls of its own, which the thread sanitizer does not see: it would take
+// a new ring where another thread's was for that thread's memory.
+#ifdef __SANITIZE_THREAD__
+char ring_order;
+void ring_begins() {
+  __tsan_acquire(&ring_order);
+}
+void ring_ends() {
+  __tsan_release(&ring_order);
+}
+#else
+void ring_begins() {}
+void ring_ends() {}
+#endif
 
 class UringIo final : public Io {
  public:
   UringIo(unsigned lanes, std::size_t buffer) : lanes_(lanes), size_(buffer) {}
 
   ~UringIo() override {
-    if (is_open_) io_uring_queue_exit(&ring_);
+    if (!is_open_) return;
+    ring_ends();
+    io_uring_queue_exit(&ring_);
   }
 
   bool open() {
@@ -24,6 +45,7 @@ class UringIo final : public Io {
     int failed = io_uring_queue_init(lanes_, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
     if (failed == -EINVAL) failed = io_uring_queue_init(lanes_, &ring_, 0);
     if (failed != 0) return false;
+    ring_begins();
     is_open_ = true;
     memory_ = std::make_unique<IoBuffer>(lanes_ * size_);
     std::vector<iovec> buffers;

@@ -87,7 +87,7 @@ FIRST = [
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
               "test_docs"]
-# These wait most of their time, for the protections of volumes that two hosts want.
+# These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 3600,
@@ -98,8 +98,7 @@ DEBIAN_13 = Step(
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
-    [machines("vm-6.1", "6.1", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)),
-     machines("vm-two-6.1", "6.1", "scenarios of two hosts", *scenarios(TWO_HOSTS))],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]

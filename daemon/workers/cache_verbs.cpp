@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -66,22 +67,29 @@ Result<std::unique_ptr<staging::Cache>> open_cache(const json::object& request) 
 }
 
 // The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
-// disk.
-Result<> check_mounted(const std::string& source, const std::string& mount_point) {
-  if (mount_point.empty()) return {};
-  const auto table = mounts::read_mount_table(SystemRoot{});
+// disk. What is returned keeps that mount from being taken off, to be mounted anew, while the source is read.
+Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point) {
+  if (mount_point.empty()) return UniqueFd();
+  UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat at_root {
+  }, info{};
+  const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
   if (!table) return tl::unexpected<Error>(table.error());
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
-  struct stat info {};
-  if (::stat(source.c_str(), &info) != 0) {
-    return fail_errno(errno, "looking at " + printable(source), "check the dataset's path in the config");
+  const bool is_held = mount != nullptr && root && ::fstat(root.get(), &at_root) == 0 &&
+                       mount->device_number == at_root.st_dev;
+  if (is_held && ::stat(source.path.c_str(), &info) != 0) {
+    return fail_errno(errno, "looking at " + printable(source.path.native()),
+                      "check the dataset's path in the config");
   }
-  if (mount == nullptr || mount->device_number != info.st_dev) {
-    return fail(Errc::Unavailable,
-                printable(source) + " does not lie on the volume mounted at " + printable(mount_point),
-                "`spark-stage status` shows the volume");
+  if (!is_held || info.st_dev != at_root.st_dev) {
+    return fail(
+        Errc::Unavailable,
+        printable(source.path.native()) + " does not lie on the volume mounted at " + printable(mount_point),
+        "`spark-stage status` shows the volume");
   }
-  return {};
+  source.device = at_root.st_dev;
+  return root;
 }
 
 // A writer marks the superblock before it writes anything else: while that is as it was at the mount, all
@@ -191,9 +199,8 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   auto cache = open_cache(request);
   if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
   progress(to_json(staging::CopyProgress{}));
-  if (auto mounted = check_mounted(source.path, get_string(request, "mount").value_or("")); !mounted) {
-    return tl::unexpected<Error>(std::move(mounted.error()));
-  }
+  const auto held = hold_mount(source, get_string(request, "mount").value_or(""));
+  if (!held) return tl::unexpected<Error>(held.error());
   staging::CopyOptions options;
   options.exclude = source.exclude;
   options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));

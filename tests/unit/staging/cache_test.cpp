@@ -40,6 +40,17 @@ TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 
+TEST_F(CacheTest, AMountPointWithoutItsFileSystemIsNoDatasetHoweverEmpty) {
+  struct stat here {};
+  write_text(source_.path / "f", "one");
+  ASSERT_EQ(::stat(source_.path.c_str(), &here), 0);
+  source_.device = here.st_dev + 1;
+  EXPECT_KIND(stage(), Errc::Unavailable);
+  EXPECT_FALSE(std::filesystem::exists(link()));
+  source_.device = here.st_dev;
+  ASSERT_OK(stage());
+}
+
 TEST_F(CacheTest, AskedForWhatIsCachedAloneItCopiesNothing) {
   write_text(source_.path / "f", "one");
   source_.only_cached = true;
