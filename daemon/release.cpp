@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <map>
 #include <vector>
 
 #include "daemon/discovery/worker_actions.hpp"
@@ -22,9 +23,9 @@ namespace asio = boost::asio;
 
 class Release {
  public:
-  Release(volumes::VolumeActions& actions, const config::Volume& volume, const Clock& clock,
+  Release(volumes::VolumeActions& actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
           ReleasePatience patience)
-      : actions_(actions), volume_(volume), clock_(clock), patience_(patience) {}
+      : actions_(actions), volume_(volume), link_(link), clock_(clock), patience_(patience) {}
 
   asio::awaitable<std::string> go() {
     const bool is_mounted = look_at_mount();
@@ -34,20 +35,22 @@ class Release {
       const auto unmounted = co_await unmount_patiently();
       said += unmounted ? "unmounted" : unmounted.error().what;
       // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
-      if (!unmounted) co_return said;
-      said += co_await give_back();
+      link_.is_needed = link_.is_needed || !unmounted;
+      if (unmounted) said += co_await give_back();
     } else if (is_mounted) {
       said += "its target does not answer: cut off, what was not written yet is lost";
     } else {
       said += "not mounted";
     }
-    if (volume_.nvme) said += co_await disconnect();
+    // Namespaces of one subsystem have one link: the last of them ends it, if none needs it any more.
+    if (--link_.volumes == 0 && volume_.nvme && !link_.is_needed) said += co_await disconnect();
     co_return said;
   }
 
  private:
   volumes::VolumeActions& actions_;
   const config::Volume& volume_;
+  SharedLink& link_;
   const Clock& clock_;
   ReleasePatience patience_;
   std::string device_;
@@ -111,8 +114,8 @@ class Release {
 };
 
 asio::awaitable<void> release_one(std::shared_ptr<volumes::VolumeActions> actions, config::Volume volume,
-                                  const Clock& clock) {
-  Release release(*actions, volume, clock, {});
+                                  std::shared_ptr<SharedLink> link, const Clock& clock) {
+  Release release(*actions, volume, *link, clock, {});
   const std::string said = co_await release.go();
   log::info(said);
 }
@@ -135,8 +138,8 @@ std::vector<nvmetcp::Controller> watches(Sight& sight) {
 }  // namespace
 
 asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, const config::Volume& volume,
-                                            const Clock& clock, ReleasePatience patience) {
-  Release release(actions, volume, clock, patience);
+                                            SharedLink& link, const Clock& clock, ReleasePatience patience) {
+  Release release(actions, volume, link, clock, patience);
   co_return co_await release.go();
 }
 
@@ -154,10 +157,19 @@ void release_all(const config::Config& config, const std::string& program,
   const auto stop_after_the_last = [&](const std::exception_ptr&) {
     if (--left == 0) context.stop();
   };
+  std::map<std::string, std::shared_ptr<SharedLink>>
+      links;  // by subsystem; all of NFS together, which has none
   for (const config::Volume& volume : config.volumes) {
+    auto& link = links[volume.nvme ? volume.nvme->subsystem : ""];
+    if (!link) link = std::make_shared<SharedLink>();
+    ++link->volumes;
+  }
+  for (const config::Volume& volume : config.volumes) {
+    auto link = links[volume.nvme ? volume.nvme->subsystem : ""];
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
-    asio::co_spawn(context, release_one(std::move(actions), volume, clock), stop_after_the_last);
+    asio::co_spawn(context, release_one(std::move(actions), volume, std::move(link), clock),
+                   stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {
     auto actions = std::make_shared<discovery::WorkerActions>(runner, sight, controller.name);

@@ -16,10 +16,16 @@ struct ReleasePatience {
   Duration look_again{300};  // between two attempts to unmount
 };
 
+// The connection to one subsystem, of which each volume is a namespace.
+struct SharedLink {
+  std::size_t volumes = 0;  // that are not through yet: the last one disconnects
+  bool is_needed = false;   // one of them stays mounted
+};
+
 // A sentence for the log.
 boost::asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions,
-                                                   const config::Volume& volume, const Clock& clock,
-                                                   ReleasePatience patience);
+                                                   const config::Volume& volume, SharedLink& link,
+                                                   const Clock& clock, ReleasePatience patience);
 
 // All volumes of a configuration, side by side, and unless the machine goes down anyway also what listens to
 // targets; ends when the last one is through. Not while the daemon runs: it would bring them up again.

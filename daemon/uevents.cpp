@@ -9,6 +9,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "base/file.hpp"
+#include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
 namespace spark {
@@ -63,8 +64,9 @@ Result<> Uevents::start() {
   int status = sd_event_new(&made->loop);
   if (status >= 0) status = sd_device_monitor_new(&made->monitor);
   if (status < 0) return fail_errno(-status, doing);
-  // Needs CAP_NET_ADMIN; without it the buffer stays as it is, and fewer events fit.
-  (void)sd_device_monitor_set_receive_buffer_size(made->monitor, kReceiveBuffer);
+  // Needs CAP_NET_ADMIN; without it fewer events fit, and what is lost is seen at the next look.
+  if (sd_device_monitor_set_receive_buffer_size(made->monitor, kReceiveBuffer) < 0)
+    log::warning("listening to udev: its buffer stays small, the kernel allows no larger one");
   status = sd_device_monitor_filter_add_match_subsystem_devtype(made->monitor, "nvme", nullptr);
   if (status >= 0) status = sd_device_monitor_attach_event(made->monitor, made->loop);
   if (status >= 0) status = sd_device_monitor_start(made->monitor, on_device, made.get());

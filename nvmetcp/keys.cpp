@@ -62,6 +62,14 @@ Result<> check_keys_in_force(const SystemRoot& root, const std::string& controll
               "`spark-stage volumes down`, then `up`, connects with it");
 }
 
+bool holds_keys(const SystemRoot& root, const std::string& controller, const ConnectOptions& options) {
+  const auto holds = [&](const char* attribute) {
+    const auto key = read_line_file(root / "sys/class/nvme" / controller / attribute);
+    return key && key->starts_with("DHHC-1:");
+  };
+  return holds("dhchap_secret") && (options.controller_key_file.empty() || holds("dhchap_ctrl_secret"));
+}
+
 Result<> check_authenticated(const std::vector<std::string>& log, const std::string& controller,
                              const ConnectOptions& options) {
   const std::string prefix = controller + ": qid 0: ";

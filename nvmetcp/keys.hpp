@@ -28,6 +28,9 @@ Result<Keys> read_keys(const ConnectOptions& options);
 Result<> check_keys_in_force(const SystemRoot& root, const std::string& controller,
                              const ConnectOptions& options, const Keys& keys);
 
+// It was connected with keys of the kinds that are asked for, whichever.
+bool holds_keys(const SystemRoot& root, const std::string& controller, const ConnectOptions& options);
+
 // The kernel authenticates only where the target asks for it, and says in its log that it did. Refused: it
 // did not.
 Result<> check_authenticated(const std::vector<std::string>& kernel_log, const std::string& controller,

@@ -74,12 +74,21 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
     const Controller& controller = **adopted;
     const auto keys = read_keys(options);
     if (!keys) return tl::unexpected<Error>(keys.error());
-    for (auto secured : {check_keys_in_force(root_, controller.name, options, *keys),
-                         check_tls_in_force(root_, controller.name, options)}) {
-      if (secured) continue;
-      return fail_with(std::move(secured.error()), "taking over the connection to " + printable(subsystem));
+    const std::string doing = "taking over the connection to " + printable(subsystem);
+    auto keyed = check_keys_in_force(root_, controller.name, options, *keys);
+    // Ours was proven when it was made: the file has another key since.
+    const bool is_renewed = !keyed && keyed.error().kind == Errc::Refused && controller.owner == kOwner &&
+                            holds_keys(root_, controller.name, options);
+    if (!keyed && !is_renewed) return fail_with(std::move(keyed.error()), doing);
+    if (auto hidden = check_tls_in_force(root_, controller.name, options); !hidden)
+      return fail_with(std::move(hidden.error()), doing);
+    Connection connection = adopt(controller, options);
+    if (is_renewed) {
+      connection.differences.push_back(controller.name + " was connected with an earlier key than that in " +
+                                       printable(options.host_key_file) +
+                                       ", which is used from the next connection on");
     }
-    return adopt(controller, options);
+    return connection;
   }
   if (auto alone = check_host_conflict(*all, host); !alone) {
     return tl::unexpected<Error>(std::move(alone.error()));

@@ -8,7 +8,7 @@ namespace spark::config {
 namespace {
 
 constexpr seconds kHour{3600};
-constexpr seconds kLongest{30 * 24 * 3600};
+constexpr seconds kLongest{24 * 3600};
 
 void add_portal(Target& target, Section& section, std::string_view key, Result<Portal> portal) {
   auto accepted = section.accept(key, std::move(portal));

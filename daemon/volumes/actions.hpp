@@ -106,6 +106,10 @@ class VolumeActions {
   virtual std::string node_name() = 0;
   // Those of the subsystem that this host made.
   virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
+  // Each path of the subsystem has the keys and the encryption that are asked for; see
+  // nvmetcp/path_security.hpp.
+  virtual Result<> check_paths_secured(const std::string& subsystem,
+                                       const nvmetcp::ConnectOptions& options) = 0;
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
   // The topmost mount at exactly `target`; none: nothing is mounted there.

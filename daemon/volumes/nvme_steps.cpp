@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "nvmetcp/registry.hpp"
@@ -43,8 +44,8 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   if (auto secured = co_await check_keys(); !secured) co_return secured;
   status_.device = mount->source;
   status_.filesystem_type = mount->type;
-  if (!status_.filesystem_uuid.empty()) co_return Result<>{};
-  if (look_at_paths() != Link::Live) {  // frozen: its superblock can't be read now, and needs not be
+  if (is_known_) co_return Result<>{};
+  if (look_at_paths() != Link::Live) {  // frozen: its superblock is read as soon as that is possible
     status_.filesystem_uuid = actions_->pinned_identity().value_or(FilesystemIdentity{}).uuid;
     co_return Result<>{};
   }
@@ -53,15 +54,22 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   if (auto same = check_identity(*superblock); !same) co_return same;
   status_.filesystem_uuid = superblock->uuid;
   mounted_stamp_ = actions_->pinned_identity().value_or(FilesystemIdentity{}).stamp;
-  if (is_fenced()) co_return co_await adopt_fence(*superblock);
-  co_return Result<>{};
+  Result<> adopted;
+  if (is_fenced()) adopted = co_await adopt_fence(*superblock);
+  is_known_ = adopted.has_value();
+  co_return adopted;
 }
 
 // Whoever made a connection that was there before may have made it without the keys.
 asio::awaitable<Result<>> Volume::check_keys() {
   const bool asks_for_keys = !target_->auth.host_key_file.empty() || !target_->tls_psk_file.empty();
   if (!asks_for_keys || look_at_paths() != Link::Live) co_return Result<>{};
-  co_return co_await take_over_paths();
+  if (auto taken = co_await take_over_paths(); !taken) co_return taken;
+  co_return check_paths_secured();
+}
+
+Result<> Volume::check_paths_secured() {
+  return actions_->check_paths_secured(settings_.nvme->subsystem, config::connect_options(*target_));
 }
 
 // Somebody else connected them: with the keys that are asked for, and with our timers from now on, or not
@@ -71,7 +79,7 @@ asio::awaitable<Result<>> Volume::take_over_paths() {
     if (portals_.size() > 1 && !has_path(portal)) continue;
     const auto connected = co_await connect_portal(portal.address);
     if (connected) {
-      portal.controller = connected->controller;
+      note_path(portal, connected->controller);
       status_.warnings = connected->differences;
     } else if (connected.error().kind == Errc::Refused) {
       co_return tl::unexpected<Error>(connected.error());
@@ -98,7 +106,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
       const auto connected = co_await connect_portal(portal.address);
       if (connected) {
         healed_by_us_ = true;
-        portal.controller = connected->controller;
+        note_path(portal, connected->controller);
         status_.warnings = connected->differences;
         co_return Result<>{};
       }
@@ -176,6 +184,8 @@ asio::awaitable<void> Volume::rescan_namespaces() {
 
 asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   status_.device = "/dev/" + block.device;
+  is_known_ = false;
+  if (auto secured = check_paths_secured(); !secured) co_return secured;
   const auto superblock = co_await actions_->read_superblock(status_.device);
   if (!superblock) co_return tl::unexpected<Error>(superblock.error());
   status_.filesystem_type = superblock->type;
@@ -206,7 +216,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
     if (is_fresh_hold_) co_await give_back();  // whoever else wants it may try
     co_return tl::unexpected<Error>(mounted.error());
   }
-  healed_by_us_ = true;
+  healed_by_us_ = is_known_ = true;
   mounted_stamp_ = superblock->stamp;
   mmp_node_.clear();
   status_.foreign_writes = is_outdated_ = false;

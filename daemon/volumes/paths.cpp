@@ -13,8 +13,18 @@ bool Volume::has_path(const Portal& portal) const {
   return std::ranges::any_of(status_.paths, [&](const PathStatus& path) {
     if (path.controller.empty()) return false;
     // By its address as well: it may be there before whoever connected it has said so.
-    return path.controller == portal.controller || path.address == portal_text(portal.address);
+    const bool is_same = path.controller == portal.controller && path.address == portal.numeric;
+    return is_same || path.address == portal_text(portal.address);
   });
+}
+
+void Volume::note_path(Portal& portal, const std::string& controller) {
+  portal.controller = controller;
+  portal.numeric.clear();
+  const auto all = actions_->controllers(settings_.nvme->subsystem);
+  if (!all) return;
+  const auto found = std::ranges::find(*all, controller, &nvmetcp::Controller::name);
+  if (found != all->end()) portal.numeric = portal_text(found->portal);
 }
 
 // As long as the volume is up. The first path is brought up with the volume, unless it was there.
@@ -52,7 +62,7 @@ asio::awaitable<Result<nvmetcp::Connection>> Volume::connect_portal(nvmetcp::Por
 asio::awaitable<void> Volume::connect_path(Portal& portal) {
   const auto connected = co_await connect_portal(portal.address);
   if (connected) {
-    portal.controller = connected->controller;
+    note_path(portal, connected->controller);
     if (!connected->differences.empty()) status_.warnings = connected->differences;
     portal.reason.clear();
     portal.backoff.reset();

@@ -104,7 +104,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   struct Portal {
     nvmetcp::Portal address;
     Backoff backoff;
-    std::string controller{};  // that was connected or adopted for it last
+    std::string controller{};  // that was connected or adopted for it last,
+    std::string numeric{};     // and its address: a name is given to the next controller at once
     std::string reason{};      // why there is none
     SteadyTime next_attempt{};
   };
@@ -136,6 +137,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> bring_up_nvme();
   asio::awaitable<Result<>> adopt_mount();
   asio::awaitable<Result<>> check_keys();
+  Result<> check_paths_secured();
   asio::awaitable<Result<>> take_over_paths();
   asio::awaitable<Result<>> reach_subsystem();
   asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
@@ -178,6 +180,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> connect_path(Portal& portal);
   asio::awaitable<Result<nvmetcp::Connection>> connect_portal(nvmetcp::Portal portal);
   bool has_path(const Portal& portal) const;
+  void note_path(Portal& portal, const std::string& controller);
   void note_missing_paths();
 
   // nvme_checks.cpp
@@ -230,6 +233,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::string taken_from_;            // by the last take; empty: from nobody
   std::string fence_lost_;            // why this host may not write, while its mount is still there
   std::string mmp_node_;              // what multi-mount protection called this host at the mount
+  bool is_known_ = false;             // what is mounted: its superblock and fence were looked at
   std::uint64_t mounted_stamp_ = 0;   // of the superblock under a reader's mount
   bool is_changing_writing_ = false;  // it is being published, or made writable again
   bool is_outdated_ = false;          // a writer has closed what is mounted here

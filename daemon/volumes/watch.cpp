@@ -20,6 +20,8 @@ asio::awaitable<void> Volume::watch() {
   down_looks_ = 0;
   while (!stopped_ && wanted_up_) {
     const Place place = look_at_mount();
+    // It was adopted while its link was down: who wrote or holds it now decides what a probe's answer means.
+    if (settings_.nvme && !is_known_ && place == Place::Ours && look_at_paths() == Link::Live) co_return;
     Finding found;  // unknown is not empty: nothing changes
     if (place == Place::Ours && settings_.nvme) {
       found = co_await check_nvme();
@@ -115,7 +117,7 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   if (settings_.nvme && !status_.filesystem_uuid.empty() && answer->uuid != status_.filesystem_uuid) {
     found = {Verdict::Lost, status_.device + " holds another file system than the one that is mounted: " +
                                 printable(answer->uuid)};
-    status_.filesystem_uuid.clear();  // looked at anew, and refused
+    is_known_ = false;  // looked at anew, and refused
     co_return found;
   }
   status_.published = answer->published;

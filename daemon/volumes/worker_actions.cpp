@@ -4,6 +4,7 @@
 
 #include "daemon/log.hpp"
 #include "daemon/workers/wire.hpp"
+#include "nvmetcp/path_security.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -256,6 +257,13 @@ Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers(const std::s
   if (!all) return all;
   const auto& host = sight_.host();
   return nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : "");
+}
+
+Result<> WorkerActions::check_paths_secured(const std::string& subsystem,
+                                            const nvmetcp::ConnectOptions& options) {
+  const auto paths = controllers(subsystem);
+  if (!paths) return tl::unexpected<Error>(paths.error());
+  return nvmetcp::check_paths_secured(SystemRoot{}, *paths, options);
 }
 
 Result<nvmetcp::Namespace> WorkerActions::find_namespace(const std::string& subsystem, std::uint32_t nsid) {

@@ -41,6 +41,7 @@ class WorkerActions final : public VolumeActions {
   Result<nvmetcp::HostIdentity> host_identity() override;
   std::string node_name() override;
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
+  Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<std::string> subsystem_of_device(dev_t device) override;
   Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override;

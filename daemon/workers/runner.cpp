@@ -53,6 +53,7 @@ struct Runner::Running {
   WorkerPtr worker;
   asio::steady_timer timer;  // the deadline, then the grace after the kill
   bool timed_out = false, cancelled = false, ended = false, given_up = false;
+  bool is_heard = true;  // as far as can be known: the request was taken, and may have been begun
 
   // Its process group dies with it: mount helpers too.
   void kill() {
@@ -99,6 +100,12 @@ void arm_deadline(const std::shared_ptr<Running>& running) {
   });
 }
 
+bool has_ended(pid_t worker) {
+  siginfo_t info{};
+  const int asked = ::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOHANG | WNOWAIT);
+  return asked != 0 || info.si_pid == worker;
+}
+
 }  // namespace
 
 void Cancellation::cancel() {
@@ -109,13 +116,14 @@ void Cancellation::cancel() {
 Runner::Runner(asio::any_io_executor executor, std::string program)
     : executor_(std::move(executor)), program_(std::move(program)) {}
 
-// An idle one, or a new one.
+// An idle one that was not killed since, or a new one.
 Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
-  if (call.shares_worker && !idle_.empty()) {
+  while (call.shares_worker && !idle_.empty()) {
     WorkerPtr worker = std::move(idle_.back());
     idle_.pop_back();
     worker->idle.cancel();
-    return worker;
+    if (!has_ended(worker->pid)) return worker;
+    let_go(std::move(worker));
   }
   ChildOptions options;
   options.pipe_stdin = true;
@@ -176,7 +184,6 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
   arm_deadline(running);
   auto answer = co_await converse(running);
   const bool was_killed = running->timed_out || running->cancelled;
-  const bool died_idle = !answer && !was_killed && running->worker->answers > 0;
   if (running->call.shares_worker && answer && !was_killed) {
     running->end();
     ++running->worker->answers;
@@ -196,7 +203,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
                        format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(deadline)) +
                        (running->given_up ? "; its worker is stuck in the kernel and was left behind" : ""));
   }
-  if (died_idle) {  // killed while it waited: a question to nobody was not asked yet
+  if (!answer && !running->is_heard) {
     auto again = co_await run(std::move(running->call), cancellation);
     co_return again;
   }
@@ -211,7 +218,8 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
   const json::object line_of_many{{"verb", call.verb}, {"request", call.request}};
   const std::string request =
       call.shares_worker ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
-  co_await asio::async_write(worker.in, asio::buffer(request), kToken);
+  const auto [unsent, sent] = co_await asio::async_write(worker.in, asio::buffer(request), kToken);
+  running->is_heard = !unsent || worker.answers == 0;  // a new one that ends at once will do so again
   boost::system::error_code ignored;
   if (!call.shares_worker) worker.in.close(ignored);
 

@@ -25,6 +25,7 @@ struct FakeWorld {
   mounts::Superblock superblock;
   nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
+  std::optional<Error> unsecured;              // a path without what is asked for
   std::optional<mounts::Published> published;  // in the file system
   std::optional<nvmetcp::Smart> smart;         // none: the target has no such page
 
@@ -247,6 +248,10 @@ class FakeVolumeActions final : public VolumeActions {
   }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
     return nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost);
+  }
+  Result<> check_paths_secured(const std::string&, const nvmetcp::ConnectOptions&) override {
+    if (world_.unsecured) return tl::unexpected<Error>(*world_.unsecured);
+    return {};
   }
   Result<nvmetcp::Namespace> find_namespace(const std::string&, std::uint32_t) override {
     if (!world_.block) return fail(Errc::NotFound, "namespace 1 is not there");

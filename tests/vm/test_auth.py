@@ -77,6 +77,13 @@ def test_the_right_key_connects_and_is_seen_nowhere(house):
         house.product.restart()
         volume = house.product.wait_volume("secret", "ready", 60)
         assert volume["paths"][0]["controller"] == controller
+        # Another key in the file is for the next connection: this one was proven, and goes on.
+        house.host.put(HOST_FILE, OTHER_KEY, mode="600")
+        house.product.restart()
+        volume = house.product.wait_volume("secret", "ready", 60)
+        assert volume["paths"][0]["controller"] == controller
+        assert any("earlier key" in warning for warning in volume["warnings"]), volume["warnings"]
+        house.host.put(HOST_FILE, KEY, mode="600")
 
 
 @needs_authentication

@@ -18,6 +18,7 @@ def test_the_service_runs_at_boot_and_says_what_it_waits_for(before_target):
     machine.wait_until(f"systemctl is-active {UNIT}", 30)
     volume = product.wait_failed_attempt("datasets")
     assert before_target.target.address in volume["reason"]
+    assert "buffer stays small" not in machine.sh(f"journalctl -b -u {UNIT}")
 
 
 def test_an_absent_target_does_not_hold_up_boot(before_target):

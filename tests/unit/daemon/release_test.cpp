@@ -27,17 +27,29 @@ class ReleaseTest : public testing::Test {
     world.mount("/mnt/data", true, world.block->device_number);
   }
 
-  std::string release() {
+  std::string release() { return release({volume}).front(); }
+
+  // All of one subsystem, side by side.
+  std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
     FakeVolumeActions actions(world);
     boost::asio::io_context context;
-    std::string said;
-    auto go = [&](std::string& into) -> boost::asio::awaitable<void> {
+    SharedLink link{volumes.size(), false};
+    std::vector<std::string> said(volumes.size());
+    auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
       const ReleasePatience patience{Duration(20), Duration(1)};
-      into = co_await release_volume(actions, volume, clock, patience);
+      into = co_await release_volume(actions, one, link, clock, patience);
     };
-    boost::asio::co_spawn(context, go(said), boost::asio::detached);
+    for (std::size_t i = 0; i < volumes.size(); ++i)
+      boost::asio::co_spawn(context, go(volumes[i], said[i]), boost::asio::detached);
     context.run();
     return said;
+  }
+  config::Volume unmounted_neighbour() const {
+    config::Volume other = volume;
+    other.name = "logs";
+    other.nvme->nsid = 2;
+    other.mount = "/mnt/logs";
+    return other;
   }
 
   FakeWorld world;
@@ -81,6 +93,19 @@ TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDis
 TEST_F(ReleaseTest, DisconnectsWhatIsNotMounted) {
   world.mounts.clear();
   EXPECT_EQ(release(), "volume datasets: not mounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysUntilBothAreUnmounted) {
+  EXPECT_THAT(release({unmounted_neighbour(), volume}),
+              ElementsAre("volume logs: not mounted", "volume datasets: unmounted, nvme7 disconnected"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  release({volume, unmounted_neighbour()});
+  EXPECT_EQ(world.count("disconnect"), 0);
 }
 
 TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -85,8 +86,20 @@ TEST_F(RunnerTest, AWorkerThatWasKilledWhileItWaitedIsReplacedUnnoticed) {
   worker.on("probe", R"(echo '{"result": {}}')");
   ASSERT_TRUE(run(brief("probe")));
   ::kill(servers().at(0), SIGKILL);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(servers().at(0)), nullptr, WEXITED | WNOWAIT), 0);
   EXPECT_TRUE(run(brief("probe")));
   EXPECT_EQ(servers().size(), 2u);
+}
+
+TEST_F(RunnerTest, AWorkerThatIsKilledAtItsWorkIsAnErrorAndTheWorkIsNotBegunAgain) {
+  worker.on("probe", R"(echo '{"result": {}}')");
+  worker.on("publish", "echo begun >> begun; kill -9 $(head -n 1 serve.pids)");
+  ASSERT_TRUE(run(brief("probe")));
+  const auto answer = run(brief("publish"));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().what, HasSubstr("ended without an answer"));
+  std::ifstream begun(worker.folder() / "begun");
+  EXPECT_EQ(std::distance(std::istream_iterator<std::string>(begun), {}), 1);
 }
 
 TEST_F(RunnerTest, AWorkerThatMissedItsDeadlineIsNotAskedAgain) {

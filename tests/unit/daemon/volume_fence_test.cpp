@@ -220,6 +220,34 @@ TEST_F(FenceTest, ARestartedDaemonHoldsTheReservationOfWhatItMountedBefore) {
   EXPECT_EQ(world.count("mount rw"), 0);
 }
 
+TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageFindsTheFenceOfItsMountWhenTheLinkIsBack) {
+  world.reservations.offers = false;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_TRUE(volume->status().fence.mmp);
+  run_until([&] { return world.count("probe") > 3; });
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageStopsWritingWhatWasTakenOverMeanwhile) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  let_another_host_hold_it();
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Refused)) << reason();
+  EXPECT_EQ(world.count("stop writing"), 1);
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Ready)));
+}
+
 TEST_F(FenceTest, AMountWhoseReservationWasTakenAndGivenBackMeanwhileIsNotAdoptedWithoutMmp) {
   world.superblock.has_mmp = false;
   let_another_host_hold_it();

@@ -58,6 +58,17 @@ TEST_F(VolumeKeys, AMountThatIsThereIsTakenOverOnlyIfItsConnectionHasThem) {
   EXPECT_EQ(world.count("mount ro"), 0);
 }
 
+TEST_F(VolumeKeys, NothingIsMountedOrTakenOverWhileAnotherPathToTheSubsystemHasNone) {
+  pace.refused_retry = Duration(2);
+  world.unsecured = Error{Errc::Refused, "nvme8 is a path to the same subsystem, without the key", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("nvme8"));
+  EXPECT_EQ(world.count("mount ro"), 0);
+  world.unsecured.reset();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
 TEST_F(VolumeKeys, AConnectionThatIsThereIsUsedOnlyIfItHasThem) {
   world.plug_in(kNqn);
   world.connect_error = Error{Errc::Refused, "nvme7 is connected without the key in /etc/keys/host", ""};

@@ -57,6 +57,20 @@ TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage)
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+TEST_F(VolumePathsTest, APathWhoseControllersNameTheOtherPathGotIsConnectedAgain) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
+  world.unreachable = {kFirst};
+  world.next_controller = 7;  // that of the first path
+  world.controllers.clear();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 1; }));
+  ASSERT_EQ(world.controllers.front().name, "nvme7");
+  ASSERT_EQ(world.controllers.front().portal.address, kSecond);
+  world.unreachable.clear();
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+}
+
 TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
   start();
   ASSERT_TRUE(run_until([&] { return volume->status().state == State::Ready && live_paths() == 2; }));

@@ -81,5 +81,17 @@ TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonWasAwayIsNoticed) {
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 1; }));
 }
 
+TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonAndTheLinkWereAwayIsNoticed) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.superblock.stamp = 5;
+  world.set_link("live");
+  EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 1; }));
+}
+
 }  // namespace
 }  // namespace spark::volumes

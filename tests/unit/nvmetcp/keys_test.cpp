@@ -151,6 +151,18 @@ TEST_F(KeyFiles, AConnectionWithoutThemOrWithOthersIsNotTakenForOurs) {
   EXPECT_THAT(without.error().message(), HasSubstr("this kernel was built without NVMe authentication"));
 }
 
+TEST_F(KeyFiles, WhetherAConnectionHasAnyKeyIsKnownWithoutTheFile) {
+  options.host_key_file = "/etc/keys/host";
+  files.write("sys/class/nvme/nvme1/dhchap_secret", kPlainKey);
+  EXPECT_TRUE(holds_keys(files.root(), "nvme1", options));
+  options.controller_key_file = "/etc/keys/controller";
+  EXPECT_FALSE(holds_keys(files.root(), "nvme1", options));
+  files.write("sys/class/nvme/nvme1/dhchap_ctrl_secret", kPlainKey);
+  EXPECT_TRUE(holds_keys(files.root(), "nvme1", options));
+  files.write("sys/class/nvme/nvme1/dhchap_secret", "none");
+  EXPECT_FALSE(holds_keys(files.root(), "nvme1", options));
+}
+
 TEST_F(KeyFiles, ATargetThatAsksForNoKeyIsRefused) {
   options.host_key_file = "/etc/keys/host";
   EXPECT_TRUE(check_authenticated({"nvme nvme1: qid 0: authenticated"}, "nvme1", options));

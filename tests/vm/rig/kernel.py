@@ -72,13 +72,12 @@ def _keep_what_boots(tree, path):
 
 
 def _without_compression(image):
-    """A packed payload takes an emulated CPU seconds to unpack, and QEMU starts the bare ELF file as well."""
+    """A zstd payload takes an emulated CPU seconds to unpack, and QEMU starts the bare ELF file as well."""
     setup_sectors = image[0x1F1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
     begin = (setup_sectors + 1) * 512 + offset
-    for magic, tool in ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz")):
-        if image.startswith(magic, begin):
-            # The last four bytes of the payload are its length, appended by the kernel's build.
-            return subprocess.run([tool, "-dcq"], input=image[begin:begin + length - 4], stdout=subprocess.PIPE,
-                                  check=True).stdout
-    return image
+    if image[begin:begin + 4] != b"\x28\xb5\x2f\xfd":
+        return image
+    # The last four bytes of the payload are its length, appended by the kernel's build.
+    return subprocess.run(["zstd", "-dcq"], input=image[begin:begin + length - 4], stdout=subprocess.PIPE,
+                          check=True).stdout

@@ -1,0 +1,16 @@
+// Every path of a subsystem, whoever connected it: the kernel's multipath may send data over any of them.
+#pragma once
+
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::nvmetcp {
+
+// All that are live have what the options ask for: keys of that kind, TLS. Refused: one has not; it is named.
+Result<> check_paths_secured(const SystemRoot& root, const std::vector<Controller>& paths,
+                             const ConnectOptions& options);
+
+}  // namespace spark::nvmetcp
