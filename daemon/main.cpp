@@ -40,14 +40,14 @@ int run_daemon(spark::ServiceOptions options) {
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
   spark::log::start();
+  // A file that was refused by a reload, or spoiled since: what is connected has to be released all the same.
   const auto config = spark::config::load(options.config_file);
-  if (!config) {
-    complain(config.error());
-    return spark::exit_status(spark::Errc::Invalid);
+  if (!config) complain(config.error());
+  if (config || at_shutdown) {
+    spark::release_all(config.value_or(spark::config::Config{}), options.program, options.state_dir,
+                       at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
   }
-  spark::release_all(*config, options.program, options.state_dir,
-                     at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
-  return 0;
+  return config ? 0 : spark::exit_status(spark::Errc::Invalid);
 }
 
 int run(int argc, char** argv) {

@@ -6,11 +6,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <map>
+#include <set>
 #include <vector>
 
+#include "base/text.hpp"
 #include "daemon/discovery/worker_actions.hpp"
 #include "daemon/log.hpp"
-#include "daemon/sight.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 #include "nvmetcp/registry.hpp"
@@ -143,6 +144,36 @@ asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, con
   co_return co_await release.go();
 }
 
+std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight) {
+  std::set<std::string> ours, named;  // subsystems
+  std::set<std::filesystem::path> mount_points;
+  for (const auto& controller : sight.controllers().value_or(std::vector<nvmetcp::Controller>{})) {
+    if (!controller.is_discovery && controller.owner == nvmetcp::kOwner) ours.insert(controller.subsystem);
+  }
+  for (const config::Volume& volume : config.volumes) {
+    mount_points.insert(volume.mount);
+    if (volume.nvme) named.insert(volume.nvme->subsystem);
+  }
+  std::vector<config::Volume> found;
+  const auto add = [&](const std::string& subsystem, const std::filesystem::path& mount) {
+    config::Volume volume;
+    volume.name = mount.empty() ? printable(subsystem) : printable(mount.native());
+    volume.nvme = config::NvmeSource{"", subsystem, 1, "", ""};
+    volume.mount = mount;
+    found.push_back(std::move(volume));
+    named.insert(subsystem);
+  };
+  for (const mounts::Mount& mount : sight.mounts().value_or(std::vector<mounts::Mount>{})) {
+    const auto subsystem = sight.subsystem_of_device(mount.device_number);
+    if (subsystem && ours.contains(*subsystem) && mount_points.insert(mount.target).second)
+      add(*subsystem, mount.target);
+  }
+  for (const std::string& subsystem : ours) {
+    if (!named.contains(subsystem)) add(subsystem, {});
+  }
+  return found;
+}
+
 void release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason) {
   asio::io_context context(1);
@@ -152,19 +183,27 @@ void release_all(const config::Config& config, const std::string& program,
   // A machine that goes down takes these with it, and need not wait for a target that is silent.
   const auto listening =
       reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(sight);
-  std::size_t left = config.volumes.size() + listening.size();
+  std::vector<config::Volume> volumes = config.volumes;
+  const auto besides = not_in_config(config, sight);
+  if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
+  std::size_t left = volumes.size() + listening.size();
   // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
   const auto stop_after_the_last = [&](const std::exception_ptr&) {
     if (--left == 0) context.stop();
   };
   std::map<std::string, std::shared_ptr<SharedLink>>
       links;  // by subsystem; all of NFS together, which has none
-  for (const config::Volume& volume : config.volumes) {
+  for (const config::Volume& volume : volumes) {
     auto& link = links[volume.nvme ? volume.nvme->subsystem : ""];
     if (!link) link = std::make_shared<SharedLink>();
     ++link->volumes;
   }
-  for (const config::Volume& volume : config.volumes) {
+  for (const config::Volume& besides_it : besides) {
+    const auto link = links.find(besides_it.nvme->subsystem);
+    const bool stays = reason == ReleaseReason::Asked && !besides_it.mount.empty();
+    if (stays && link != links.end()) link->second->is_needed = true;
+  }
+  for (const config::Volume& volume : volumes) {
     auto link = links[volume.nvme ? volume.nvme->subsystem : ""];
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });

@@ -4,9 +4,11 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/sight.hpp"
 #include "daemon/volumes/actions.hpp"
 
 namespace spark {
@@ -27,8 +29,13 @@ boost::asio::awaitable<std::string> release_volume(volumes::VolumeActions& actio
                                                    const config::Volume& volume, SharedLink& link,
                                                    const Clock& clock, ReleasePatience patience);
 
-// All volumes of a configuration, side by side, and unless the machine goes down anyway also what listens to
-// targets; ends when the last one is through. Not while the daemon runs: it would bring them up again.
+// What is connected by us and not in the configuration: volumes that left it while they were in use, or all
+// of them if the file can't be read. One for each mount, and one without for a subsystem that has none.
+std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight);
+
+// All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
+// also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not
+// while the daemon runs: it would bring them up again.
 enum class ReleaseReason { Asked, Shutdown };
 void release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason);

@@ -138,6 +138,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
     return tl::unexpected<Error>(explain_connect(refused.number, refused.kernel_log, attempt));
   }
   (void)claim(root_, controller->name);
+  set_io_policy(root_, controller->name, options);
   auto proven = prove(*controller, subsystem, options, *keys);
   if (proven) return Connection{controller->name, Change::Done, {}};
   // Not what was asked for: taken back. If that fails too, the first error still is the one to tell.

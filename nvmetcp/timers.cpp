@@ -25,26 +25,47 @@ std::optional<seconds> as_kept(std::optional<seconds> loss, seconds delay) {
   return (*loss + delay - seconds(1)) / delay * delay;
 }
 
+namespace fs = std::filesystem;
+
 struct Setting {
-  const char* attribute;
+  fs::path file;
   const char* key;  // the config's
   std::string wanted;
 };
 
-// Those that can be changed while a controller lives.
-std::vector<Setting> timers(const ConnectOptions& asked) {
-  return {{"reconnect_delay", "reconnect_delay", number(asked.reconnect_delay)},
-          {"ctrl_loss_tmo", "controller_loss",
-           text_or_off(as_kept(asked.controller_loss, asked.reconnect_delay))},
-          {"fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)}};
+// The policy is the subsystem's: one for all of its paths. Empty: without native multipath there is none.
+fs::path policy_file(const SystemRoot& root, const std::string& controller) {
+  std::error_code error;
+  fs::directory_iterator entry(root / "sys/class/nvme-subsystem", error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    if (fs::exists(entry->path() / controller, error)) return entry->path() / "iopolicy";
+  }
+  return {};
 }
 
-std::vector<std::string> wrong(const std::filesystem::path& folder, const std::vector<Setting>& settings) {
+// Those that can be changed while a controller lives.
+std::vector<Setting> live_settings(const SystemRoot& root, const std::string& controller,
+                                   const ConnectOptions& asked) {
+  const fs::path folder = root / "sys/class/nvme" / controller;
+  const auto loss = as_kept(asked.controller_loss, asked.reconnect_delay);
+  std::vector<Setting> settings = {
+      {folder / "reconnect_delay", "reconnect_delay", number(asked.reconnect_delay)},
+      {folder / "ctrl_loss_tmo", "controller_loss", text_or_off(loss)},
+      {folder / "fast_io_fail_tmo", "fast_fail", text_or_off(asked.fast_fail)}};
+  if (!asked.io_policy.empty())
+    settings.push_back({policy_file(root, controller), "io_policy", asked.io_policy});
+  return settings;
+}
+
+std::vector<std::string> wrong(const std::vector<Setting>& settings) {
   std::vector<std::string> found;
   for (const Setting& setting : settings) {
-    const auto shown = read_line_file(folder / setting.attribute);
-    if (!shown || *shown == setting.wanted) continue;
-    found.push_back(std::string(setting.key) + " is " + printable(*shown) + ", not " + setting.wanted);
+    const auto shown = read_line_file(setting.file);
+    if (!shown && setting.file.empty()) {
+      found.push_back(std::string(setting.key) + " is unknown to this kernel (native multipath is off)");
+    } else if (shown && *shown != setting.wanted) {
+      found.push_back(std::string(setting.key) + " is " + printable(*shown) + ", not " + setting.wanted);
+    }
   }
   return found;
 }
@@ -59,10 +80,10 @@ void write_attribute(const std::filesystem::path& path, const std::string& value
 
 std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
                                      const ConnectOptions& asked) {
-  const auto folder = root / "sys/class/nvme" / controller.name;
-  auto settings = timers(asked);
-  settings.push_back({"kato", "keep_alive", number(asked.keep_alive)});
-  std::vector<std::string> found = wrong(folder, settings);
+  auto settings = live_settings(root, controller.name, asked);
+  settings.push_back(
+      {root / "sys/class/nvme" / controller.name / "kato", "keep_alive", number(asked.keep_alive)});
+  std::vector<std::string> found = wrong(settings);
   if (!asked.interface.empty() && controller.interface != asked.interface) {
     const std::string shown = controller.interface.empty() ? "not set" : printable(controller.interface);
     found.push_back("interface is " + shown + ", not " + printable(asked.interface));
@@ -77,6 +98,11 @@ void set_timers(const SystemRoot& root, const Controller& controller, const Conn
   write_attribute(folder / "reconnect_delay", number(asked.reconnect_delay));
   write_attribute(folder / "ctrl_loss_tmo", number(asked.controller_loss.value_or(off)));
   write_attribute(folder / "fast_io_fail_tmo", number(asked.fast_fail.value_or(off)));
+  set_io_policy(root, controller.name, asked);
+}
+
+void set_io_policy(const SystemRoot& root, const std::string& controller, const ConnectOptions& asked) {
+  if (!asked.io_policy.empty()) write_attribute(policy_file(root, controller), asked.io_policy);
 }
 
 Result<> change_timers(const SystemRoot& root, const std::string& name, const std::string& subsystem,
@@ -85,7 +111,7 @@ Result<> change_timers(const SystemRoot& root, const std::string& name, const st
   const auto found = connection_to_change(root, name, subsystem, doing);
   if (!found) return tl::unexpected<Error>(found.error());
   set_timers(root, *found, asked);
-  const auto left = wrong(root / "sys/class/nvme" / found->name, timers(asked));
+  const auto left = wrong(live_settings(root, found->name, asked));
   if (left.empty()) return {};
   return fail(Errc::Unsupported, doing + ": the kernel did not take them: " + join(left, "; "),
               "`spark-stage volumes down`, then `up`, connects with them");

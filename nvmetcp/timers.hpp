@@ -15,9 +15,12 @@ namespace spark::nvmetcp {
 std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
                                      const ConnectOptions& asked);
 
-// Sets what can be changed while a controller lives: reconnect_delay, controller_loss, fast_fail. Attributes
-// that can't be written stay as they are; differences() tells.
+// Sets what can be changed while a controller lives: reconnect_delay, controller_loss, fast_fail, and of its
+// subsystem io_policy. Attributes that can't be written stay as they are; differences() tells.
 void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked);
+
+// The one of them that no option of a connect sets.
+void set_io_policy(const SystemRoot& root, const std::string& controller, const ConnectOptions& asked);
 
 // The same by name, proven by reading back. NotFound: no such controller of that subsystem (any more).
 // Unsupported: the kernel did not take a timer. Refused: it is another program's.

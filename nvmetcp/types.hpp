@@ -35,6 +35,7 @@ struct ConnectOptions {
   std::chrono::seconds reconnect_delay{2};
   std::optional<std::chrono::seconds> controller_loss;  // none: never give up
   std::optional<std::chrono::seconds> fast_fail;        // none: off
+  std::string io_policy;  // of several paths: numa, round-robin or queue-depth; empty: as the kernel has it
   bool header_digest = false;
   bool data_digest = false;
   std::string host_key_file, controller_key_file;  // DH-HMAC-CHAP; empty: not asked for

@@ -1,6 +1,7 @@
 #include "nvmetcp/validate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "base/text.hpp"
@@ -82,6 +83,11 @@ Result<> validate(const ConnectOptions& options) {
   if (options.controller_loss) {
     auto valid = validate_controller_loss(*options.controller_loss, options.reconnect_delay);
     if (!valid) return valid;
+  }
+  constexpr std::array kPolicies = {"", "numa", "round-robin", "queue-depth"};
+  if (std::ranges::find(kPolicies, options.io_policy) == kPolicies.end()) {
+    return fail(Errc::Invalid, "io_policy " + printable(options.io_policy) + " is none that the kernel has",
+                "give numa, round-robin or queue-depth");
   }
   if (options.fast_fail) return validate_fast_fail(*options.fast_fail, options);
   return {};

@@ -74,6 +74,7 @@ nvmetcp::ConnectOptions connect_options(const Target& target) {
   options.reconnect_delay = target.reconnect_delay;
   options.controller_loss = target.controller_loss;
   options.fast_fail = target.fast_fail;
+  options.io_policy = target.io_policy;
   options.header_digest = target.header_digest;
   options.data_digest = target.data_digest;
   options.host_key_file = target.auth.host_key_file.native();

@@ -33,6 +33,7 @@ struct Target {
   std::chrono::seconds reconnect_delay{2};
   std::optional<std::chrono::seconds> controller_loss;  // none: never
   std::optional<std::chrono::seconds> fast_fail;        // none: off
+  std::string io_policy;                                // empty: the kernel's
   bool header_digest = false, data_digest = false;
   Auth auth;
   std::filesystem::path tls_psk_file;  // empty: no TLS

@@ -17,11 +17,16 @@ struct Cost {
   Action action;
 };
 constexpr std::array kCosts = {
-    Cost{"reconnect_delay", Action::SetLive}, Cost{"controller_loss", Action::SetLive},
-    Cost{"fast_fail", Action::SetLive},       Cost{"on_loss", Action::SetLive},
+    Cost{"reconnect_delay", Action::SetLive},
+    Cost{"controller_loss", Action::SetLive},
+    Cost{"fast_fail", Action::SetLive},
+    Cost{"on_loss", Action::SetLive},
+    Cost{"io_policy", Action::SetLive},
     Cost{"target", Action::SetLive},  // its name; what it is made of has keys of its own
-    Cost{"filesystem", Action::Remount},      Cost{"mount", Action::Remount},
-    Cost{"access", Action::Remount},          Cost{"fence", Action::Remount},
+    Cost{"filesystem", Action::Remount},
+    Cost{"mount", Action::Remount},
+    Cost{"access", Action::Remount},
+    Cost{"fence", Action::Remount},
     Cost{"options", Action::Remount},
 };
 

@@ -103,6 +103,12 @@ Target read_target(const Member& member, Problems& problems) {
   target.interface = section.checked<std::string>("interface", parse_interface).value_or("");
   read_io_queues(target, section);
   read_timeouts(target, section);
+  const auto policy = [](const char* word) { return std::pair(std::string(word), std::string(word)); };
+  target.io_policy =
+      section
+          .choice<std::string>("io_policy",
+                               {{"kernel", ""}, policy("numa"), policy("round-robin"), policy("queue-depth")})
+          .value_or("");
   read_digests(target, section, problems);
   read_keys(target, section, problems);
   return target;

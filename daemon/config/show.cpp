@@ -47,6 +47,7 @@ json::object to_json(const Target& target) {
   shown["reconnect_delay"] = in_seconds(target.reconnect_delay);
   shown["controller_loss"] = seconds_or(target.controller_loss, "never");
   shown["fast_fail"] = seconds_or(target.fast_fail, "off");
+  shown["io_policy"] = target.io_policy.empty() ? "kernel" : target.io_policy;
   shown["digests"] = json::object{{"header", target.header_digest}, {"data", target.data_digest}};
   json::object auth;
   if (!target.auth.host_key_file.empty()) auth["host_key_file"] = target.auth.host_key_file.string();

@@ -143,7 +143,9 @@ Result<NfsSource> parse_nfs(std::string_view text) {
   const std::size_t close = bracketed ? text.find(']') : 0;
   const std::size_t colon = close == std::string_view::npos ? close : text.find(':', close);
   if (colon != std::string_view::npos) {
-    const std::string_view host = text.substr(0, colon), path = text.substr(colon + 1);
+    const std::string_view host = text.substr(0, colon);
+    std::string_view path = text.substr(colon + 1);
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // as the kernel shows it
     const bool host_ok = bracketed ? close + 1 == colon && is_ipv6(text.substr(1, close - 1))
                                    : parse_address(host).has_value();
     if (host_ok && path.starts_with('/')) return NfsSource{std::string(host), std::string(path)};

@@ -127,7 +127,9 @@ asio::awaitable<void> Stager::run_stage_job(std::shared_ptr<Job> job, std::vecto
   job->finish(std::move(result));
   for (const TaskPtr& task : tasks) {
     wanted_.erase(wanted_.find(task->dataset.name));
-    if (--task->users == 0 && !task->ended) task->cancel();
+    if (--task->users > 0 || task->ended) continue;
+    task->cancel();
+    turn_over_.cancel();  // it may wait for its turn
   }
   for (const std::string& id : granted) {
     early_leases_.erase(id);

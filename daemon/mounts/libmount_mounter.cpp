@@ -1,10 +1,13 @@
 #include "daemon/mounts/libmount_mounter.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "base/text.hpp"
 #include "daemon/mounts/block_device.hpp"
@@ -40,6 +43,7 @@ std::string options_of(const MountRequest& request) {
   std::vector<std::string> all = {"_netdev", request.read_only ? "ro" : "rw"};
   if (request.read_only && !request.keeps_journal && !is_nfs(request))
     all.emplace_back(no_replay_option(request.type));
+  if (request.beside_detached && request.type == "xfs") all.emplace_back("nouuid");
   for (const std::string& option : request.options) {
     if (std::find(all.begin(), all.end(), option) == all.end()) all.push_back(option);
   }
@@ -144,6 +148,38 @@ Result<> mount_nfs(const MountRequest& request) {
   return tl::unexpected<Error>(explain_nfs_mount(request, outcome));
 }
 
+// What else shows this file system here: a bind mount, a second mount. It would live on without ours.
+Result<> check_only_mount(const Table& table, const Mount& mount, const std::string& doing) {
+  for (const Mount& other : table) {
+    const bool is_same = other.device_number == mount.device_number && other.target != mount.target;
+    if (!is_same || mount.type.starts_with("nfs")) continue;
+    return fail(Errc::Refused, doing + ": its file system is mounted at " + quote(other.target) + " too",
+                "unmount it there first: umount " + quote(other.target));
+  }
+  return {};
+}
+
+// A mounted file system claims its device, in whichever namespace it is mounted.
+bool is_claimed(const Mount& mount) {
+  constexpr int kLooks = 4;  // others claim a device for a moment, to look at it
+  for (int look = 0; look < kLooks; ++look) {
+    const UniqueFd device(::open(mount.source.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
+    if (device || errno != EBUSY) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+// Unmounted here, and still mounted in a container: put back, since nothing may be taken for unused.
+Result<Change> put_back(const Mount& mount, const std::string& doing) {
+  const std::string users = describe_users(users_elsewhere({}, mount.device_number), {}, mount);
+  const MountOutcome back = call_mount(mount.source, mount.target, mount.type, "_netdev," + mount.options);
+  return fail(Errc::Refused,
+              doing + ": its file system is mounted elsewhere too, by " + users +
+                  (back.done() ? "" : "; it could not be mounted here again"),
+              "end what has it, a container perhaps, and try again");
+}
+
 }  // namespace
 
 Result<Change> LibmountMounter::mount(const MountRequest& request) {
@@ -171,7 +207,11 @@ Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, boo
   if (!table) return fail_with(table.error(), doing);
   const Mount* mount = mounted_at(*table, target);
   if (mount == nullptr) return Change::AlreadyThere;
+  if (auto only = detach ? Result<>() : check_only_mount(*table, *mount, doing); !only)
+    return tl::unexpected<Error>(std::move(only.error()));
   const MountOutcome outcome = call_unmount(target, detach);
+  if (outcome.done() && !detach && mount->source.starts_with("/dev/") && is_claimed(*mount))
+    return put_back(*mount, doing);
   if (outcome.done()) return Change::Done;
   if (outcome.error_number != EBUSY) return fail_errno(outcome.error_number, doing);
   const std::string users = describe_users(users_of({}, *mount), *table, *mount);

@@ -102,6 +102,12 @@ Error explain_block_mount(const MountRequest& request, int error_number, const S
     return {Errc::Refused, doing(request) + ": " + who + " has it open, or died while it had (MMP)" + kernel,
             "unmount it there; if that host is gone for good, `spark-stage volumes take` takes it over"};
   }
+  if (kernel_words.find("duplicate UUID") != std::string::npos) {
+    return {Errc::Unavailable,
+            doing(request) + ": the kernel has a file system of the same UUID already" + kernel,
+            "`findmnt -t xfs` shows it, if it is mounted; else end the programs that have files of a dead "
+            "mount open"};
+  }
   for (const Explanation& known : kBlockErrors) {
     if (known.error_number == error_number) {
       return {known.kind, doing(request) + ": " + known.why + kernel, known.hint};

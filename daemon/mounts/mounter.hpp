@@ -15,8 +15,9 @@ struct MountRequest {
   std::string type;                  // "ext4", "xfs", "nfs"
   bool read_only = true;             // also sets the block device read-only, and adds noload / norecovery
   std::vector<std::string> options;  // the user's; _netdev is always added
-  bool keeps_journal = false;  // of a read-only mount that a remount makes writable: no noload / norecovery
-  std::string claim_as{};      // for writing, without a reservation: this host's name (mmp_claim.hpp)
+  bool keeps_journal = false;    // of a read-only mount that a remount makes writable: no noload / norecovery
+  bool beside_detached = false;  // a dead mount of the same file system may still have users in the kernel
+  std::string claim_as{};        // for writing, without a reservation: this host's name (mmp_claim.hpp)
 };
 
 class Mounter {

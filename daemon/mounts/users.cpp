@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -74,6 +75,28 @@ std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
     if (how.empty()) continue;
     const auto command = read_line_file(process->path() / "comm");
     users.push_back({*pid, command ? printable(*command) : "?", std::move(how)});
+  }
+  return users;
+}
+
+std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
+  std::vector<User> users;
+  std::error_code error;
+  std::set<fs::path> namespaces = {fs::read_symlink(root / "proc/self/ns/mnt", error)};
+  fs::directory_iterator process(root / "proc", error);
+  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
+    const auto pid = pid_of(process->path());
+    std::error_code gone;
+    if (!pid || !namespaces.insert(fs::read_symlink(process->path() / "ns/mnt", gone)).second || gone)
+      continue;
+    const auto text = read_file(process->path() / "mountinfo", 16 << 20);
+    if (!text) continue;
+    const auto table = parse_mount_table(*text);
+    const auto shown = std::ranges::find(table, device, &Mount::device_number);
+    if (shown == table.end()) continue;
+    const auto command = read_line_file(process->path() / "comm");
+    users.push_back({*pid, command ? printable(*command) : "?",
+                     "mounted at " + printable(shown->target.native()) + " in its namespace"});
   }
   return users;
 }

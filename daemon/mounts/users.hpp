@@ -17,6 +17,9 @@ struct User {
 
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount);
 
+// Processes in other mount namespaces (containers) that show the device; one for each namespace.
+std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device);
+
 // "python3 (pid 4711, open file), bash (pid 17, working folder) and 3 more"; mounts below it as well.
 std::string describe_users(const std::vector<User>& users, const std::vector<Mount>& table,
                            const Mount& mount);

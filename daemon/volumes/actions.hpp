@@ -80,6 +80,8 @@ class VolumeActions {
   // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
   virtual asio::awaitable<Result<Change>> mount(mounts::MountRequest request,
                                                 FilesystemIdentity identity) = 0;
+  // The same of what was mounted before.
+  virtual asio::awaitable<Result<>> pin(FilesystemIdentity identity) = 0;
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
   // Who has files of the mount open, in words; empty: nobody. Asks /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;

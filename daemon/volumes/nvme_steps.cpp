@@ -49,15 +49,40 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
     status_.filesystem_uuid = actions_->pinned_identity().value_or(FilesystemIdentity{}).uuid;
     co_return Result<>{};
   }
+  if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await actions_->read_superblock(status_.device);
   if (!superblock) co_return tl::unexpected<Error>(superblock.error());
   if (auto same = check_identity(*superblock); !same) co_return same;
   status_.filesystem_uuid = superblock->uuid;
+  if (const auto pinned = co_await pin_adopted(*superblock); !pinned) log::survived(pinned.error());
+  if (is_reader() && !mounts::has_option(mount->super_options, "norecovery")) {
+    status_.warnings.push_back(
+        settings_.mount.native() +
+        " was mounted by somebody else, not as spark-stage does it: `spark-stage volumes down " +
+        settings_.name + "`, then `up`, sets the device read-only and replays no journal");
+  }
   mounted_stamp_ = actions_->pinned_identity().value_or(FilesystemIdentity{}).stamp;
   Result<> adopted;
   if (is_fenced()) adopted = co_await adopt_fence(*superblock);
   is_known_ = adopted.has_value();
   co_return adopted;
+}
+
+// From now on it is this file system, as if it had been mounted by us.
+asio::awaitable<Result<>> Volume::pin_adopted(mounts::Superblock superblock) {
+  if (actions_->pinned_identity().value_or(FilesystemIdentity{}).uuid == superblock.uuid)
+    co_return Result<>{};
+  const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
+  FilesystemIdentity identity{superblock.type,          superblock.uuid,  superblock.filesystem_bytes,
+                              block ? block->id() : "", superblock.stamp, false};
+  co_return co_await actions_->pin(std::move(identity));
+}
+
+// Each question to a device that does not answer would leave one more worker behind.
+Result<> Volume::check_nothing_waits() {
+  if (!actions_->has_stuck_worker()) return {};
+  return fail(Errc::Unavailable, "a question to " + status_.device + " still waits in the kernel",
+              "it ends when the target answers, or with its connection");
 }
 
 // Whoever made a connection that was there before may have made it without the keys.
@@ -186,6 +211,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   status_.device = "/dev/" + block.device;
   is_known_ = false;
   if (auto secured = check_paths_secured(); !secured) co_return secured;
+  if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await actions_->read_superblock(status_.device);
   if (!superblock) co_return tl::unexpected<Error>(superblock.error());
   status_.filesystem_type = superblock->type;
@@ -207,13 +233,15 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.read_only = !is_writer;
   request.keeps_journal = is_published();
   request.options = settings_.options;
+  request.beside_detached = has_detached_;
   if (is_writer && is_alone() && superblock->has_mmp) request.claim_as = actions_->node_name();
   FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
                               block.id(),       superblock->stamp, is_published()};
   const auto before = actions_->pinned_identity();
   const auto mounted = co_await actions_->mount(std::move(request), std::move(identity));
   if (!mounted) {
-    if (is_fresh_hold_) co_await give_back();  // whoever else wants it may try
+    // Whoever else wants it may try; not while a worker that was left behind may still mount it.
+    if (is_fresh_hold_ && mounted.error().kind != Errc::TimedOut) co_await give_back();
     co_return tl::unexpected<Error>(mounted.error());
   }
   healed_by_us_ = is_known_ = true;

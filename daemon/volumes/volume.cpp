@@ -148,6 +148,7 @@ asio::awaitable<Result<>> Volume::clear_mount(Place place) {
   is_broken_ = false;
   fence_lost_.clear();
   left_behind_ = unmounted->users;
+  has_detached_ = has_detached_ || detach;
   co_return Result<>{};
 }
 

@@ -136,6 +136,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // nvme_steps.cpp
   asio::awaitable<Result<>> bring_up_nvme();
   asio::awaitable<Result<>> adopt_mount();
+  asio::awaitable<Result<>> pin_adopted(mounts::Superblock superblock);
+  Result<> check_nothing_waits();
   asio::awaitable<Result<>> check_keys();
   Result<> check_paths_secured();
   asio::awaitable<Result<>> take_over_paths();
@@ -195,6 +197,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // nfs_steps.cpp
   asio::awaitable<Result<>> bring_up_nfs();
+  Result<> check_adopted_nfs();
 
   State working_state(State first_time) const;
   void set_state(State state, std::string reason = {});
@@ -226,6 +229,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   SteadyTime next_probe_, next_smart_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
+  bool has_detached_ = false;              // a mount, ever: who used it may not be known
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;

@@ -26,6 +26,7 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
+  asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
@@ -51,7 +52,6 @@ class WorkerActions final : public VolumeActions {
   bool subsystem_shared() override { return shared_(); }
 
  private:
-  asio::awaitable<Result<>> pin(FilesystemIdentity identity);
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
   // The same of what changes sysfs or the mount table: what was seen of them before is old.
   asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);

@@ -36,6 +36,25 @@ Result<json::object> probe_nfs(const std::string& path) {
   return json::object{{"us", took.count()}, {"shut_down", failed}};
 }
 
+// What a mount that succeeded leaves: its writer's name where the file system has no place for it, and the
+// pin.
+Result<> note_mount(const mounts::MountRequest& mount, const json::object& request) {
+  if (!mount.read_only && mount.type == "xfs") {
+    auto said =
+        mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
+    if (!said) return tl::unexpected<Error>(std::move(said.error()));
+  }
+  const auto pin_file = get_string(request, "pin_file");
+  if (!pin_file) return {};
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(*pin_file).parent_path(), ignored);
+  const json::object* pin = get_object(request, "pin");
+  const std::string content = pin == nullptr ? "" : json::serialize(*pin) + "\n";
+  if (auto written = write_file_atomically(*pin_file, content); !written)
+    return fail_with(std::move(written.error()), "recording the volume's file system");
+  return {};
+}
+
 }  // namespace
 
 // {"device"} → superblock
@@ -54,19 +73,10 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   const mounts::MountRequest mount = mount_request_from_json(*wanted);
   auto change = mounter.mount(mount);
   if (!change) return tl::unexpected<Error>(std::move(change.error()));
-  if (!mount.read_only && mount.type == "xfs") {
-    auto said =
-        mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
-    if (!said) return tl::unexpected<Error>(std::move(said.error()));
-  }
-  if (const auto pin_file = get_string(request, "pin_file")) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(*pin_file).parent_path(), ignored);
-    const json::object* pin = get_object(request, "pin");
-    const std::string content = pin == nullptr ? "" : json::serialize(*pin) + "\n";
-    if (auto written = write_file_atomically(*pin_file, content); !written) {
-      return fail_with(std::move(written.error()), "recording the volume's file system");
-    }
+  if (auto noted = note_mount(mount, request); !noted) {
+    // Who asked takes it for not mounted, and gives back what protects it.
+    if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, false);
+    return tl::unexpected<Error>(std::move(noted.error()));
   }
   return to_json(*change);
 }

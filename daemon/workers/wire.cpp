@@ -55,6 +55,7 @@ json::object to_json(const nvmetcp::ConnectOptions& options) {
           {"reconnect_delay_s", options.reconnect_delay.count()},
           {"controller_loss_s", seconds_or_null(options.controller_loss)},
           {"fast_fail_s", seconds_or_null(options.fast_fail)},
+          {"io_policy", options.io_policy},
           {"header_digest", options.header_digest},
           {"data_digest", options.data_digest},
           {"host_key_file", options.host_key_file},
@@ -70,6 +71,7 @@ nvmetcp::ConnectOptions connect_options_from_json(const json::object& object) {
   options.reconnect_delay = std::chrono::seconds(number<std::int64_t>(object, "reconnect_delay_s"));
   options.controller_loss = optional_seconds(object, "controller_loss_s");
   options.fast_fail = optional_seconds(object, "fast_fail_s");
+  options.io_policy = text(object, "io_policy");
   options.header_digest = get_bool(object, "header_digest").value_or(false);
   options.data_digest = get_bool(object, "data_digest").value_or(false);
   options.host_key_file = text(object, "host_key_file");
@@ -199,6 +201,7 @@ json::object to_json(const mounts::MountRequest& request) {
           {"type", request.type},
           {"read_only", request.read_only},
           {"keeps_journal", request.keeps_journal},
+          {"beside_detached", request.beside_detached},
           {"claim_as", request.claim_as},
           {"options", texts_to_json(request.options)}};
 }
@@ -210,6 +213,7 @@ mounts::MountRequest mount_request_from_json(const json::object& object) {
   request.type = text(object, "type");
   request.read_only = get_bool(object, "read_only").value_or(true);
   request.keeps_journal = get_bool(object, "keeps_journal").value_or(false);
+  request.beside_detached = get_bool(object, "beside_detached").value_or(false);
   request.claim_as = text(object, "claim_as");
   request.options = texts(object, "options");
   return request;

@@ -104,6 +104,7 @@ struct FakeWorld {
     mounted.target = target;
     mounted.type = type;
     mounted.options = read_only ? "ro,noatime" : "rw,noatime";
+    mounted.super_options = read_only ? "ro,norecovery" : "rw";
     mounted.device_number = device;
     mounts.push_back(mounted);
   }
@@ -170,6 +171,10 @@ class FakeVolumeActions final : public VolumeActions {
                  request.source, request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
     co_return Change::Done;
+  }
+  asio::awaitable<Result<>> pin(FilesystemIdentity identity) override {
+    world_.pinned = identity;
+    co_return Result<>{};
   }
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override {
     world_.touched.emplace_back(detach ? "detach" : "unmount");

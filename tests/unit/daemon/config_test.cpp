@@ -48,7 +48,7 @@ volumes:
     access: exclusive
     fence: mmp
   nas:
-    nfs: 192.168.0.98:/data/shared
+    nfs: 192.168.0.98:/data/shared/
     mount: /mnt/dell-shared
     options: [vers=4.2, nconnect=8]
 cache:
@@ -157,7 +157,7 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
   const json::object shown = to_json(*parse("version: 1\ntargets: {t: {address: h}}\n", "c"));
   const json::value wanted = json::parse(R"({"version": 1, "targets": {"t": {"portals": ["h:4420"],
       "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
-      "fast_fail": "off", "digests": {"header": false, "data": false}}}, "volumes": {},
+      "fast_fail": "off", "io_policy": "kernel", "digests": {"header": false, "data": false}}}, "volumes": {},
       "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
                 "scrub": "2592000s", "yield": true}, "datasets": {}, "metrics": {"listen": "off"}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);

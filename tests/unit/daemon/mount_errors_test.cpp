@@ -46,6 +46,13 @@ TEST(NfsErrors, WithoutWordsTheStatusIsNamed) {
   EXPECT_THAT(error.what, HasSubstr("mount.nfs ended with status 32"));
 }
 
+TEST(BlockErrors, AnXfsThatTheKernelHasAlreadyIsNoWrongOption) {
+  const Error error = explain_block_mount({"/dev/nvme1n2", "/mnt/v", "xfs", true, {}}, EINVAL, {},
+                                          "XFS (nvme1n2): Filesystem has duplicate UUID 1234 - can't mount");
+  EXPECT_EQ(error.kind, Errc::Unavailable);
+  EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID"));
+}
+
 TEST(BlockErrors, MmpIsKnownByTheKernelsWordsOrByABusyWriter) {
   const MountRequest request{"/dev/nvme1n1", "/mnt/v", "ext4", false, {}};
   Superblock superblock;

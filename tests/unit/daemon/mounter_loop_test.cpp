@@ -2,7 +2,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -131,6 +135,66 @@ TEST_F(LoopMount, ADeadWritersXfsIsReadWithoutReplayingItsLog) {
   const test::LoopDevice loop(copy);
   expect_mounted(request(loop, "xfs", true));
   EXPECT_THAT(mounted().super_options, HasSubstr("norecovery"));
+}
+
+TEST_F(LoopMount, WhatIsMountedElsewhereOnThisHostIsInUse) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  const fs::path bound = folder_ / "bound";
+  expect_mounted(request(loop, "ext4", true));
+  fs::create_directory(bound);
+  ASSERT_EQ(::mount(point_.c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
+  const auto refused = mounter_.unmount(point_, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("is mounted at " + bound.native() + " too"));
+  ASSERT_EQ(::umount(bound.c_str()), 0);
+  EXPECT_TRUE(mounter_.unmount(point_, false));
+}
+
+TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  expect_mounted(request(loop, "ext4", true));
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t container = ::fork();
+  if (container == 0) {
+    const bool is_apart =
+        ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    std::ignore = ::write(ready[1], is_apart ? "y" : "n", 1);
+    for (;;) ::pause();
+  }
+  char is_apart = 'n';
+  ASSERT_EQ(::read(ready[0], &is_apart, 1), 1);
+  ASSERT_EQ(is_apart, 'y');
+  const auto refused = mounter_.unmount(point_, false);
+  EXPECT_FALSE(refused);
+  if (!refused) {
+    EXPECT_EQ(refused.error().kind, Errc::Refused);
+    EXPECT_THAT(refused.error().what,
+                HasSubstr("(pid " + std::to_string(container) + ", mounted at " + point_.native()));
+  }
+  EXPECT_TRUE(is_read_only(mounted())) << "put back";
+  ::kill(container, SIGKILL);
+  ::waitpid(container, nullptr, 0);
+  EXPECT_TRUE(mounter_.unmount(point_, false));
+}
+
+TEST_F(LoopMount, AnXfsIsMountedAnewBesideItsDetachedMountWhichStillHasUsers) {
+  const fs::path image = make({"mkfs.xfs", "-q"}, 320 << 20);
+  const test::LoopDevice before(image), now(image);  // one disk that came back as another device
+  expect_mounted(request(before, "xfs", true));
+  {
+    const UniqueFd user(::open(point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(user);
+    ASSERT_TRUE(mounter_.unmount(point_, true));
+    MountRequest again = request(now, "xfs", true);
+    const Error error = error_of(again);
+    EXPECT_EQ(error.kind, Errc::Unavailable);
+    EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID")) << error.message();
+    again.beside_detached = true;
+    expect_mounted(again);
+  }
+  EXPECT_TRUE(mounter_.unmount(point_, false));
 }
 
 TEST_F(LoopMount, AHostThatHasItOpenIsNamedByMmp) {

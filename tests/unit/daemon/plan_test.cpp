@@ -73,6 +73,7 @@ TEST(Plan, WhatAMountIsMadeWithNeedsAnotherMountAlone) {
 TEST(Plan, TheDearestChangeDecides) {
   EXPECT_EQ(step(", fast_fail: 10s, keep_alive: 7s", ", options: [noatime]").action, Action::Reconnect);
   EXPECT_EQ(step(", fast_fail: 10s", ", options: [noatime]").action, Action::Remount);
+  EXPECT_EQ(step(", io_policy: round-robin", "").action, Action::SetLive);
 }
 
 TEST(Plan, PinningTheFileSystemThatIsMountedDisturbsNothing) {

@@ -7,6 +7,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "tests/support/fake_sysfs.hpp"
 #include "tests/support/fake_volume_actions.hpp"
 
 namespace spark {
@@ -106,6 +107,39 @@ TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
       Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
   release({volume, unmounted_neighbour()});
   EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
+  test::FakeSysfs sysfs;
+  const SystemClock clock;
+  const auto plug_in = [&](const std::string& number, const std::string& owner) {
+    sysfs.add_controller(test::tcp_controller("nvme" + number, "subsystem-" + number));
+    // As in sysfs: the disk's number links to its folder, which lies in the subsystem's.
+    const std::string folder = "sys/subsystems/" + number;
+    sysfs.write(folder + "/subsysnqn", "subsystem-" + number);
+    sysfs.write(folder + "/disk/size", "2048");
+    const auto numbers = sysfs.root() / "sys/dev/block";
+    std::filesystem::create_directories(numbers);
+    std::filesystem::create_directory_symlink(sysfs.root() / (folder + "/disk"), numbers / ("259:" + number));
+    if (!owner.empty()) sysfs.write("run/nvme/registry/nvme" + number + "/owner", owner);
+  };
+  for (const char* number : {"1", "2", "3"}) plug_in(number, "spark-stage");
+  plug_in("4", "");
+  plug_in("5", "stas");
+  sysfs.write(
+      "proc/self/mountinfo",
+      "50 1 259:1 / /mnt/known ro - ext4 /dev/nvme1n1 ro\n51 1 259:2 / /mnt/left rw - ext4 /dev/nvme2n1 rw\n"
+      "52 1 259:4 / /mnt/persons rw - ext4 /dev/nvme4n1 rw\n53 1 259:5 / /mnt/others rw - xfs /dev/nvme5n1 "
+      "rw");
+  config::Config config;
+  config.volumes.resize(1);
+  config.volumes[0].nvme = config::NvmeSource{"rose", "subsystem-1", 1, "", ""};
+  config.volumes[0].mount = "/mnt/known";
+  Sight sight(clock, sysfs.root());
+  std::vector<std::string> found;
+  for (const auto& volume : not_in_config(config, sight))
+    found.push_back(volume.name + " of " + volume.nvme->subsystem);
+  EXPECT_THAT(found, ElementsAre("/mnt/left of subsystem-2", "subsystem-3 of subsystem-3"));
 }
 
 TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {

@@ -51,6 +51,23 @@ TEST_F(StagerTest, CancellingTheOnlyOneKillsTheWorker) {
   EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
 }
 
+TEST_F(StagerTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
+  config::Dataset waiting = settings.datasets["models"];
+  waiting.name = "waiting";
+  settings.datasets["waiting"] = waiting;
+  worker.on("stage", "exec sleep 600");
+  start();
+  const auto first = stage_all({"models"});
+  ASSERT_TRUE(
+      run_until(context, [&] { return state_of("models") == "copying" || state_of("models") == "queued"; }));
+  const auto second = stage_all({"waiting"});
+  ASSERT_TRUE(run_until(context, [&] { return state_of("waiting") == "queued"; })) << state_of("waiting");
+  ASSERT_TRUE(second->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return state_of("waiting") == "absent"; })) << state_of("waiting");
+  ASSERT_TRUE(first->cancel());
+  EXPECT_TRUE(ends(first));
+}
+
 TEST_F(StagerTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   start();
   source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};

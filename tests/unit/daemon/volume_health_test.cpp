@@ -78,6 +78,19 @@ TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNoOtherIsSentAfterIt) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNothingIsAskedOfTheDeviceWhileItIsBroughtUp) {
+  world.stuck = true;
+  start();
+  ASSERT_TRUE(run_until([&] {
+    return world.count("discover") > 0 && reason().find("waits in the kernel") != std::string::npos;
+  }));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(world.count("superblock") + world.count("mount ro"), 0);
+  world.stuck = false;
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
 TEST_F(VolumeTest, IsNotProbedWhileItsLinkIsDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

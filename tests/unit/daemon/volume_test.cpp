@@ -193,6 +193,28 @@ TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) 
   EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7", "connect"));
 }
 
+TEST_F(VolumeTest, WhatWasMountedBeforeIsPinnedAsIfItHadBeenMountedByUs) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.superblock.stamp = 9;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(world.pinned);
+  EXPECT_EQ(world.pinned->uuid, kUuid);
+  EXPECT_EQ(world.pinned->stamp, 9u);
+  EXPECT_TRUE(volume->status().warnings.empty());
+}
+
+TEST_F(VolumeTest, AReadersMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.mounts.back().super_options = "ro";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_FALSE(volume->status().warnings.empty());
+  EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by somebody else"));
+}
+
 TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
@@ -288,6 +310,14 @@ TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(world.touched, testing::Contains("probe"));
+}
+
+TEST_F(NfsVolumeTest, AMountWithAnotherAccessThanConfiguredIsNotAdopted) {
+  world.mount("/mnt/data", settings.access != config::Access::ReadOnly, 7, "10.0.0.9:/data", "nfs4");
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("already, and not by spark-stage"));
+  EXPECT_EQ(world.count("unmount"), 0);
 }
 
 TEST_F(NfsVolumeTest, StallsWhileItsServerIsSilent) {

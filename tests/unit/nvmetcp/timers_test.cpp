@@ -56,6 +56,22 @@ TEST_F(TimersTest, AnAttributeThatTheKernelLacksProvesNothing) {
   EXPECT_TRUE(found().empty());
 }
 
+TEST_F(TimersTest, TheIoPolicyIsThatOfTheControllersSubsystem) {
+  asked.io_policy = "round-robin";
+  EXPECT_EQ(found(),
+            (std::vector<std::string>{"io_policy is unknown to this kernel (native multipath is off)"}));
+  sysfs.write("sys/class/nvme-subsystem/nvme-subsys0/iopolicy", "numa");
+  sysfs.write("sys/class/nvme-subsystem/nvme-subsys1/iopolicy", "numa");
+  sysfs.write("sys/class/nvme-subsystem/nvme-subsys1/nvme1/state", "live");
+  EXPECT_EQ(found(), (std::vector<std::string>{"io_policy is numa, not round-robin"}));
+  set_timers(sysfs.root(), controller, asked);
+  EXPECT_TRUE(sysfs.read("sys/class/nvme-subsystem/nvme-subsys1/iopolicy").starts_with("round-robin"));
+  EXPECT_EQ(sysfs.read("sys/class/nvme-subsystem/nvme-subsys0/iopolicy"), "numa");
+  asked.io_policy.clear();
+  show("2", "off", "off", "5");
+  EXPECT_TRUE(found().empty()) << "not asked for";
+}
+
 TEST_F(TimersTest, TimersAreSetOnALiveController) {
   show("1", "2", "3", "5");
   set_timers(sysfs.root(), controller, asked);

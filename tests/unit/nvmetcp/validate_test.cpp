@@ -25,6 +25,7 @@ TEST(Validate, TimersThatCantWorkTogetherAreNamed) {
       {"controller_loss", [](auto& o) { o.controller_loss = seconds(-1); }},
       {"controller_loss", [](auto& o) { o.controller_loss = seconds(1); }},
       {"fast_fail", [](auto& o) { o.fast_fail = seconds(1); }},
+      {"io_policy", [](auto& o) { o.io_policy = "fastest"; }},
       {"fast_fail", [](auto& o) { o.controller_loss = seconds(10), o.fast_fail = seconds(11); }},
       {"io_queues", [](auto& o) { o.io_queues = 100'000; }},
       {"interface", [](auto& o) { o.interface = "eth0,ctrl_loss_tmo=0"; }},

@@ -1,0 +1,91 @@
+"""What is left behind by a fault: open files on a dead mount, a file system that shut down, a daemon that has to stop
+while its target is silent."""
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from rig.product import UNIT
+from rig.settings import patience
+from rig.target import NVMET
+
+AWAY = {"lost", "recovering", "waiting"}
+
+
+@contextmanager
+def user_of(house, path):
+    process = house.host.spawn(f"sh -c 'echo open >&2; exec sleep 600' <{path}")
+    process.wait_said("open")
+    try:
+        yield process
+    finally:
+        process.signal(signal.SIGKILL)
+
+
+def enable_namespace(house, name, value):
+    house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/{name}/namespaces/1/enable")
+
+
+def mount_id(house, name):
+    return [line.split()[0] for line in house.host.sh("cat /proc/self/mountinfo").splitlines() if f" /mnt/{name} " in line]
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, kind):
+    with house.volume("beside", kind=kind, size="512M", fill="echo hello >file"):
+        house.product.wait_volume("beside", "ready", 90)
+        with user_of(house, "/mnt/beside/file"):
+            enable_namespace(house, "beside", 0)
+            house.product.wait_volume("beside", lambda volume: volume["state"] in AWAY, 60)
+            enable_namespace(house, "beside", 1)
+            volume = house.product.wait_volume("beside", "ready", 90)
+            assert volume["recoveries"] == 1 and volume["outages"][-1]["healed_by"] == "spark-stage"
+            assert any("sleep" in warning for warning in volume["warnings"]), volume["warnings"]
+            assert house.host.get("/mnt/beside/file") == "hello\n"
+
+
+def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(house):
+    with house.volume("held", on_loss="hold", fill="echo hello >file"):
+        house.product.wait_volume("held", "ready", 90)
+        before = mount_id(house, "held")
+        with user_of(house, "/mnt/held/file") as process:
+            enable_namespace(house, "held", 0)
+            house.product.wait_volume("held", "lost", 60)
+            enable_namespace(house, "held", 1)
+            volume = house.product.wait_volume("held", lambda volume: "sleep" in (volume["reason"] or ""), 60)
+            assert volume["state"] == "lost" and mount_id(house, "held") == before
+            process.signal(signal.SIGKILL)
+        house.product.wait_volume("held", "ready", 90)
+        assert house.host.get("/mnt/held/file") == "hello\n"
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_a_file_system_that_shut_down_is_mounted_anew(house, kind):
+    """As the kernel does it after an error that it can't write down."""
+    with house.volume("broken", kind=kind, size="512M", access="exclusive", fence="none", fill="touch file"):
+        house.product.wait_volume("broken", "ready", 90)
+        house.host.sh("xfs_io -x -c shutdown /mnt/broken")
+        assert house.host.run("touch /mnt/broken/file").rc != 0
+        volume = house.product.wait_volume("broken", lambda volume: volume["state"] == "ready" and volume["recoveries"], 90)
+        assert volume["outages"][-1]["reason"] and volume["outages"][-1]["healed_by"] == "spark-stage"
+        house.host.sh("touch /mnt/broken/file")
+
+
+def test_the_daemon_stops_and_starts_while_its_target_is_frozen_and_the_mount_stays(house):
+    house.wait_ready()
+    before = house.host.sh("findmnt -n -o ID /mnt/rosa-storage")
+    house.target_machine.freeze()
+    try:
+        house.product.wait_volume("datasets", "stalled", 60)
+        for verb in ("restart", "stop", "start"):
+            began = time.monotonic()
+            house.host.sh(f"systemctl {verb} {UNIT}", 60)
+            seconds = time.monotonic() - began
+            print(f"systemctl {verb} while the target is frozen: {seconds:.1f} s")
+            assert seconds < patience(30)
+        house.product.wait_volume("datasets", "stalled", 60)
+    finally:
+        house.target_machine.thaw()
+    house.wait_ready(120)
+    assert house.host.sh("findmnt -n -o ID /mnt/rosa-storage") == before
