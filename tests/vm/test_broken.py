@@ -33,16 +33,17 @@ def mount_id(house, name):
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, kind):
-    with house.volume("beside", kind=kind, size="512M", fill="echo hello >file"):
-        house.product.wait_volume("beside", "ready", 90)
-        with user_of(house, "/mnt/beside/file"):
-            enable_namespace(house, "beside", 0)
-            house.product.wait_volume("beside", lambda volume: volume["state"] in AWAY, 60)
-            enable_namespace(house, "beside", 1)
-            volume = house.product.wait_volume("beside", "ready", 90)
+    name = f"beside-{kind}"
+    with house.volume(name, kind=kind, size="512M", fill="echo hello >file"):
+        house.product.wait_volume(name, "ready", 90)
+        with user_of(house, f"/mnt/{name}/file"):
+            enable_namespace(house, name, 0)
+            house.product.wait_volume(name, lambda volume: volume["state"] in AWAY, 60)
+            enable_namespace(house, name, 1)
+            volume = house.product.wait_volume(name, "ready", 90)
             assert volume["recoveries"] == 1 and volume["outages"][-1]["healed_by"] == "spark-stage"
             assert any("sleep" in warning for warning in volume["warnings"]), volume["warnings"]
-            assert house.host.get("/mnt/beside/file") == "hello\n"
+            assert house.host.get(f"/mnt/{name}/file") == "hello\n"
 
 
 def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(house):
@@ -63,13 +64,14 @@ def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(hou
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_a_file_system_that_shut_down_is_mounted_anew(house, kind):
     """As the kernel does it after an error that it can't write down."""
-    with house.volume("broken", kind=kind, size="512M", access="exclusive", fence="none", fill="touch file"):
-        house.product.wait_volume("broken", "ready", 90)
-        house.host.sh("xfs_io -x -c shutdown /mnt/broken")
-        assert house.host.run("touch /mnt/broken/file").rc != 0
-        volume = house.product.wait_volume("broken", lambda volume: volume["state"] == "ready" and volume["recoveries"], 90)
+    name = f"broken-{kind}"
+    with house.volume(name, kind=kind, size="512M", access="exclusive", fence="none", fill="touch file"):
+        house.product.wait_volume(name, "ready", 90)
+        house.host.sh(f"xfs_io -x -c shutdown /mnt/{name}")
+        assert house.host.run(f"touch /mnt/{name}/file").rc != 0
+        volume = house.product.wait_volume(name, lambda volume: volume["state"] == "ready" and volume["recoveries"], 90)
         assert volume["outages"][-1]["reason"] and volume["outages"][-1]["healed_by"] == "spark-stage"
-        house.host.sh("touch /mnt/broken/file")
+        house.host.sh(f"touch /mnt/{name}/file")
 
 
 def test_the_daemon_stops_and_starts_while_its_target_is_frozen_and_the_mount_stays(house):
