@@ -195,7 +195,7 @@ workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& sour
   call.request["mount"] = source.mount;
   call.request["volume"] = json::object{{"device", source.device},
                                         {"stamp", static_cast<std::int64_t>(source.stamp)},
-                                        {"doubtful", !source.doubt.empty()},
+                                        {"doubtful", !source.doubt.empty() && task->allow_dirty},
                                         {"generation", source.generation}};
   call.request["exclude"] = std::move(exclude);
   call.request["max_rate"] = task->max_rate;

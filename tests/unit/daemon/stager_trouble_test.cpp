@@ -79,6 +79,13 @@ TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
   EXPECT_EQ(kind_of(allowed), "done");
 }
 
+TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyAsksTheCacheForASoundOne) {
+  doubt = "being written by another host";
+  start();
+  EXPECT_TRUE(ends(stage()));
+  EXPECT_THAT(text_of("stages.log"), testing::HasSubstr(R"("doubtful":false)"));
+}
+
 TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
   worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
   doubt = "being written by another host";
