@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <memory>
@@ -78,6 +79,10 @@ Result<bool> gives_names(const fs::path& target) {
   const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
   if (!folder) return fail_errno(errno, "listing " + printable(target.native()));
   root.release();
+  // Linux 6.1 lists the folders of an ext4 that shut down, and refuses it only what would write.
+  struct statvfs space {};
+  const bool is_writable = ::fstatvfs(::dirfd(folder.get()), &space) == 0 && (space.f_flag & ST_RDONLY) == 0;
+  if (is_writable && ::fsync(::dirfd(folder.get())) != 0 && is_damage(errno)) return false;
   errno = 0;
   if (::readdir(folder.get()) != nullptr || errno == 0) return true;
   if (is_damage(errno)) return false;
