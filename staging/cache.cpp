@@ -100,6 +100,7 @@ class DiskCache final : public Cache {
     if (sound || is_damaged) {
       const std::string damage = is_damaged ? sound.error().what : "";
       auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
+      if (noted) noted = store_->update_link(dataset);
       if (!noted) return tl::unexpected<Error>(std::move(noted.error()));
     }
     if (is_damaged) {

@@ -52,23 +52,22 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
   if (!rows) return tl::unexpected<Error>(rows.error());
 
   std::vector<std::uint64_t> found = folder_.generations(key);
-  std::optional<GenerationRow> newest;
+  std::string dataset;
   for (const GenerationRow& row : *rows) {
     if (folder_name(row.dataset) != key) continue;
     const bool is_there = std::erase(found, row.generation) > 0;
     if (row.state == GenerationState::Evicting || !is_there) {
       if (auto gone = finish_eviction(row); !gone) return gone;
-    } else if (!newest) {
-      newest = row;
+    } else {
+      dataset = row.dataset;
     }
   }
   for (const std::uint64_t generation : found) {
     const Destination place{folder_.data() / key, std::to_string(generation)};
     if (auto completed = recover_publishing(place, area); !completed) return completed;
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
-    if (newest && newest->generation < generation) newest.reset();  // enter pointed the link
   }
-  return newest ? folder_.point_link(newest->dataset, newest->generation) : Result<>();
+  return dataset.empty() ? Result<>() : update_link(dataset);
 }
 
 // What was published but not entered. Without a manifest of its own it is not ours to judge: it stays,
@@ -110,10 +109,18 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.staged_at = row.last_used = now();
   if (auto put = catalog_->put(row); !put) return put;
   if (auto go_on = after(step_, "committed"); !go_on) return go_on;
-  const auto ready = ready_generations(row.dataset);
-  if (!ready) return tl::unexpected<Error>(ready.error());
-  if (auto linked = folder_.point_link(row.dataset, ready->front().generation); !linked) return linked;
+  if (auto linked = update_link(row.dataset); !linked) return linked;
   return after(step_, "linked");
+}
+
+Result<> CacheStore::update_link(const std::string& dataset) {
+  const auto ready = ready_generations(dataset);
+  if (!ready) return tl::unexpected<Error>(ready.error());
+  for (const GenerationRow& row : *ready) {
+    if (row.is_sound()) return folder_.point_link(dataset, row.generation);
+    if (auto dropped = folder_.drop_link(dataset, row.generation); !dropped) return dropped;
+  }
+  return {};
 }
 
 Result<> CacheStore::evict(const std::vector<GenerationRow>& rows) {

@@ -1,5 +1,5 @@
 // The catalog and the folder of a cache, kept in step: a row for every published generation, a link to the
-// newest.
+// newest that is sound: neither damaged nor doubtful. Without such a one there is no link.
 #pragma once
 
 #include <memory>
@@ -35,10 +35,12 @@ class CacheStore {
   // Newest first.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
-  // Enters a generation that is published and lets the link name it.
+  // Enters a generation that is published and updates the link.
   // `stage_seconds`: see GenerationRow.
   Result<> enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
                  double stage_seconds);
+
+  Result<> update_link(const std::string& dataset);
 
   // With the datasets' locks held. Refused while one of them is leased; nothing is evicted then.
   Result<> evict(const std::vector<GenerationRow>& rows);

@@ -33,6 +33,8 @@ struct GenerationRow {
   std::optional<WallTime> scrubbed_at;  // when it was last read back whole and compared
   std::uint64_t source_generation = 0;  // see Source::generation
   bool is_doubtful = false;             // see Source::is_doubtful
+
+  bool is_sound() const { return damage.empty() && !is_doubtful; }
 };
 
 // Space that a copy in progress was promised: all that it will take, written or not. Void when the process

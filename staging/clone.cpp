@@ -22,12 +22,18 @@ namespace {
 constexpr std::size_t kEntriesAtOnce = 256;  // entries that a thread takes at once: neighbours in a folder
 constexpr unsigned kCloneThreads = 4;        // a file system makes names in several folders at a time
 
-bool is_as_copied(Parents& copies, const Entry& entry) {
+// None: it is not there.
+std::optional<struct stat> look_at(Parents& copies, const Entry& entry) {
   const int folder = copies.open(entry.path);
   struct stat info {};
-  if (folder < 0 || ::fstatat(folder, copies.name().c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (folder < 0 || ::fstatat(folder, copies.name().c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return info;
+}
+
+bool is_as_copied(const struct stat& info, const Entry& entry) {
   return S_ISREG(info.st_mode) && static_cast<Bytes>(info.st_size) == entry.size &&
-         nanoseconds(info.st_mtim) == entry.mtime_ns && (info.st_mode & 07777) == kept_mode(entry);
+         is_time_kept(nanoseconds(info.st_mtim), entry.mtime_ns) &&
+         (info.st_mode & 07777) == kept_mode(entry);
 }
 
 // Gives the files of a previous copy further names, or copies that share their blocks.
@@ -69,7 +75,7 @@ class TakeUnchanged {
       const std::size_t first = next_.fetch_add(kEntriesAtOnce);
       if (first >= entries_.size()) return;
       for (std::size_t i = first; i < std::min(first + kEntriesAtOnce, entries_.size()); ++i) {
-        if (!resumed_.unchanged[i]) continue;
+        if (!resumed_.unchanged[i] || resumed_.finished[i]) continue;
         if ((clones_ && clone(from, to, entries_[i])) || link(from, to, entries_[i])) {
           context_.journal->finished(entries_[i]);
           continue;
@@ -118,17 +124,27 @@ bool can_share_blocks(const Tree& source, const Tree& copy) {
   return from && to && ::ftruncate(from.get(), 4096) == 0 && share_blocks(to.get(), from.get());
 }
 
-void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed) {
+void find_unchanged(const Previous& previous, const PartialArea& area, Entries& entries, Resumed& resumed) {
   auto manifest = ManifestReader::open(previous.manifest);
-  if (!manifest) return;  // nothing vouches for what is there
-  Parents copies(previous.copy);
+  const auto partial = tree_in(area.folder(), "data");
+  if (!manifest || !partial) return;  // nothing vouches for what is there
+  const bool shares_blocks = can_share_blocks(previous.copy, *partial);
+  Parents copies(previous.copy), taken(*partial);
+  // Of a finished file: whether an earlier attempt took it over, rather than to copy it.
+  const auto was_taken = [&](const struct stat& info, const Entry& entry) {
+    const auto finished = look_at(taken, entry);
+    return finished && (shares_blocks || finished->st_ino == info.st_ino);
+  };
   std::size_t at = 0;
   while (const auto then = manifest->next()) {
     while (at < entries.size() && entries[at].path < then->path) ++at;
     if (at == entries.size()) return;
     Entry& now = entries[at];
-    if (!is_content(now) || resumed.has(at) || !is_same_source(*then, now)) continue;
-    if (!is_as_copied(copies, *then)) continue;
+    if (!is_content(now) || resumed.begun.contains(at) || !is_same_source(*then, now)) continue;
+    const auto info = look_at(copies, *then);
+    if (!info || !is_as_copied(*info, *then)) continue;
+    if (resumed.finished[at] && !was_taken(*info, now)) continue;
+    if (resumed.finished[at]) resumed.bytes -= now.size;
     now.hash = then->hash;
     resumed.unchanged[at] = true;
   }

@@ -24,7 +24,8 @@ struct Previous {
 };
 
 // Marks the files that did not change since and are still as they were copied then; they get their hashes.
-void find_unchanged(const Previous& previous, Entries& entries, Resumed& resumed);
+// Also those that an earlier attempt had taken over into the partial area: they are finished as well.
+void find_unchanged(const Previous& previous, const PartialArea& area, Entries& entries, Resumed& resumed);
 
 // Takes those over, if there is a previous copy: sharing their blocks, or as a further name of the same file.
 // What can't be is no longer marked, and is to be copied.

@@ -104,7 +104,7 @@ class Copy {
         return tl::unexpected<Error>(std::move(any.error()));
     }
     Resumed resumed = resume(area, walked.entries);
-    if (previous) find_unchanged(*previous, walked.entries, resumed);
+    if (previous) find_unchanged(*previous, area, walked.entries, resumed);
     const Need need = need_of(walked.entries, resumed, area);
     if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
       return tl::unexpected<Error>(fits.error());

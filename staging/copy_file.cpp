@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <utility>
 
 #include "staging/clone.hpp"
 #include "staging/metadata.hpp"
@@ -15,7 +18,8 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr Bytes kLargestFile = 64 * kTiB;
-constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than that in one go anyway
+constexpr std::chrono::milliseconds kFlushEvery{500};  // the journal is up to a second more behind
+constexpr Bytes kWorthPreallocating = kMiB;            // one write allocates less than that in one go anyway
 
 class CopyFile final : public FileWork {
  public:
@@ -56,8 +60,12 @@ class CopyFile final : public FileWork {
       return;
     }
     digests_[piece] = outcome.digest;
-    if (digests_.size() > 1 && !context_.flush_each && !is_shared_)
+    if (digests_.size() == 1 || is_shared_) return;
+    if (context_.flush_each) {
+      flush_now_and_then(piece);
+    } else {
       context_.journal->piece(entry_, piece, outcome.digest);
+    }
   }
 
   Result<bool> finish() override {
@@ -82,7 +90,25 @@ class CopyFile final : public FileWork {
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
   int tries_ = 0;
-  bool is_shared_ = false;  // the copy has the source's blocks: there is nothing to write
+  bool is_shared_ = false;                // the copy has the source's blocks: there is nothing to write
+  std::mutex flush_mutex_;                // of these, where each file is flushed by itself
+  std::vector<std::uint64_t> unflushed_;  // pieces
+  std::chrono::steady_clock::time_point flushed_at_ = std::chrono::steady_clock::now();
+  int flush_error_ = 0;  // errno; told once by the kernel, so that a later flush would not see it
+
+  // Before the journal tells of a piece.
+  void flush_now_and_then(std::uint64_t piece) {
+    const std::scoped_lock lock(flush_mutex_);
+    unflushed_.push_back(piece);
+    if (std::chrono::steady_clock::now() - flushed_at_ < kFlushEvery || flush_error_ != 0) return;
+    if (::fdatasync(copy_.fd.get()) != 0) {
+      flush_error_ = errno;
+      return;
+    }
+    flushed_at_ = std::chrono::steady_clock::now();
+    for (const std::uint64_t flushed : std::exchange(unflushed_, {}))
+      context_.journal->piece(entry_, flushed, digests_[flushed]);
+  }
 
   // Opens what is there now and brings the entry up to date.
   Result<> open_source() {
@@ -112,6 +138,9 @@ class CopyFile final : public FileWork {
     const Parent parent = open_parent(*context_.copy, entry_.path);
     const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
     if (known_ == nullptr && parent.folder) ::unlinkat(parent.folder.get(), parent.name.c_str(), 0);
+    // The attempt before may have got as far as to take away its own right to write.
+    if (known_ != nullptr && ::fchmodat(parent.folder.get(), parent.name.c_str(), 0600, 0) != 0)
+      return fail_errno(errno, "opening " + context_.copy->shown(entry_.path));
     copy_.fd.reset(::openat(parent.folder.get(), parent.name.c_str(), flags, 0600));
     if (!copy_.fd) return fail_errno(errno, "creating " + context_.copy->shown(entry_.path));
     return {};
@@ -156,6 +185,7 @@ class CopyFile final : public FileWork {
 
   Result<> start_again() {
     known_ = nullptr;
+    unflushed_.clear();
     if (::ftruncate(copy_.fd.get(), 0) != 0)
       return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));
     if (auto opened = open_source(); !opened) return opened;
@@ -173,7 +203,8 @@ class CopyFile final : public FileWork {
     const auto kept = put_metadata(fd, source_.fd.get(), entry_, shown);
     if (!kept) return tl::unexpected<Error>(kept.error());
     if (*kept != Kept::All) context_.lost_attributes(entry_);
-    if (context_.flush_each && ::fsync(fd) != 0) return fail_errno(errno, "flushing " + shown);
+    if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
+    if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);
     ++context_.counters->files_done;
     context_.journal->finished(entry_);

@@ -7,6 +7,25 @@
 #include "base/text.hpp"
 
 namespace spark::staging {
+namespace {
+
+// Slurm puts each step of a job into a group of its own below the job's:
+// system.slice/slurmstepd.scope/job_7/step_0/… (cgroup/v2 plugin). What is leased by a step is for the job,
+// whose next steps want it too.
+std::filesystem::path job_of(const std::filesystem::path& group) {
+  std::filesystem::path job;
+  for (const std::filesystem::path& part : group) {
+    job /= part;
+    const std::string& name = part.native();
+    constexpr std::string_view kJob = "job_";
+    const bool is_job = name.starts_with(kJob) && name.size() > kJob.size() &&
+                        name.find_first_not_of("0123456789", kJob.size()) == std::string::npos;
+    if (is_job) return job;
+  }
+  return group;
+}
+
+}  // namespace
 
 std::optional<std::uint64_t> process_start_time(pid_t pid) {
   const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
@@ -61,7 +80,7 @@ Result<Cgroup> cgroup_of(const SystemRoot& root, pid_t pid) {
                   "lease by a process or by a time");
     }
     Cgroup cgroup;
-    cgroup.path = root / "sys/fs/cgroup" / below;
+    cgroup.path = root / "sys/fs/cgroup" / job_of(below);
     struct stat info {};
     if (::stat(cgroup.path.c_str(), &info) != 0) {
       return fail_errno(errno, doing + ": looking at " + printable(cgroup.path.native()));

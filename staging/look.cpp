@@ -93,7 +93,7 @@ Result<> Look::add(const std::string& path, const struct statx& info, int folder
     entry.mode &= tree_.file_mode_mask;
     if (info.stx_nlink > 1) {
       const std::uint64_t device = std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
-      found.linked.push_back({found.entries.size(), FileId(device, info.stx_ino)});
+      found.linked.push_back({found.entries.size(), FileId(device, info.stx_ino), info.stx_nlink});
     }
   }
   found.entries.push_back(std::move(entry));

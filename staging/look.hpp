@@ -22,6 +22,7 @@ using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 struct Linked {           // a file with more than one name
   std::size_t entry = 0;  // among those found with it
   FileId file;
+  std::uint32_t names = 0;  // that it has, here or elsewhere
 };
 
 struct Found {

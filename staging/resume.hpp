@@ -12,9 +12,9 @@ namespace spark::staging {
 
 struct Resumed {
   std::vector<bool> finished;   // by the index of the walked entry: the partial copy has the whole file
-  std::vector<bool> unchanged;  // an earlier, published copy has it (see find_unchanged)
+  std::vector<bool> unchanged;  // an earlier, published copy has it (see find_unchanged); finished or not
   std::map<std::size_t, KnownPieces> begun;  // files of which it has some pieces
-  Bytes bytes = 0;                           // of content
+  Bytes bytes = 0;                           // of content, without what is unchanged
 
   bool has(std::size_t entry) const { return finished[entry] || begun.contains(entry); }
 };

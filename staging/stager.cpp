@@ -69,14 +69,11 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (!staged) {
     if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_source);
     if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
-    auto copied = copy(source, *tree, std::move(*walked), *area, wanted, newest_of(*ready));
+    const auto sound = std::ranges::find_if(*ready, &GenerationRow::is_sound);
+    auto copied =
+        copy(source, *tree, std::move(*walked), *area, wanted, sound == ready->end() ? nullptr : &*sound);
     if (!copied) return copied;
     staged = std::move(*copied);
-    if (staged->report.unchanged_bytes > 0) {
-      // Evicting the older one gives that back no more.
-      auto noted = store_.catalog().note_shared(ready->front(), staged->report.unchanged_bytes);
-      if (!noted) staged->report.warnings.push_back(noted.error().message());
-    }
   }
   staged->report.skipped = std::move(skipped);
   drop_superseded(*staged, source.in_use);
@@ -113,12 +110,14 @@ std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& r
 
 // With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                            const CopyOptions& options, std::optional<Previous> previous) {
+                            const CopyOptions& options, const GenerationRow* earlier) {
+  std::optional<Previous> previous;
+  if (earlier != nullptr) previous = contents_of(*earlier);
   RoomRequest request;
   request.dataset = source.dataset;
   request.whole = footprint_of(walked.entries);
   Resumed resumed = resume(area, walked.entries);
-  if (previous) find_unchanged(*previous, walked.entries, resumed);
+  if (previous) find_unchanged(*previous, area, walked.entries, resumed);
   request.need = need_of(walked.entries, resumed, area);
   request.shared = shared_of(walked.entries, resumed);
   request.keep_free = options.keep_free;
@@ -135,7 +134,13 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     auto dropped = store_.catalog().drop_reservation(source.dataset);
     if (staged && !dropped) staged->report.warnings.push_back(dropped.error().message());
   }
-  if (staged) staged->evicted = std::move(*evicted);
+  if (!staged) return staged;
+  staged->evicted = std::move(*evicted);
+  if (staged->report.unchanged_bytes > 0) {
+    // Evicting the earlier one gives that back no more.
+    auto noted = store_.catalog().note_shared(*earlier, request.shared.bytes);
+    if (!noted) staged->report.warnings.push_back(noted.error().message());
+  }
   return staged;
 }
 
@@ -170,10 +175,9 @@ Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, Parti
                 std::move(report),  {}};
 }
 
-// The newest generation, to take over from it what did not change; none if it can't be trusted.
-std::optional<Previous> Stager::newest_of(const std::vector<GenerationRow>& ready) const {
-  if (ready.empty() || !ready.front().damage.empty() || ready.front().is_doubtful) return std::nullopt;
-  const Destination place = store_.folder().place(ready.front().dataset, ready.front().generation);
+// To take over from it what did not change.
+std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
+  const Destination place = store_.folder().place(row.dataset, row.generation);
   auto tree = open_tree(place.path());
   if (!tree) return std::nullopt;
   return Previous{std::move(*tree), place.manifest()};
@@ -215,11 +219,16 @@ Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
 void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
   const auto rows = store_.ready_generations(staged.dataset);
   if (!rows) return;
+  const bool is_doubtful = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
+    return row.generation == staged.generation && row.is_doubtful;
+  });
   for (const GenerationRow& row : *rows) {
     const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
       return one.dataset == row.dataset && one.generation == row.generation;
     });
-    if (row.generation == staged.generation || is_used) continue;
+    // A doubtful one does not stand in for a sound one: that is still what the link names.
+    const bool is_needed = is_used || (is_doubtful && row.is_sound());
+    if (row.generation == staged.generation || is_needed) continue;
     const auto evicted = store_.evict({row});
     if (evicted || evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
     staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());

@@ -30,9 +30,9 @@ class Stager {
   Result<> keep_fitting(const Source& source, PartialArea& area);
   std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
-                      const CopyOptions& options, std::optional<Previous> previous);
+                      const CopyOptions& options, const GenerationRow* earlier);
   Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
-  std::optional<Previous> newest_of(const std::vector<GenerationRow>& ready) const;
+  std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);

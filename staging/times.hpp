@@ -1,18 +1,36 @@
-// Times of files as nanoseconds since 1970.
+// Times of files as nanoseconds since 1970. What doesn't fit, before 1678 or after 2261, is the nearest that
+// does.
 #pragma once
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 
 namespace spark::staging {
 
+inline std::int64_t nanoseconds(std::int64_t seconds, std::int64_t rest) {
+  constexpr std::int64_t kSecond = 1'000'000'000, kMost = std::numeric_limits<std::int64_t>::max() / kSecond;
+  return std::clamp(seconds, -kMost, kMost - 1) * kSecond + rest;
+}
 inline std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  return nanoseconds(time.tv_sec, time.tv_nsec);
 }
 inline std::int64_t nanoseconds(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  return nanoseconds(time.tv_sec, time.tv_nsec);
+}
+
+// Whether `kept` is what a file system made of the time `given` to it: itself, or, where times are coarser,
+// the last one before it of whole seconds (old ext4, ext3, HFS+), two seconds (FAT) or so (exFAT, NTFS, SMB).
+inline bool is_time_kept(std::int64_t kept, std::int64_t given) {
+  constexpr std::array<std::int64_t, 4> kSteps = {100, 10'000'000, 1'000'000'000, 2'000'000'000};
+  return kept == given || std::ranges::any_of(kSteps, [&](std::int64_t step) {
+           const std::int64_t past = given % step;
+           return kept == given - (past < 0 ? past + step : past);
+         });
 }
 
 }  // namespace spark::staging

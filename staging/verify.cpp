@@ -13,6 +13,7 @@
 #include "staging/metadata.hpp"
 #include "staging/runner.hpp"
 #include "staging/throttle.hpp"
+#include "staging/times.hpp"
 #include "staging/tuning.hpp"
 #include "staging/walk.hpp"
 
@@ -28,7 +29,7 @@ std::string difference(const Entry& entry, const Entry& found, std::uint32_t fil
   if (entry.type == EntryType::File && entry.size != found.size) {
     return "has " + std::to_string(found.size) + " bytes instead of " + std::to_string(entry.size);
   }
-  if (entry.type == EntryType::File && entry.mtime_ns != found.mtime_ns)
+  if (entry.type == EntryType::File && !is_time_kept(found.mtime_ns, entry.mtime_ns))
     return "has another modification time";
   const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
   if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";

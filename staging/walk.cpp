@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include "staging/look.hpp"
@@ -182,11 +181,12 @@ Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, cons
 
 Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
   Footprint sum;
-  std::set<FileId> seen;
+  std::map<FileId, std::uint32_t> names_left;
   const auto take = [&](Found found) {
     for (const Linked& one : found.linked) {
       Entry& entry = found.entries[one.entry];
-      if (!seen.insert(one.file).second) entry.link_to = entry.path;  // of any of its names: counted already
+      const bool is_last = --names_left.emplace(one.file, one.names).first->second == 0;
+      if (!is_last) entry.link_to = entry.path;  // not counted: a name of it is somewhere else, or comes
     }
     for (const Entry& entry : found.entries) sum.add(entry);
   };

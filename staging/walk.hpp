@@ -22,7 +22,8 @@ struct Walked {
 // would be called whole, one with it would hold what is not the dataset's.
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
 
-// What all below takes; nothing of it is kept in memory.
+// What deleting all below would give back: without files that have names elsewhere. No entry is kept in
+// memory.
 Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop);
 
 }  // namespace spark::staging

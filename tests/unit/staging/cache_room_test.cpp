@@ -58,6 +58,17 @@ class RoomTest : public CacheTest {
 
 using Names = std::vector<std::string>;
 
+TEST_F(RoomTest, OfAPartialCopyCountsWhatHasNoOtherName) {
+  const std::filesystem::path data = folder_ / "partial/data";
+  write_text(folder_ / "generation/f", noise(kMB, 1));
+  write_text(data / "own", noise(kMB, 2));
+  const Footprint without = footprint_of_partial(folder_ / "partial");
+  std::filesystem::create_hard_link(folder_ / "generation/f", data / "taken over");
+  EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
+  std::filesystem::create_hard_link(data / "own", data / "own again");
+  EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
+}
+
 TEST_F(RoomTest, ASetLargerThanTheWholeCacheIsRefusedAtOnce) {
   config_.capacity = 5 * kMB;
   ASSERT_OK(stage("small", kMB));

@@ -64,58 +64,6 @@ TEST_F(CacheTest, AskedForWhatIsCachedAloneItCopiesNothing) {
   EXPECT_EQ(read_text(link() / "f"), "one");
 }
 
-TEST_F(CacheTest, ACopyOfADoubtfulSourceIsForThoseAloneWhoAskForOne) {
-  write_text(source_.path / "f", "torn");
-  source_.is_doubtful = true;
-  const auto doubtful = stage();
-  ASSERT_OK(doubtful);
-  EXPECT_TRUE(open()->list()->front().is_doubtful);
-  EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
-  source_.is_doubtful = false;
-  const auto sound = stage();
-  ASSERT_OK(sound);
-  EXPECT_EQ(sound->served_from, ServedFrom::Copied) << "although names, sizes and times are the same";
-  EXPECT_EQ(sound->report.unchanged_bytes, 0u) << "it was taken over from the doubtful one";
-  EXPECT_FALSE(open()->list()->front().is_doubtful);
-}
-
-TEST_F(CacheTest, ASourceThatIsNotWhatItWasAfterTheLastReadIsNotPublishedAndNotGoneOnWith) {
-  write_text(source_.path / "f", "torn");
-  source_.state = "superblock 1";
-  source_.is_still_so = [] { return fail(Errc::Unavailable, "another host has begun to write"); };
-  EXPECT_KIND(stage(), Errc::Unavailable);
-  EXPECT_TRUE(open()->list()->empty());
-  source_.is_still_so = [] { return Result<>{}; };
-  source_.state = "superblock 2";
-  const auto whole = stage();
-  ASSERT_OK(whole);
-  EXPECT_EQ(whole->report.resumed_bytes, 0u) << "what was read while somebody wrote was taken over";
-}
-
-TEST_F(CacheTest, APartialCopyOfTheSameStateIsGoneOnWith) {
-  write_text(source_.path / "f", "whole");
-  source_.state = "superblock 1";
-  source_.is_still_so = [] { return fail(Errc::Cancelled, "cut short"); };
-  EXPECT_KIND(stage(), Errc::Cancelled);
-  source_.is_still_so = [] { return Result<>{}; };
-  EXPECT_EQ(stage()->report.resumed_bytes, 5u);
-}
-
-TEST_F(CacheTest, TheGenerationOfTheSourceIsRecordedAndMovesOnWithWhatIsFoundUnchanged) {
-  write_text(source_.path / "f", "one");
-  source_.generation = 6;
-  ASSERT_OK(stage());
-  EXPECT_EQ(open()->list()->front().source_generation, 6u);
-  source_.generation = 7;
-  EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
-  EXPECT_EQ(open()->list()->front().source_generation, 7u);
-  source_.generation = 0;  // not known now
-  ASSERT_OK(stage());
-  EXPECT_EQ(open()->list()->front().source_generation, 7u);
-  std::filesystem::remove_all(config_.state_dir);
-  EXPECT_EQ(open()->list()->front().source_generation, 6u) << "as the manifest has it: when it was copied";
-}
-
 TEST_F(CacheTest, AChangedSourceBecomesANewGenerationAndTheOldOneGoes) {
   write_text(source_.path / "f", "one");
   auto cache = open();
@@ -183,10 +131,13 @@ TEST_F(CacheTest, ACorruptedByteIsFoundAndThatCopyIsNotServedAnyMore) {
   EXPECT_NE(verified.error().what.find("sub/weights has other content"), std::string::npos)
       << verified.error().what;
   EXPECT_NE(cache->list()->front().damage, "");
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(link())))
+      << "it names what is damaged";
   const auto again = stage(*cache);
   ASSERT_OK(again);
   EXPECT_EQ(again->served_from, ServedFrom::Copied);
   EXPECT_EQ(cache->list()->front().damage, "");
+  EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(again->path));
   ASSERT_OK(cache->verify("set", {}, kQuiet, stop_));
 }
 

@@ -60,6 +60,15 @@ TEST_F(CgroupTest, AProcessIsInTheGroupThatTheKernelTells) {
   EXPECT_NE(group->id, 0U);
 }
 
+TEST_F(CgroupTest, AStepOfASlurmJobLeasesForTheJob) {
+  const std::string job = "system.slice/slurmstepd.scope/job_7";
+  write_text(folder_ / "sys/fs/cgroup" / job / "cgroup.events", "populated 1\n");
+  put_process("0::/" + job + "/step_0/user/task_0\n");
+  const auto group = cgroup_of(root_, 42);
+  ASSERT_OK(group);
+  EXPECT_EQ(group->path, folder_ / "sys/fs/cgroup" / job);
+}
+
 TEST_F(CgroupTest, TheRootGroupAndOldGroupsAreRefused) {
   put_process("0::/\n");
   EXPECT_KIND(cgroup_of(root_, 42), Errc::Invalid);

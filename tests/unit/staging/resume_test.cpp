@@ -1,5 +1,10 @@
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "copy_fixture.hpp"
@@ -90,6 +95,40 @@ TEST_F(ResumeTest, GoesOnInTheMiddleOfAFile) {
   }
 }
 
+// An overlay as containers have them: not known to flush all of itself by one call.
+class Overlay {
+ public:
+  explicit Overlay(const std::filesystem::path& folder) : merged_(folder / "merged") {
+    for (const char* name : {"lower", "upper", "work", "merged"})
+      std::filesystem::create_directories(folder / name);
+    const std::string options = "lowerdir=" + (folder / "lower").native() +
+                                ",upperdir=" + (folder / "upper").native() +
+                                ",workdir=" + (folder / "work").native();
+    EXPECT_EQ(::mount("overlay", merged_.c_str(), "overlay", 0, options.c_str()), 0) << std::strerror(errno);
+  }
+  ~Overlay() { ::umount2(merged_.c_str(), MNT_DETACH); }
+  Overlay(const Overlay&) = delete;
+  Overlay& operator=(const Overlay&) = delete;
+  const std::filesystem::path& path() const { return merged_; }
+
+ private:
+  std::filesystem::path merged_;
+};
+
+TEST_F(ResumeTest, GoesOnInTheMiddleOfAFileAlsoWhereEachFileIsFlushedByItself) {
+  const Overlay overlay(folder_ / "overlay");
+  copy_ = overlay.path() / "copy";
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(120'000'000, 1));
+  stop_after(24);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_GE(report->resumed_bytes, 8'000'000U);
+  EXPECT_LT(report->resumed_bytes, 120'000'000U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 TEST_F(ResumeTest, NothingIsKeptOfAFileThatChangedInBetween) {
   options_.depth = 2;
   options_.chunk = 4 * kMiB;
@@ -117,6 +156,48 @@ TEST_F(ResumeTest, WhatAnEarlierGenerationSharesIsNeverWrittenTo) {
   ASSERT_OK(copy_now());
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
   EXPECT_EQ(read_text(kept), noise(2'000'000, 1));
+}
+
+TEST_F(ResumeTest, WhatAnInterruptedAttemptTookOverIsStillCountedAsUnchanged) {
+  for (int i = 0; i < 20; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));
+  write_text(source_ / "large", noise(50'000'000, 1));
+  ASSERT_OK(copy_now());
+  write_text(source_ / "large", noise(60'000'000, 2));
+  options_.depth = 1;
+  stop_after(4);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->unchanged_bytes, 20 * 20'000U);
+  EXPECT_LE(report->resumed_bytes, 60'000'000U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+// Runs `work` in a child process as the user and group 65534; whether it returned true.
+bool as_nobody(const std::function<bool()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 && work() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+TEST_F(ResumeTest, AFileThatMayNotBeWrittenAnyMoreIsGoneOnWith) {
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(120'000'000, 1));
+  ::chmod((source_ / "large").c_str(), 0444);
+  for (const auto& path : {folder_.path(), source_, source_ / "large"})
+    ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_TRUE(as_nobody([this] {
+    stop_after(24);
+    // As if it had been killed after it set the permissions, and before the journal said so.
+    return ::chmod((folder_ / ".copy.spark-partial/data/large").c_str(), 0444) == 0;
+  }));
+  EXPECT_TRUE(as_nobody([this] {
+    const auto report = copy_now();
+    if (!report) std::fputs((report.error().message() + "\n").c_str(), stderr);
+    return report && report->resumed_bytes >= 40'000'000U;
+  }));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
 }  // namespace
