@@ -80,12 +80,21 @@ struct Amount {
   bool operator==(const Amount&) const = default;
 };
 
+// How the copies into the cache are made; 0: chosen from the CPUs, or found out for the drives.
+struct EngineSettings {
+  unsigned threads = 0;  // for small files
+  unsigned depth = 0;    // requests under way for large files
+  Bytes chunk = 0;       // of one such request
+  bool operator==(const EngineSettings&) const = default;
+};
+
 struct CacheSettings {
   std::filesystem::path path = "/var/lib/spark-stage/cache";
   Amount capacity;  // both 0: all of the file system but keep_free
   Amount keep_free{0, 5};
   std::optional<std::chrono::seconds> scrub = std::chrono::hours(30 * 24);  // none: off
   bool yield = true;  // copies stand back while a dataset is leased
+  EngineSettings engine;
   bool operator==(const CacheSettings&) const = default;
 };
 

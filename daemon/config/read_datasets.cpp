@@ -58,6 +58,22 @@ Dataset read_dataset(const Member& member, const Config& so_far, Problems& probl
   return dataset;
 }
 
+Result<Bytes> parse_chunk(std::string_view text) {
+  constexpr Bytes kLeast = 64 * kKiB, kMost = 8 * kMiB;
+  if (text == "auto") return 0;
+  auto chunk = parse_bytes(text);
+  if (chunk && (*chunk < kLeast || *chunk > kMost))
+    return fail(Errc::Invalid, "'" + std::string(text) + "' is not from 64KiB to 8MiB");
+  return chunk;
+}
+
+void read_engine(EngineSettings& engine, Section& section) {
+  constexpr unsigned kMost = 256;
+  engine.threads = section.count_or_auto("threads", kMost).value_or(0);
+  engine.depth = section.count_or_auto("depth", kMost).value_or(0);
+  engine.chunk = section.checked<Bytes>("chunk", parse_chunk).value_or(0);
+}
+
 }  // namespace
 
 CacheSettings read_cache(const Node& node, const Config& so_far, Problems& problems) {
@@ -72,6 +88,7 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   // A scrub reads all that is staged: not more often than every hour.
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
+  read_engine(cache.engine, section);
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
   if (const Volume* volume = volume_that_holds(so_far, cache.path)) {

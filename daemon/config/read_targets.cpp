@@ -58,17 +58,6 @@ void read_timeouts(Target& target, Section& section) {
   }
 }
 
-void read_io_queues(Target& target, Section& section) {
-  constexpr int kMost = 256;
-  const auto text = section.text("io_queues");
-  if (!text || *text == "auto") return;
-  if ((*text)[0] < '0' || (*text)[0] > '9') {
-    section.problem("io_queues", "'" + *text + "' is neither 'auto' nor a number from 1 to 256");
-    return;
-  }
-  target.io_queues = static_cast<unsigned>(section.integer("io_queues", 1, kMost).value_or(0));
-}
-
 void read_digests(Target& target, Section& section, Problems& problems) {
   const Node* node = section.map("digests");
   if (node == nullptr) return;
@@ -101,7 +90,7 @@ Target read_target(const Member& member, Problems& problems) {
   target.name = member.key;
   read_portals(target, section);
   target.interface = section.checked<std::string>("interface", parse_interface).value_or("");
-  read_io_queues(target, section);
+  target.io_queues = section.count_or_auto("io_queues", 256).value_or(0);
   read_timeouts(target, section);
   const auto policy = [](const char* word) { return std::pair(std::string(word), std::string(word)); };
   target.io_policy =

@@ -83,6 +83,18 @@ std::optional<std::int64_t> Section::integer(std::string_view key, std::int64_t 
   return std::nullopt;
 }
 
+std::optional<unsigned> Section::count_or_auto(std::string_view key, unsigned most) {
+  const auto value = text(key);
+  if (!value) return std::nullopt;
+  if (*value == "auto") return 0;
+  if ((*value)[0] < '0' || (*value)[0] > '9') {
+    problem(key, quote(*value) + " is neither 'auto' nor a number from 1 to " + std::to_string(most));
+    return std::nullopt;
+  }
+  const auto number = integer(key, 1, most);
+  return number ? std::optional(static_cast<unsigned>(*number)) : std::nullopt;
+}
+
 std::optional<bool> Section::boolean(std::string_view key) {
   return choice<bool>(key, {{"true", true}, {"false", false}});
 }

@@ -32,6 +32,8 @@ class Section {
   bool has(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t most);
+  // From 1 to `most`; 0 for the word "auto".
+  std::optional<unsigned> count_or_auto(std::string_view key, unsigned most);
   std::optional<bool> boolean(std::string_view key);
   std::vector<std::string> texts(std::string_view key);
   // Whole seconds within [least, most].

@@ -95,13 +95,20 @@ json::value show(const Amount& amount) {
   return json::value(amount.bytes);
 }
 
+json::value number_or_auto(std::uint64_t number) {
+  return number == 0 ? json::value("auto") : json::value(number);
+}
+
 json::object show(const CacheSettings& cache) {
   const bool all_of_it = cache.capacity == Amount{};
   return {{"path", cache.path.string()},
           {"capacity", all_of_it ? json::value("100%") : show(cache.capacity)},
           {"keep_free", show(cache.keep_free)},
           {"scrub", seconds_or(cache.scrub, "off")},
-          {"yield", cache.yield}};
+          {"yield", cache.yield},
+          {"threads", number_or_auto(cache.engine.threads)},
+          {"depth", number_or_auto(cache.engine.depth)},
+          {"chunk", number_or_auto(cache.engine.chunk)}};
 }
 
 json::object show(const Dataset& dataset) {

@@ -201,7 +201,13 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   progress(to_json(staging::CopyProgress{}));
   const auto held = hold_mount(source, get_string(request, "mount").value_or(""));
   if (!held) return tl::unexpected<Error>(held.error());
+  const json::object* settings = get_object(request, "cache");
+  const auto engine =
+      settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;
   staging::CopyOptions options;
+  options.threads = engine.threads;
+  options.depth = engine.depth;
+  options.chunk = engine.chunk;
   options.exclude = source.exclude;
   options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   return (*cache)->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);

@@ -231,10 +231,10 @@ json::object to_json(const config::CacheSettings& settings, const std::string& s
   const auto amount = [](const config::Amount& one) {
     return json::object{{"bytes", one.bytes}, {"percent", one.percent}};
   };
-  return {{"path", settings.path.native()},
-          {"state_dir", state_dir},
-          {"capacity", amount(settings.capacity)},
-          {"keep_free", amount(settings.keep_free)}};
+  return {{"path", settings.path.native()},        {"state_dir", state_dir},
+          {"capacity", amount(settings.capacity)}, {"keep_free", amount(settings.keep_free)},
+          {"threads", settings.engine.threads},    {"depth", settings.engine.depth},
+          {"chunk", settings.engine.chunk}};
 }
 
 config::CacheSettings cache_settings_from_json(const json::object& object) {
@@ -251,6 +251,8 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
   settings.path = text(object, "path");
   settings.capacity = amount("capacity");
   settings.keep_free = amount("keep_free");
+  settings.engine = {number<unsigned>(object, "threads"), number<unsigned>(object, "depth"),
+                     number<Bytes>(object, "chunk")};
   return settings;
 }
 

@@ -57,6 +57,9 @@ cache:
   keep_free: 5%
   scrub: off
   yield: false
+  threads: 12
+  depth: auto
+  chunk: 1MiB
 datasets:
   imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"]}
   models:   {path: /srv/models, env: HF_HOME}
@@ -95,6 +98,7 @@ TEST(Config, TheReferenceIsReadInFull) {
   EXPECT_EQ(config.cache.keep_free, (Amount{0, 5}));
   EXPECT_FALSE(config.cache.scrub);
   EXPECT_FALSE(config.cache.yield);
+  EXPECT_EQ(config.cache.engine, (EngineSettings{12, 0, kMiB}));
   EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
   EXPECT_EQ(config.datasets.at("models").env, "HF_HOME");
 }
@@ -159,7 +163,8 @@ TEST(Config, ShownJsonHasEveryDefaultAndNoEmptyKeys) {
       "io_queues": "auto", "keep_alive": "5s", "reconnect_delay": "2s", "controller_loss": "never",
       "fast_fail": "off", "io_policy": "kernel", "digests": {"header": false, "data": false}}}, "volumes": {},
       "cache": {"path": "/var/lib/spark-stage/cache", "capacity": "100%", "keep_free": "5%",
-                "scrub": "2592000s", "yield": true}, "datasets": {}, "metrics": {"listen": "off"}})");
+                "scrub": "2592000s", "yield": true, "threads": "auto", "depth": "auto",
+                "chunk": "auto"}, "datasets": {}, "metrics": {"listen": "off"}})");
   EXPECT_EQ(json::value(shown), wanted) << pretty(shown);
 }
 
