@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "nvmetcp/host_identity.hpp"
 
 namespace spark {
 namespace {
@@ -64,6 +65,9 @@ Result<> Service::start() {
   watches_.apply(config_);
   if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
   metrics_port_.apply(config_.metrics);
+  if (const auto& host = sight_.host()) {
+    if (const auto doubt = nvmetcp::identity_doubt(*host)) log::warning(*doubt);
+  }
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
             " volumes from " + config_.file.native());
   notifier_.ready();

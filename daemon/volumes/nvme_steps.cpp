@@ -125,7 +125,8 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
   Result<> first_failure;
   for (Portal& portal : portals_) {
     const auto offered = co_await find_offer(portal.address);
-    Result<> reached = offered;
+    Result<> reached;
+    if (!offered) reached = tl::unexpected<Error>(offered.error());
     if (offered) {
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
       const auto connected = co_await connect_portal(portal.address);
@@ -136,6 +137,8 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
         co_return Result<>{};
       }
       reached = tl::unexpected<Error>(connected.error());
+      if (!offered->empty())
+        reached.error().what += "; the target's discovery log has it at " + printable(*offered);
       // Trying again at once gives the kernel no option that it lacks.
       if (reached.error().kind == Errc::Unsupported) reached.error().kind = Errc::Refused;
     }
@@ -145,12 +148,13 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
 }
 
 // Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes,
-// and one with TLS: its key is for the subsystem, and its log would come in clear text.
-asio::awaitable<Result<>> Volume::find_offer(nvmetcp::Portal portal) {
-  if (!target_->tls_psk_file.empty()) co_return Result<>{};
+// and one with TLS: its key is for the subsystem, and its log would come in clear text. Gives the address
+// that the log has for it, if that is another one.
+asio::awaitable<Result<std::string>> Volume::find_offer(nvmetcp::Portal portal) {
+  if (!target_->tls_psk_file.empty()) co_return std::string();
   const auto log = co_await actions_->discover(portal, target_->interface);
   if (!log) {
-    if (log.error().kind == Errc::Unsupported) co_return Result<>{};
+    if (log.error().kind == Errc::Unsupported) co_return std::string();
     Error error = log.error();
     if (error.kind == Errc::Unavailable || error.kind == Errc::TimedOut) {
       co_return fail_with(std::move(error), "target " + target_->name + " unreachable");
@@ -159,15 +163,17 @@ asio::awaitable<Result<>> Volume::find_offer(nvmetcp::Portal portal) {
   }
 
   const std::string& subsystem = settings_.nvme->subsystem;
+  std::string near;
   std::vector<std::string> elsewhere;
   for (const nvmetcp::OfferedSubsystem& entry : log->entries) {
     if (entry.nqn != subsystem || entry.kind != nvmetcp::SubsystemKind::Io || entry.transport != "tcp")
       continue;
+    if (entry.portal == portal) co_return std::string();
     // Some targets list an address other than the one they were asked at (0.0.0.0, another NIC): the port
     // decides.
-    if (entry.portal.port == portal.port) co_return Result<>{};
-    elsewhere.push_back(portal_text(entry.portal));
+    (entry.portal.port == portal.port ? near : elsewhere.emplace_back()) = portal_text(entry.portal);
   }
+  if (!near.empty()) co_return near;
   if (!elsewhere.empty()) {
     co_return fail(Errc::Unavailable,
                    "subsystem " + printable(subsystem) + " is not offered at " + portal_text(portal) +

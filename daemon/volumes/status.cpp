@@ -92,7 +92,9 @@ std::string portal_text(const nvmetcp::Portal& portal) {
 
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings = status.warnings;
-  if (!status.pending.empty()) warnings.push_back(status.pending);
+  for (const std::string& sentence : {status.pending, status.insecure}) {
+    if (!sentence.empty()) warnings.push_back(sentence);
+  }
   if (status.drives && !status.drives->smart.critical.empty()) {
     warnings.push_back("the target's drives warn: " + join(status.drives->smart.critical, ", ") +
                        " - look at them on the target");

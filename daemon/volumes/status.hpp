@@ -49,6 +49,7 @@ struct Status {
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
   std::string pending;                // a sentence: what a reload could not change; empty: nothing
+  std::string insecure;               // a sentence: a path without the keys that were asked for; empty: none
   std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
   History history;
   Latencies probes;
@@ -57,7 +58,7 @@ struct Status {
 // "10.0.0.5:4420", "[fd00::5]:4420"
 std::string portal_text(const nvmetcp::Portal& portal);
 
-// With what is pending, and what the target's drives warn of.
+// With what is pending or insecure, and what the target's drives warn of.
 std::vector<std::string> all_warnings(const Status& status);
 
 json::object to_json(const config::Volume& volume, const Status& status);

@@ -140,9 +140,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Result<> check_nothing_waits();
   asio::awaitable<Result<>> check_keys();
   Result<> check_paths_secured();
+  void look_for_insecure_paths();
   asio::awaitable<Result<>> take_over_paths();
   asio::awaitable<Result<>> reach_subsystem();
-  asio::awaitable<Result<>> find_offer(nvmetcp::Portal portal);
+  asio::awaitable<Result<std::string>> find_offer(nvmetcp::Portal portal);
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<void> rescan_namespaces();
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);

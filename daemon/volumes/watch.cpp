@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -86,8 +87,19 @@ asio::awaitable<Volume::Finding> Volume::check_nvme() {
     co_return found;
   }
   down_looks_ = 0;
+  look_for_insecure_paths();
   found = co_await probe();
   co_return found;
+}
+
+// Connected by somebody else since the mount: to take the volume down would hurt its users, and hide who did
+// it.
+void Volume::look_for_insecure_paths() {
+  const auto secured = check_paths_secured();
+  std::string warning = secured ? "" : "data may go over it: " + secured.error().message();
+  if (!warning.empty() && warning != status_.insecure)
+    log::warning("volume " + settings_.name + ": " + warning);
+  status_.insecure = std::move(warning);
 }
 
 // The kernel calls a link live until its keep-alive has failed: only I/O that comes back proves it.

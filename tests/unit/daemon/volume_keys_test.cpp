@@ -69,6 +69,18 @@ TEST_F(VolumeKeys, NothingIsMountedOrTakenOverWhileAnotherPathToTheSubsystemHasN
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(VolumeKeys, APathWithoutThemThatSomebodyConnectsLaterIsWarnedOf) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(all_warnings(volume->status()).empty());
+  world.unsecured = Error{Errc::Refused, "nvme8 is a path to the same subsystem, without the key", ""};
+  ASSERT_TRUE(run_until([&] { return !volume->status().insecure.empty(); }));
+  EXPECT_THAT(all_warnings(volume->status()), testing::ElementsAre(HasSubstr("nvme8")));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  world.unsecured.reset();
+  EXPECT_TRUE(run_until([&] { return volume->status().insecure.empty(); }));
+}
+
 TEST_F(VolumeKeys, AConnectionThatIsThereIsUsedOnlyIfItHasThem) {
   world.plug_in(kNqn);
   world.connect_error = Error{Errc::Refused, "nvme7 is connected without the key in /etc/keys/host", ""};

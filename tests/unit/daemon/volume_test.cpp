@@ -58,6 +58,18 @@ TEST_F(VolumeTest, ASubsystemOfferedAtAnotherPortSaysWhere) {
   EXPECT_EQ(world.count("connect"), 0);
 }
 
+TEST_F(VolumeTest, AFailedConnectNamesTheAddressThatTheLogHasForIt) {
+  world.offers.clear();
+  world.offer(kNqn, "192.168.7.7", 4420);
+  world.connect_error = Error{Errc::Unavailable, "nobody answers", ""};
+  start();
+  ASSERT_TRUE(run_until([&] { return reason().find("nobody answers") != std::string::npos; }));
+  EXPECT_THAT(reason(), HasSubstr("192.168.7.7:4420"));
+  world.connect_error.reset();
+  EXPECT_TRUE(becomes(State::Ready))
+      << "many targets list an address that is not the one they are reached at";
+}
+
 TEST_F(VolumeTest, ATargetWithoutDiscoveryIsConnectedDirectly) {
   world.has_discovery = false;
   start();
@@ -272,6 +284,7 @@ TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
   world.touched.clear();
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(volume->status().state, State::Down);
+  std::erase(world.touched, "probe");  // one may have been due
   EXPECT_THAT(world.touched, ElementsAre("unmount", "disconnect"));
   EXPECT_TRUE(ask_down()) << "asking again finds it down";
   volume->ask_up();
