@@ -46,6 +46,10 @@ class Copier:
             process.communicate()
             return True
 
+    def is_copying(self):
+        """From the moment on in which the first file is there: on a busy computer that is not at once."""
+        return any(path.is_file() for path in (self.partial / "data").rglob("*"))
+
     def is_publishing(self):
         """From the moment on in which the journal gives way to the manifest."""
         return (self.partial / "manifest").exists() or (

@@ -77,8 +77,9 @@ RATE = 16 * MIB  # slow enough for the journal to be written several times in th
 
 
 def copied_and_taken_over(copier, seconds):
-    """Kills a slow copy after so many seconds; returns the bytes that were on the drive, and those the next run used."""
-    assert copier.kill_after(seconds, options=[f"--max-rate={RATE}B/s"])
+    """Kills a slow copy after so many seconds of copying; returns the bytes that were on the drive, and those the next
+    run used."""
+    assert copier.kill_after(seconds, copier.is_copying, options=[f"--max-rate={RATE}B/s"])
     copied = trees.bytes_on_disk(copier.partial / "data")
     resumed = copier.finish()["resumed_bytes"]
     assert not trees.differences(copier.source, copier.copy)

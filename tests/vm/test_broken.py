@@ -74,20 +74,29 @@ def test_a_file_system_that_shut_down_is_mounted_anew(house, kind):
         house.host.sh(f"touch /mnt/{name}/file")
 
 
-def test_the_daemon_stops_and_starts_while_its_target_is_frozen_and_the_mount_stays(house):
+def stop_and_start(house, target_is):
+    for verb in ("restart", "stop", "start"):
+        began = time.monotonic()
+        house.host.sh(f"systemctl {verb} {UNIT}", 60)
+        seconds = time.monotonic() - began
+        print(f"systemctl {verb} while the target is {target_is}: {seconds:.1f} s")
+        assert seconds < patience(30)
+
+
+def test_the_daemon_stops_and_starts_whatever_its_target_does_and_the_mount_stays(house):
+    machine = house.target_machine
     house.wait_ready()
     before = house.host.sh("findmnt -n -o ID /mnt/rosa-storage")
-    house.target_machine.freeze()
-    try:
-        house.product.wait_volume("datasets", "stalled", 60)
-        for verb in ("restart", "stop", "start"):
-            began = time.monotonic()
-            house.host.sh(f"systemctl {verb} {UNIT}", 60)
-            seconds = time.monotonic() - began
-            print(f"systemctl {verb} while the target is frozen: {seconds:.1f} s")
-            assert seconds < patience(30)
-        house.product.wait_volume("datasets", "stalled", 60)
-    finally:
-        house.target_machine.thaw()
+    stop_and_start(house, "healthy")
+    for target_is, fault, mend in (("frozen", machine.freeze, machine.thaw),
+                                   ("gone", lambda: machine.set_link(False), lambda: machine.set_link(True))):
+        house.wait_ready(120)
+        fault()
+        try:
+            house.product.wait_volume("datasets", "stalled", 60)
+            stop_and_start(house, target_is)
+            house.product.wait_volume("datasets", "stalled", 60)
+        finally:
+            mend()
     house.wait_ready(120)
     assert house.host.sh("findmnt -n -o ID /mnt/rosa-storage") == before

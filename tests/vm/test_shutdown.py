@@ -3,16 +3,28 @@ import time
 
 import pytest
 
+from rig.house import LOCAL
 from rig.settings import patience
 
 WITHIN_S = 30
 NAME = "busy"
+ACKNOWLEDGED = f"{LOCAL}/acknowledged"  # the last line that was flushed, on the host's own drive
 
 
 def write_for_ever(house):
     """A service that nobody ordered against the volume, as people have them."""
-    house.host.sh(f"systemd-run --unit=scribbler sh -c 'while :; do date >>/mnt/{NAME}/file; sync /mnt/{NAME}/file; done'")
-    house.host.wait_until(f"[ $(wc -l </mnt/{NAME}/file) -gt 3 ]")
+    file = f"/mnt/{NAME}/file"
+    house.host.put("/usr/local/bin/scribble", f"""#!/bin/sh
+        while i=$((i + 1)); do
+            echo $i | dd of={file} oflag=append conv=notrunc,nocreat,fsync status=none && echo $i >{ACKNOWLEDGED}
+        done""", mode="755")
+    house.host.sh("systemd-run --unit=scribbler /usr/local/bin/scribble")
+    house.host.wait_until(f"[ $(wc -l <{file}) -gt 3 ]")
+
+
+def assert_what_was_acknowledged_is_there(house):
+    house.host.sh(f"""n=$(cat {ACKNOWLEDGED}); echo "$n lines were acknowledged"
+                      [ "$(head -n $n /mnt/{NAME}/file | sha1sum)" = "$(seq $n | sha1sum)" ]""")
 
 
 def freeze(house):
@@ -26,18 +38,18 @@ def pull_the_cable(house):
     return lambda: house.target_machine.set_link(True)
 
 
-@pytest.mark.parametrize("fault", [None, freeze, pull_the_cable],
+@pytest.mark.parametrize("verb, fault", [("poweroff", None), ("reboot", freeze), ("poweroff", pull_the_cable)],
                          ids=["the_target_healthy", "the_target_frozen", "the_target_gone"])
-def test_the_machine_goes_down_within_30_s_with(house, fault):
+def test_the_machine_goes_down_within_30_s_with(house, verb, fault):
     with house.volume(NAME, access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume(NAME, "ready", 90)
         write_for_ever(house)
         mend = fault(house) if fault else lambda: None
         try:
-            seconds = house.host.poweroff(90)
+            seconds = house.host.poweroff(90, verb)
         finally:
             mend()
-        print(f"shutdown: {fault.__name__ if fault else 'healthy'}: off after {seconds:.1f} s")
+        print(f"{verb}: {fault.__name__ if fault else 'healthy'}: off after {seconds:.1f} s")
         if fault is None:  # unmounted in order: nothing to recover, nothing to repair
             assert "needs_recovery" not in house.target_machine.sh(f"tune2fs -l /srv/{NAME}.img")
             house.target_machine.sh(f"e2fsck -fn /srv/{NAME}.img", 60)
@@ -45,6 +57,7 @@ def test_the_machine_goes_down_within_30_s_with(house, fault):
         house.host.wait_until("spark-stage status", 60)
         house.wait_ready(180)
         house.product.wait_volume(NAME, "ready", 180)
+        assert_what_was_acknowledged_is_there(house)
         assert seconds < patience(WITHIN_S)
 
 

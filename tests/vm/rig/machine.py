@@ -136,14 +136,14 @@ class Machine:
         self._process = self._agent = self._qmp = None
         self._frozen = False
 
-    def poweroff(self, deadline=60):
-        """An orderly shutdown; returns its seconds."""
+    def poweroff(self, deadline=60, verb="poweroff"):
+        """An orderly shutdown; returns its seconds. `reboot` ends the emulator as well: start it again."""
         began = time.monotonic()
-        self._agent.start("systemctl --no-block poweroff")
+        self._agent.start(f"systemctl --no-block {verb}")
         try:
             self._process.wait(patience(deadline))
         except subprocess.TimeoutExpired:
-            raise GuestTimeout(f"{self.name}: not off {patience(deadline):.0f} s after poweroff")
+            raise GuestTimeout(f"{self.name}: not off {patience(deadline):.0f} s after {verb}")
         self.kill()
         return time.monotonic() - began
 

@@ -1,0 +1,35 @@
+"""Who runs through a fault and tells afterwards what became of data and answers."""
+import json
+import signal
+from contextlib import contextmanager
+
+from .settings import patience
+
+SEEN = "/run/witnesses"  # numbers acknowledged, files read
+ANSWERS_MS = 4000  # of an emulated CPU on a busy computer; a daemon that waited for the fault would take as long as that
+
+
+def progress(house):
+    """Writer and reader both get something done from here on."""
+    house.host.wait_until(f"""test -n "$before" || before=$(cat {SEEN}); read w r <{SEEN}; set -- $before
+                              [ $w -gt $(($1 + 3)) ] && [ $r -gt $(($2 + 1)) ]""", 60)
+
+
+@contextmanager
+def witnessed(house, journal, file):
+    """Writer, reader and asker; afterwards: every number that was acknowledged is there, no byte read was wrong."""
+    process = house.host.spawn(f"exec /usr/local/lib/rig/witnesses {journal} {file}")
+    process.wait_said("watching")
+    house.host.sh(f"truncate -s 0 {journal}")
+    try:
+        progress(house)
+        yield
+        progress(house)
+    finally:
+        process.signal(signal.SIGTERM)
+        seen = json.loads(process.wait(30).out)
+    assert seen["wrong"] == 0 and seen["reads"] > 2, seen
+    written = {int(line) for line in house.host.get(journal).split() if line.isdigit()}
+    missing = set(range(10, seen["acknowledged"])) - written  # the first few fell to the truncation
+    assert not missing, f"{len(missing)} of {seen['acknowledged']} acknowledged writes are lost, first {min(missing)}"
+    assert seen["asked"] > 3 and seen["longest_ask_ms"] < patience(ANSWERS_MS), seen
