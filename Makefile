@@ -34,10 +34,10 @@ deb:  ## the Debian package of this release and architecture, in build/deb, chec
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py
 
-bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB); ARGS=--help tells more
+bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB, half an hour); ARGS=--help tells more
 	cmake --preset release
 	cmake --build --preset release --target spark-stage
-	$(PYTHON) bench/staging $(ARGS)
+	$(PYTHON) bench/staging --long $(ARGS)
 
 bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers (root); ARGS=--help tells more
 	cmake --preset release

@@ -20,10 +20,10 @@ from machine import GIB, Problem
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = """\
 examples:
-  make bench-staging                                  all sets, five rounds, on drives made in memory
+  make bench-staging                                  for the record: everything, five rounds, on drives made in memory
   bench/staging --sets large,small --contenders spark-stage,cp,rsync --rounds 3
   bench/staging --source /mnt/nas --target /data      folders that are there, such as a volume and the local NVMe
-  bench/staging --long --json run.json --require      for the record: everything, exit 1 for a missed target
+  make bench-staging ARGS="--json run.json --require"  every number in a file, and exit 1 for a missed target
   bench/staging --scale 0.02 --rounds 1               does it work at all? the numbers mean nothing"""
 
 
