@@ -25,10 +25,10 @@ KEY, CONTROLLER_KEY, OTHER_KEY = key(1), key(2), key(3)
 
 
 @contextmanager
-def secured(house, *, asked=KEY, given=KEY, asked_back=None, given_back=None, mode="600"):
+def secured(house, *, asked=KEY, given=KEY, asked_back=None, given_back=None, mode="600", configured=HOST_FILE):
     """A volume whose target asks for the key `asked` while the host's file has `given`; the same for the way back."""
     hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
-    auth = {"host_key_file": HOST_FILE}
+    auth = {"host_key_file": configured}
     house.host.put(HOST_FILE, given + "\n", mode=mode)
     if given_back:
         auth["controller_key_file"] = CONTROLLER_FILE
@@ -99,6 +99,23 @@ def test_a_wrong_key_is_refused_by_its_files_name_and_not_tried_all_the_time(hou
         began = time.monotonic()
         house.product.wait_volume("secret", "ready", 60)
         print(f"auth: right key put in place: ready {time.monotonic() - began:.1f} s later")
+
+
+@needs_authentication
+def test_a_key_may_come_as_a_credential_of_systemd(house):
+    credential = f"/run/credentials/{UNIT}/key"
+    with secured(house, configured=credential):
+        house.product.wait_volume("secret", lambda volume: credential in (volume["reason"] or ""), 60)
+        drop_in = f"/run/systemd/system/{UNIT}.d"
+        house.host.put(f"{drop_in}/key.conf", f"[Service]\nLoadCredential=key:{HOST_FILE}\n")
+        try:
+            house.host.sh("systemctl daemon-reload")
+            house.product.restart()
+            house.product.wait_volume("secret", "ready", 60)
+            assert_no_key_is_seen(house)
+        finally:
+            house.host.sh(f"rm -r {drop_in}; systemctl daemon-reload")
+            house.product.restart()
 
 
 @needs_authentication

@@ -104,3 +104,23 @@ def test_one_portal_out_then_both_then_the_other_alone_loses_nothing_and_fails_b
         print(f"healing: fail back: both paths live {seconds_until(twin, all_live):.1f} s after the fault's end")
     after = twin.product.volume(NAME)
     assert after["reconnects"] == before["reconnects"] + 1 and after["recoveries"] == before["recoveries"]
+
+
+def test_a_target_whose_name_leads_elsewhere_now_is_found_there(twin):
+    """Last: the twin is not in its configuration any more."""
+    def lead_to(address):
+        twin.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
+
+    lead_to(TARGET_ADDRESS)
+    targets = {"named": {"address": "named.lan", "controller_loss": "10s"}}
+    with twin.volume("named", target="named", targets=targets, fill="echo hello >file"):
+        assert live(twin.product.wait_volume("named", "ready", 90)) == FIRST_LIVE
+        twin.target_machine.sh(f"ln -s {NVMET}/subsystems/named {NVMET}/ports/2/subsystems/")
+        lead_to(SECOND)
+        with cut(twin, TARGET_ADDRESS):
+            volume = twin.product.wait_volume("named", lambda volume: live(volume) == SECOND_LIVE and
+                                              volume["state"] == "ready", 120)
+            assert volume["outages"][-1]["healed_by"] == "spark-stage"
+            assert twin.host.get("/mnt/named/file") == "hello\n"
+    lead_to(TARGET_ADDRESS)
+    twin.wait_ready(120)
