@@ -1,0 +1,115 @@
+"""The steps of tools/check.py: what each runs, and which run side by side."""
+import os
+from dataclasses import dataclass, field
+
+JOBS = str(len(os.sched_getaffinity(0)))
+PYTHON = "/usr/bin/python3"
+
+
+@dataclass(eq=False)
+class Step:
+    name: str
+    purpose: str
+    deadline_s: int
+    commands: list  # of argument lists, run one after the other from the top folder
+    environment: dict = field(default_factory=dict)
+    needs_programs: bool = False
+
+
+def configure_and_build(preset, *targets):
+    target = ["--target", *targets] if targets else []
+    return [["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, *target]]
+
+
+def ctest(preset):
+    return ["ctest", "--test-dir", f"build/{preset}", "--output-on-failure", "--no-tests=error", "-j", JOBS]
+
+
+def pytest(folder):
+    return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
+
+
+def machines(name, kernel, purpose, *arguments):
+    return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
+                [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
+                {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
+                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1"}, needs_programs=True)
+
+
+def scenarios(names):
+    return [f"tests/vm/{name}.py" for name in names]
+
+
+def but(names):
+    return ["tests/vm", *(f"--ignore={path}" for path in scenarios(names))]
+
+
+PACKAGE = Step("package", "the Debian package of this release, and lintian's word on it", 900, [["tools/deb.sh", JOBS]],
+               needs_programs=True)
+PROGRAMS = Step("build", "the programs, and the tests that run on the machines' kernels", 1800,
+                [*configure_and_build("release"), ["cmake", "--preset", "release", "-DSPARK_TESTS=ON"],
+                 ["cmake", "--build", "--preset", "release", "--target", "spark_nvmetcp_tests"]])
+
+IMAGES = Step("images", "kernels, emulator and Debian of the virtual machines", 1800, [[PYTHON, "tests/vm/prepare.py"]])
+
+FIRST = [
+    Step("setup", "what building and testing needs is installed", 1200, [["tools/setup.sh", "test"]]),
+    Step("lint", "layering, co_await trap, lengths, words, format, shell scripts", 120, [[PYTHON, "tools/lint/run.py"]]),
+]
+
+# Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
+ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
+              "test_docs"]
+# These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them.
+TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
+DEBIAN_13 = Step(
+    "debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 3600,
+    [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
+     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls"]), "-q", "-p", "no:cacheprovider"]],
+    {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
+     "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
+     "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
+LANES = [
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL))],
+    [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
+              *scenarios(TWO_HOSTS + ANY_KERNEL))],
+]
+MACHINES = [step for lane in LANES for step in lane]
+
+# A browser and servers with time limits of their own: before the machines begin.
+SERVED = [
+    Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
+         [pytest("tests/page")], needs_programs=True),
+    Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
+         [pytest("tests/api")], needs_programs=True),
+    Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
+         [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
+]
+
+# Two lanes, so that neither core rests while the other's step waits for something. What works on file systems comes last:
+# the kernel does that at its own priority. The machines may leave them next to nothing for most of an hour.
+GIVING_WAY_S = 5400
+BUILDS = [
+    [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
+          [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
+     # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
+     Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
+          [*configure_and_build("tsan", "spark_staging_tests"),
+           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
+     Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
+    [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "10"]]),
+     Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
+          needs_programs=True)],
+]
+
+SET_UP_OTHERS = ["tools/setup.sh", "others"]
+OTHERS = [
+    Step("arm64", "package, unit tests under qemu-user, boot and installation on an emulated arm64 machine", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-12", "arm64", JOBS],
+          [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_boot"]), "-q", "-p", "no:cacheprovider"]],
+         {"SPARK_VM_ARCH": "arm64", "SPARK_VM_PATIENCE": "3", "SPARK_VM_LANE": "arm64", "SPARK_VM_CPUS": "1",
+          "SPARK_VM_PACKAGE": "build/debian-12-arm64/deb", "SPARK_VM_INSTALL": "build/debian-12-arm64/installed"}),
+    Step("packages", "packages for Debian 13 on arm64 and for Ubuntu 24.04, each with its unit tests", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS], ["tools/deb-for.sh", "ubuntu-24.04", "amd64", JOBS]]),
+]
