@@ -4,6 +4,8 @@ from statistics import median
 
 import pytest
 
+from rig.house import NAS_MOUNT
+
 PATHS = "nvme-tcp=/mnt/yard nfs=/mnt/dell-shared local=/local"
 SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "stagecopy", "epochs"))
 RUN = f"bench {PATHS} {SCENARIOS} --size 64MiB --runtime 1s --rounds 3 --epochs 30 --dataset 1GB"
@@ -103,6 +105,21 @@ def test_a_path_held_to_a_known_rate_is_measured_within_five_percent(house):
     rate = median(rates(json.loads(house.host.get("/tmp/limited.json")), "local", "shards"))
     print(f"{rate / 1e6:.1f} MB/s of {LIMIT / 1e6:.0f}")
     assert rate == pytest.approx(LIMIT, rel=0.05)
+
+
+def test_the_copy_that_it_measures_is_as_fast_as_copying_is(house):
+    """Over a wire that is slower than all else, so that the two have the same limit."""
+    source, copy = f"{NAS_MOUNT}/as-fast", "/local/as-fast"
+    house.host.sh(f"mkdir {source} && head -c 64M /dev/urandom >{source}/file", 60)
+    with house.slow_wire("100mbit"):
+        house.product.sh(f"bench nfs={NAS_MOUNT} local=/local --scenario stagecopy --size 64MiB --rounds 3 --json /tmp/copy.json",
+                         300)
+        copied = [house.product.json(f"copy {source} {copy}-{number}", 120) for number in range(3)]
+    house.host.sh(f"rm -r {source} {copy}-*")
+    measured = median(rates(json.loads(house.host.get("/tmp/copy.json")), "nfs", "stagecopy"))
+    by_hand = median(report["bytes"] / report["seconds"] for report in copied)
+    print(f"stagecopy {measured / 1e6:.2f} MB/s, spark-stage copy {by_hand / 1e6:.2f} MB/s")
+    assert measured == pytest.approx(by_hand, rel=0.05)
 
 
 def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):

@@ -24,16 +24,6 @@ def reader(house):
     assert summary["reads"] > 10 and not summary["errors"]
 
 
-@contextmanager
-def slow_wire(house, rate):
-    """Makes staging last long enough to be interrupted."""
-    house.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {rate} burst 256k latency 200ms")
-    try:
-        yield
-    finally:
-        house.target_machine.sh("tc qdisc del dev eth0 root")
-
-
 def test_a_restart_disturbs_no_mount_and_adopts_every_connection(house):
     before = instances(house)
     with reader(house):
@@ -53,7 +43,7 @@ def test_a_crash_disturbs_no_mount_and_systemd_starts_it_again(house):
 
 def test_a_crash_while_staging_leaves_nothing_that_is_called_ready(house):
     house.product.run("evict slow")
-    with slow_wire(house, "200mbit"):
+    with house.slow_wire("200mbit"):
         house.product.sh("stage slow --detach")
         house.product.wait_dataset("slow", "copying", 30)
         house.host.wait_until(f"[ $(du -sm {CACHE} | cut -f1) -gt 20 ]", 30)

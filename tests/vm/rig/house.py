@@ -85,6 +85,15 @@ class House:
         return time.monotonic() - began
 
     @contextmanager
+    def slow_wire(self, rate):
+        """The target sends no faster: "100mbit"."""
+        self.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {rate} burst 256k latency 200ms")
+        try:
+            yield
+        finally:
+            self.target_machine.sh("tc qdisc del dev eth0 root")
+
+    @contextmanager
     def volume(self, name, *, target="rose", kind="ext4", mmp=False, fill="true", uuid=None, size="256M", port=4420,
                allowed_hosts=None, fs_name=None, targets=None, tls=False, **keys):
         """One more volume, of a subsystem of its own with a new file system; taken away at the end."""
