@@ -158,7 +158,7 @@ std::string dots_script(const Record& record, const ScenarioRecord& scenario) {
   const std::string unit = !scenario.counts_ios ? "GB/s" : scenario.id == "latency" ? "IOPS" : "files/s";
   return head(static_cast<unsigned>(90 + 40 * row)) + demand + "set ytics (" + tics + ")\nset yrange [" +
          number(row + 0.6) + ":0.4]\nset xrange [0:" + number(1.05 * largest) + "]\nset xtics " +
-         number(mark_distance(largest)) + "\nset format x '" + (scenario.counts_ios ? "%.4g" : "%.3g") +
+         number(mark_distance(largest)) + "\nset format x '" + (scenario.counts_ios ? "%.9g" : "%.3g") +
          "'\nset xlabel '" + unit + "'\nset grid xtics lc rgb '#888888'\n$r << EOD\n" + rounds +
          "EOD\n$w << EOD\n" + warm_up + "EOD\n$m << EOD\n" + medians +
          "EOD\nplot $m using 1:2:(0):(0.34) with vectors nohead lw 2 lc rgb '#d9730d' notitle, "
