@@ -25,6 +25,23 @@ inline std::string one_line(std::string text) {
   return text;
 }
 
+// What a worker says.
+inline constexpr char kBegun[] =
+    R"(echo '{"progress": {"phase": "copying", "bytes_done": 5, "bytes_total": 9}}')";
+inline constexpr char kMoved[] =
+    R"(echo '{"progress": {"phase": "copying", "bytes_done": 7, "bytes_total": 9}}')";
+inline constexpr char kTrouble[] =
+    R"(echo '{"error": {"kind": "unavailable", "what": "reading /mnt/a: Input/output error", "hint": ""}}')";
+
+inline std::string staged() {
+  return std::string("echo '") + kStaged + "'";
+}
+inline std::string lines(std::initializer_list<std::string> all) {
+  std::string script;
+  for (const std::string& line : all) script += (script.empty() ? "" : "; ") + line;
+  return script;
+}
+
 class StagerTest : public testing::Test {
  protected:
   StagerTest() {
