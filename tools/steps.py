@@ -60,7 +60,8 @@ FIRST = [
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
               "test_docs"]
-# These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them.
+# These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them;
+# 6.1 is not asked to lose power while it publishes as well.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 3600,
@@ -71,7 +72,8 @@ DEBIAN_13 = Step(
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL))],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL), "--deselect",
+              "tests/vm/test_publish.py::test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new")],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]
@@ -98,7 +100,7 @@ BUILDS = [
           [*configure_and_build("tsan", "spark_staging_tests"),
            ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
      Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
-    [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "10"]]),
+    [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
