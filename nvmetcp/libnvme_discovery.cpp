@@ -17,6 +17,7 @@
 #include "nvmetcp/exclusions.hpp"
 #include "nvmetcp/fabrics_options.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
+#include "nvmetcp/question.hpp"
 #include "nvmetcp/registry.hpp"
 #include "nvmetcp/removal.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -105,11 +106,13 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   const DeferredSignals until_the_controller_is_gone;
   auto addresses = resolve(portal);
   if (!addresses) return tl::unexpected<Error>(std::move(addresses.error()));
+  remove_abandoned();
   auto reached = prepare(*addresses, interface);
   if (!reached) return tl::unexpected<Error>(std::move(reached.error()));
   const auto controller =
       create_discovery(discovery_controller_options(*reached, host, interface), *reached, host, interface);
   if (!controller) return tl::unexpected<Error>(controller.error());
+  const Question question(root_, controller->name);
   auto log = read_log(controller->name, *reached, false);
   const auto removed = remove_discovery(controller->name);
   if (log && !removed) log->ignored.push_back("left behind: " + removed.error().message());
@@ -136,12 +139,18 @@ Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) c
   return remove_controller(root_, controller, own_nqn.value_or(kDiscoveryNqn), deadlines_.removal);
 }
 
+// What can't be removed now is tried again at the next question.
+void LibnvmeGateway::remove_abandoned() const {
+  for (const std::string& controller : abandoned_questions(root_)) (void)remove_discovery(controller);
+}
+
 Result<Connection> LibnvmeGateway::watch_discovery(const Portal& portal, const HostIdentity& host,
                                                    const std::string& interface) {
   if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(std::move(valid.error()));
   auto addresses = resolve(portal);
   if (!addresses) return tl::unexpected<Error>(std::move(addresses.error()));
   forget_gone(root_);
+  remove_abandoned();
   const auto all = list_controllers(root_);
   if (!all) return tl::unexpected<Error>(all.error());
   if (const auto ours = find_own_discovery(*all, *addresses, host, interface)) {

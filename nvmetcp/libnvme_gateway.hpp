@@ -47,6 +47,7 @@ class LibnvmeGateway final : public NvmeGateway {
   Result<MadeController> create_discovery(const FabricsOptions& options, const Portal& reached,
                                           const HostIdentity& host, const std::string& interface) const;
   Result<Change> remove_discovery(const std::string& controller) const;
+  void remove_abandoned() const;
   Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached,
                                 bool hears_events) const;
 

@@ -37,6 +37,7 @@ struct Pace {
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect
   Duration namespace_poll{200};
   Duration namespace_rescan{2'000};  // until the kernel is asked to look for it again
+  Duration fail_over{2'000};         // beyond two keep-alives: until I/O left a dead path for another
 };
 
 class Volume : public std::enable_shared_from_this<Volume> {
@@ -126,6 +127,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Finding> check_nvme();
   asio::awaitable<Finding> probe();
   Finding silence(const Error& error);
+  bool may_fail_over();
   asio::awaitable<void> ask_about_drives();
   std::string why_lost(Place place) const;
   void outage_starts(const std::string& reason);
@@ -227,6 +229,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool connecting_path_ = false;
   unsigned down_looks_ = 0;     // in a row that found no live path
   unsigned silent_probes_ = 0;  // in a row that were not answered
+  std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_smart_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open

@@ -19,6 +19,7 @@ constexpr unsigned kDownLooks = 2, kSilentProbes = 2;
 // From mounted until the mount is gone, or a person wants it down.
 asio::awaitable<void> Volume::watch() {
   down_looks_ = 0;
+  silent_since_.reset();
   while (!stopped_ && wanted_up_) {
     const Place place = look_at_mount();
     // It was adopted while its link was down: who wrote or holds it now decides what a probe's answer means.
@@ -89,7 +90,17 @@ asio::awaitable<Volume::Finding> Volume::check_nvme() {
   down_looks_ = 0;
   look_for_insecure_paths();
   found = co_await probe();
+  if (found.verdict == Verdict::Good) silent_since_.reset();
+  if (found.verdict == Verdict::Silent && may_fail_over()) found = {};
   co_return found;
+}
+
+// What waits at a path that has died goes over another one as soon as the kernel has noticed: no outage yet.
+bool Volume::may_fail_over() {
+  if (portals_.size() < 2 || status_.state != State::Ready) return false;
+  const SteadyTime now = clock_.steady();
+  if (!silent_since_) silent_since_ = now;
+  return now - *silent_since_ < 2 * target_->keep_alive + pace_.fail_over;
 }
 
 // Connected by somebody else since the mount: to take the volume down would hurt its users, and hide who did

@@ -57,6 +57,20 @@ TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage)
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
 
+TEST_F(VolumePathsTest, SilenceIsNoOutageBeforeTheKernelHadTheTimeToFailOver) {
+  target->keep_alive = std::chrono::seconds(0);
+  pace.fail_over = std::chrono::milliseconds(500);
+  start();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2 && volume->status().state == State::Ready; }));
+  const auto probes = world.count("probe");
+  world.silent_probes = 6;
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 8; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->status().history.outages().empty());
+  world.silent_probes = 1'000'000;
+  EXPECT_TRUE(becomes(State::Stalled)) << "both are silent";
+}
+
 TEST_F(VolumePathsTest, APathWhoseControllersNameTheOtherPathGotIsConnectedAgain) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

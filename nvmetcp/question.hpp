@@ -1,0 +1,31 @@
+// A discovery controller that lives as long as one question. Who asks may be killed meanwhile, and the kernel
+// would keep the connection for ever; so each is noted in /run/nvme/spark-stage, with a lock that ends with
+// whoever asks.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+
+namespace spark::nvmetcp {
+
+class Question {
+ public:
+  // From the moment on in which the kernel has made the controller. Where it can't be noted, it is not.
+  Question(const SystemRoot& root, const std::string& controller);
+  ~Question();  // it has been removed; if not, it is abandoned from now on
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+ private:
+  SystemRoot root_;
+  std::filesystem::path note_;
+  UniqueFd lock_;
+};
+
+// Controllers whose asker is gone: to be removed. Never one that another has made under the same name since.
+std::vector<std::string> abandoned_questions(const SystemRoot& root);
+
+}  // namespace spark::nvmetcp
