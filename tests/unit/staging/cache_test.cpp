@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <thread>
 
 #include "cache_fixture.hpp"
@@ -242,12 +243,16 @@ TEST_F(CacheTest, TwoProcessesAtOnceShareOneCopy) {
 
 TEST_F(CacheTest, EvictingWhatIsBeingStagedIsRefused) {
   write_text(source_.path / "f", noise(2'000'000, 1));
-  options_.chunk = 64 * kKiB;
-  options_.max_rate = 2'000'000;
   auto cache = open();
+  std::promise<void> begun, asked;
+  hooks_.before_read = [&](const std::string&, Bytes) {
+    begun.set_value();
+    asked.get_future().wait();
+  };
   std::jthread staging([&] { EXPECT_TRUE(stage()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  begun.get_future().wait();
   EXPECT_KIND(cache->evict("set"), Errc::Refused);
+  asked.set_value();
 }
 
 }  // namespace

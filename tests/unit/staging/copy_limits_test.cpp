@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "copy_fixture.hpp"
+#include "staging/copy_with.hpp"
 
 namespace spark::staging {
 namespace {
@@ -55,17 +56,14 @@ TEST_F(CopyTest, ADiskThatFillsUpUnderWayEndsInNoSpaceAndGoesOnLater) {
   for (int i = 0; i < 8; ++i) write_text(source_ / std::to_string(i), noise(4'000'000, 1));
   copy_ = folder_ / "small/copy";
   options_.threads = 1;
-  options_.max_rate = 30'000'000;
-  std::jthread filler([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    write_text(folder_ / "small/other", std::string(30'000'000, 'x'));
-  });
-  const auto report = copy_now();
-  EXPECT_KIND(report, Errc::NoSpace);
+  int reads = 0;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string&, Bytes) {
+    if (++reads == 4) write_text(folder_ / "small/other", std::string(30'000'000, 'x'));
+  };
+  EXPECT_KIND(copy_with(hooks, source_, copy_, options_, {}, stop_), Errc::NoSpace);
   EXPECT_FALSE(std::filesystem::exists(copy_));
-  filler.join();
   std::filesystem::remove(folder_ / "small/other");
-  options_.max_rate = 0;
   const auto again = copy_now();
   ASSERT_OK(again);
   EXPECT_GT(again->resumed_bytes, 0U);
@@ -75,17 +73,13 @@ TEST_F(CopyTest, ADiskThatFillsUpUnderWayEndsInNoSpaceAndGoesOnLater) {
 TEST_F(CopyTest, AStoppedCopyIsCancelledAndResumed) {
   for (int i = 0; i < 40; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
   options_.threads = 1;
-  options_.max_rate = 20'000'000;
-  std::jthread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    stop_ = true;
-  });
-  EXPECT_KIND(copy_now(), Errc::Cancelled);
-  stopper.join();
+  int reads = 0;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string&, Bytes) { stop_ = ++reads > 12; };
+  EXPECT_KIND(copy_with(hooks, source_, copy_, options_, {}, stop_), Errc::Cancelled);
   EXPECT_TRUE(has_partial());
   EXPECT_FALSE(std::filesystem::exists(copy_));
   stop_ = false;
-  options_.max_rate = 0;
   options_.verify = true;
   const auto report = copy_now();
   ASSERT_OK(report);
@@ -97,17 +91,13 @@ TEST_F(CopyTest, AStoppedCopyIsCancelledAndResumed) {
 TEST_F(CopyTest, OnlyUnchangedFilesAreTakenOver) {
   for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 1));
   options_.threads = 1;
-  options_.max_rate = 20'000'000;
-  std::jthread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    stop_ = true;
-  });
-  EXPECT_KIND(copy_now(), Errc::Cancelled);
-  stopper.join();
+  int reads = 0;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string&, Bytes) { stop_ = ++reads > 12; };
+  EXPECT_KIND(copy_with(hooks, source_, copy_, options_, {}, stop_), Errc::Cancelled);
   for (int i = 0; i < 20; ++i) write_text(source_ / std::to_string(i), noise(1'000'000, 2));
   std::filesystem::create_directories(source_ / "0-was-no-folder");
   stop_ = false;
-  options_.max_rate = 0;
   const auto report = copy_now();
   ASSERT_OK(report);
   EXPECT_EQ(report->resumed_bytes, 0U);
