@@ -35,6 +35,7 @@ demo: setup build  ## a target and a host in virtual machines: discover, mount, 
 	$(PYTHON) tests/vm/demo.py
 
 bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB, half an hour); ARGS=--help tells more
+	tools/setup.sh bench
 	cmake --preset release
 	cmake --build --preset release --target spark-stage
 	$(PYTHON) bench/staging --long $(ARGS)

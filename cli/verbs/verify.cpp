@@ -9,7 +9,7 @@ namespace {
 
 struct VerifyOptions {
   std::string dataset;
-  bool sha256 = false;
+  bool sha256 = false, as_json = false;
 };
 
 Result<int> verify(Context& context, const VerifyOptions& options) {
@@ -20,6 +20,10 @@ Result<int> verify(Context& context, const VerifyOptions& options) {
       run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
   if (!result) return tl::unexpected<Error>(result.error());
   view.clear();
+  if (options.as_json) {
+    context.out << pretty(*result) << "\n";
+    return 0;
+  }
   const auto count = [&](const char* key) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(*result, key).value_or(0)));
   };
@@ -45,6 +49,7 @@ void add_verify(App& app) {
                        [options](Context& context) { return verify(context, *options); });
   verb.argument("DATASET", options->dataset, "its name, as 'spark-stage ls' has it");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
+  verb.flag("--json", options->as_json, "what was read, as JSON");
 }
 
 }  // namespace spark::cli

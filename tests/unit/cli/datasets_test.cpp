@@ -61,6 +61,17 @@ TEST_F(Datasets, AreVerifiedByTheDaemon) {
             "datasets:laion/part-07: equal to its manifest - 5.00 kB, 1 file, read in 1.5 s\n");
 }
 
+TEST_F(Datasets, AreVerifiedForScripts) {
+  program.client.answer("POST /v1/datasets/imagenet/verify", 202, R"({"id": "3"})");
+  program.client.stream_once("/v1/jobs/3/events",
+                             {{R"({"event": "done", "result": {"dataset": "imagenet", "bytes": 5000,
+    "files": 1, "seconds": 1.5, "sha256_files": 0}})"}});
+  EXPECT_EQ(program.run({"verify", "imagenet", "--json"}), 0);
+  const json::object result = json::parse(program.output()).as_object();
+  EXPECT_EQ(result.at("dataset"), "imagenet");
+  EXPECT_EQ(result.at("bytes"), 5000);
+}
+
 TEST_F(Datasets, ThatDifferExitWithSix) {
   program.client.answer("POST /v1/datasets/imagenet/verify", 202, R"({"id": "3"})");
   program.client.stream_once("/v1/jobs/3/events", {{R"({"event": "failed", "error": {"kind": "mismatch",
@@ -76,6 +87,15 @@ TEST_F(Datasets, AreEvicted) {
       {{R"({"event": "done", "result": {"dataset": "imagenet", "freed_bytes": 142000000000}})"}});
   EXPECT_EQ(program.run({"evict", "imagenet"}), 0);
   EXPECT_EQ(program.output(), "imagenet: evicted, 142 GB freed\n");
+}
+
+TEST_F(Datasets, AreEvictedByScripts) {
+  program.client.answer("POST /v1/datasets/imagenet/evict", 202, R"({"id": "4"})");
+  program.client.stream_once(
+      "/v1/jobs/4/events",
+      {{R"({"event": "done", "result": {"dataset": "imagenet", "freed_bytes": 142000000000}})"}});
+  EXPECT_EQ(program.run({"evict", "imagenet", "--json"}), 0);
+  EXPECT_EQ(json::parse(program.output()).as_object().at("freed_bytes"), 142000000000);
 }
 
 TEST_F(Datasets, ThatAreLeasedAreNot) {
