@@ -40,6 +40,7 @@ class Release {
       if (unmounted) said += co_await give_back();
     } else if (is_mounted) {
       said += "its target does not answer: cut off, what was not written yet is lost";
+      if (volume_.nfs) said += co_await cut_off();
     } else {
       said += "not mounted";
     }
@@ -90,6 +91,12 @@ class Release {
       timer.expires_after(patience_.look_again);
       co_await timer.async_wait(kToken);
     }
+  }
+
+  // What waits for the server gets an error, so that programs end. A block device's does by the disconnect.
+  asio::awaitable<std::string> cut_off() {
+    const auto detached = co_await actions_.unmount(volume_.mount, true);
+    co_return detached ? "" : ", " + detached.error().what;
   }
 
   // Another host may write from now on.

@@ -49,12 +49,32 @@ void check_autoconnect_rule(const Host& host, Report& report) {
       "sudo udevadm control --reload && sudo systemctl restart spark-staged");
 }
 
+// Of nvme-stas before 3; man stacd.conf.
+bool disconnects_others(const Host& host) {
+  const auto text = read_file(host.root / "etc/stas/stacd.conf");
+  if (!text) return false;
+  for (const std::string& line : split(*text, '\n')) {
+    const auto equals = line.find('=');
+    if (equals == std::string::npos || trim(line.substr(0, equals)) != "disconnect-scope") continue;
+    if (trim(line.substr(equals + 1)) == "all-connections-matching-disconnect-trtypes") return true;
+  }
+  return false;
+}
+
 void check_stas(const Host& host, Report& report) {
+  if ((runs(host, "stacd.service") || is_enabled(host, "stacd.service")) && disconnects_others(host)) {
+    report.wrong(kManagersArea,
+                 "stacd disconnects every NVMe/TCP connection that is not in its own configuration",
+                 "volumes that spark-stage connects are taken away again, over and over",
+                 "set disconnect-scope=only-stas-connections in /etc/stas/stacd.conf, then: sudo systemctl "
+                 "reload stacd");
+    return;
+  }
   for (const char* unit : {"stacd.service", "stafd.service"}) {
     if (!runs(host, unit) && !is_enabled(host, unit)) continue;
     report.note(
         kManagersArea, std::string(unit) + " (nvme-stas) manages NVMe connections on this host",
-        "two managers that disconnect what they did not make end each other's connections",
+        "it shares the volumes' connections, and ends those that its list of subsystems loses",
         "exclude this host's volumes in /etc/stas/stacd.conf, or: sudo systemctl disable --now stacd stafd");
     return;
   }

@@ -1,6 +1,9 @@
 #include "nvmetcp/autoconnect.hpp"
 
+#include <algorithm>
 #include <filesystem>
+
+#include "base/text.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -26,10 +29,22 @@ std::string in_force(const SystemRoot& root, const char* rule) {
   return {};
 }
 
+// nvme-stas lays a file over nvme-cli's, while it runs, that has only Fibre Channel's events.
+bool answers_nvme(const std::string& text) {
+  const auto lines = split(text, '\n');
+  return std::ranges::any_of(lines, [](const std::string& line) {
+    return !line.starts_with('#') && line.find("SUBSYSTEM==\"nvme\"") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::string autoconnect_rule(const SystemRoot& root) {
-  return in_force(root, kRuleOfVersion3).empty() ? in_force(root, kRule) : "";
+  if (!in_force(root, kRuleOfVersion3).empty()) return {};
+  const std::string rule = in_force(root, kRule);
+  if (rule.empty()) return {};
+  const auto text = read_file(root / rule.substr(1));
+  return !text || answers_nvme(*text) ? rule : "";
 }
 
 }  // namespace spark::nvmetcp

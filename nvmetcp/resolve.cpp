@@ -105,6 +105,12 @@ Result<std::vector<Portal>> resolve(const Portal& portal) {
   return numeric;
 }
 
+bool is_numeric(const std::string& address) {
+  in6_addr ignored{};
+  return ::inet_pton(AF_INET, address.c_str(), &ignored) == 1 ||
+         ::inet_pton(AF_INET6, without_zone(address).c_str(), &ignored) == 1;
+}
+
 bool same_address(const std::string& a, const std::string& b) {
   if (a == b) return true;
   for (const int family : {AF_INET, AF_INET6}) {

@@ -15,6 +15,9 @@ namespace spark::nvmetcp {
 // can't be resolved now.
 Result<std::vector<Portal>> resolve(const Portal& portal);
 
+// An IPv4 or IPv6 address, no name.
+bool is_numeric(const std::string& address);
+
 // Whether two numeric addresses are the same one, however they are written.
 bool same_address(const std::string& a, const std::string& b);
 

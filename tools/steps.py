@@ -63,16 +63,17 @@ ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_fail
 # These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them;
 # 6.1 is not asked to lose power while it publishes as well.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
+NEEDS_DEBIAN_13 = ["test_stas"]
 DEBIAN_13 = Step(
-    "debian13", "package, unit tests, installation and TLS on Debian 13 (g++ 14, libnvme 1.13)", 3600,
+    "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
-     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls"]), "-q", "-p", "no:cacheprovider"]],
+     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
     {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL), "--deselect",
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + NEEDS_DEBIAN_13)), DEBIAN_13],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL + NEEDS_DEBIAN_13), "--deselect",
               "tests/vm/test_publish.py::test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new")],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL))],

@@ -129,6 +129,7 @@ MountOutcome call_unmount(const std::filesystem::path& target, bool detach) {
   if (prepared == 0) prepared = mnt_context_disable_helpers(context.get(), 1);
   if (prepared == 0) prepared = mnt_context_disable_swapmatch(context.get(), 1);
   if (prepared == 0) prepared = mnt_context_enable_lazy(context.get(), detach ? 1 : 0);
+  if (prepared == 0) prepared = mnt_context_enable_force(context.get(), detach ? 1 : 0);
   if (prepared != 0) return failed_with(-prepared);
   return outcome_of(context, mnt_context_umount(context.get()));
 }

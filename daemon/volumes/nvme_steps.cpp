@@ -101,7 +101,7 @@ Result<> Volume::check_paths_secured() {
 // used.
 asio::awaitable<Result<>> Volume::take_over_paths() {
   for (Portal& portal : portals_) {
-    if (portals_.size() > 1 && !has_path(portal)) continue;
+    if (portals_.size() > 1 && path_of(portal) == nullptr) continue;
     const auto connected = co_await connect_portal(portal.address);
     if (connected) {
       note_path(portal, connected->controller);

@@ -38,6 +38,7 @@ struct Pace {
   Duration namespace_poll{200};
   Duration namespace_rescan{2'000};  // until the kernel is asked to look for it again
   Duration fail_over{2'000};         // beyond two keep-alives: until I/O left a dead path for another
+  Duration name_doubt{10'000};       // a path is down for so long: its target's name is looked up again
 };
 
 class Volume : public std::enable_shared_from_this<Volume> {
@@ -109,6 +110,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
     std::string numeric{};     // and its address: a name is given to the next controller at once
     std::string reason{};      // why there is none
     SteadyTime next_attempt{};
+    std::optional<SteadyTime> down_since{};
   };
   enum class Verdict { Good, Silent, Lost, Fenced, Unsure };
   struct Finding {
@@ -184,7 +186,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> tend_paths();
   asio::awaitable<void> connect_path(Portal& portal);
   asio::awaitable<Result<nvmetcp::Connection>> connect_portal(nvmetcp::Portal portal);
-  bool has_path(const Portal& portal) const;
+  const PathStatus* path_of(const Portal& portal) const;
+  bool is_due(Portal& portal);
+  bool is_left_to_the_kernel() const;
+  bool is_down(const Portal& portal) const;
+  bool may_lead_elsewhere(Portal& portal);
+  asio::awaitable<void> follow_name(Portal& portal);
+  asio::awaitable<void> leave_old_addresses();
   void note_path(Portal& portal, const std::string& controller);
   void note_missing_paths();
 
@@ -227,8 +235,9 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool healed_by_us_ = false;  // connected or mounted since it was last ready
   bool is_broken_ = false;     // the probe found a file system that shut down
   bool connecting_path_ = false;
-  unsigned down_looks_ = 0;     // in a row that found no live path
-  unsigned silent_probes_ = 0;  // in a row that were not answered
+  bool has_followed_name_ = false;  // the old address's controller is still there
+  unsigned down_looks_ = 0;         // in a row that found no live path
+  unsigned silent_probes_ = 0;      // in a row that were not answered
   std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_smart_, ready_since_;
   bool unsaved_ = false, saving_ = false;  // the history

@@ -18,6 +18,7 @@ constexpr Duration kTimers{10'000};  // three attributes of sysfs, or one
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
+constexpr Duration kDetach{10'000};   // beyond it, NFS waits for its server with what is dirty
 constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
@@ -136,7 +137,7 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
 
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
-  auto answer = co_await act("unmount", std::move(request), kUnmount);
+  auto answer = co_await act("unmount", std::move(request), detach ? kDetach : kUnmount);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }

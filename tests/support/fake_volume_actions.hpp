@@ -51,7 +51,8 @@ struct FakeWorld {
   std::string claimed_as;      // by the last mount
   dev_t next_device = 100;
   int next_controller = 7;
-  std::set<std::string> unreachable;  // addresses
+  std::set<std::string> unreachable;         // addresses
+  std::map<std::string, std::string> names;  // of targets → address
 
   std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
 
@@ -135,6 +136,12 @@ class FakeVolumeActions final : public VolumeActions {
     if (world_.connect_error) co_return tl::unexpected<Error>(*world_.connect_error);
     if (world_.unreachable.contains(portal.address))
       co_return fail(Errc::Unavailable, portal.address + " is out");
+    if (const auto named = world_.names.find(portal.address); named != world_.names.end())
+      portal.address = named->second;
+    for (const auto& controller : world_.controllers) {
+      if (controller.portal == portal && !controller.is_live())
+        co_return fail(Errc::Unavailable, controller.name + " already stands for it");
+    }
     nvmetcp::Connection connection;
     connection.controller = world_.plug_in(subsystem, portal);
     co_return connection;
@@ -151,9 +158,10 @@ class FakeVolumeActions final : public VolumeActions {
     if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
-  asio::awaitable<Result<Change>> disconnect(std::string, std::string) override {
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string) override {
     world_.touched.emplace_back("disconnect");
-    world_.lose_device();
+    std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
+    if (world_.controllers.empty()) world_.lose_device();
     co_return Change::Done;
   }
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string) override {

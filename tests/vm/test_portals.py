@@ -106,21 +106,41 @@ def test_one_portal_out_then_both_then_the_other_alone_loses_nothing_and_fails_b
     assert after["reconnects"] == before["reconnects"] + 1 and after["recoveries"] == before["recoveries"]
 
 
-def test_a_target_whose_name_leads_elsewhere_now_is_found_there(twin):
-    """Last: the twin is not in its configuration any more."""
-    def lead_to(address):
-        twin.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
+# These are last: the twin is not in their configurations any more.
+def lead_to(house, address):
+    house.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
 
-    lead_to(TARGET_ADDRESS)
-    targets = {"named": {"address": "named.lan", "controller_loss": "10s"}}
+
+def test_a_target_whose_name_leads_elsewhere_goes_on_there_while_the_kernel_tries_the_old_address(twin):
+    """For ever, by default: what waits goes on over the new address, nothing is mounted anew."""
+    lead_to(twin, TARGET_ADDRESS)
+    with twin.volume("moving", target="named", targets={"named": {"address": "named.lan"}},
+                     fill="touch journal; head -c 256K /dev/urandom >file", access="exclusive", fence="none"):
+        assert live(twin.product.wait_volume("moving", "ready", 90)) == FIRST_LIVE
+        twin.target_machine.sh(f"ln -s {NVMET}/subsystems/moving {NVMET}/ports/2/subsystems/")
+        mounted = twin.host.sh("findmnt -no ID /mnt/moving")
+        with witnessed(twin, "/mnt/moving/journal", "/mnt/moving/file"), cut(twin, TARGET_ADDRESS):
+            twin.product.wait_volume("moving", "stalled", 60)
+            lead_to(twin, SECOND)
+            seconds = seconds_until(twin, lambda volume: volume["state"] == "ready" and
+                                    [path["state"] for path in volume["paths"]] == ["live"])
+            print(f"healing: the target's name leads elsewhere: ready {seconds:.1f} s later")
+        assert twin.host.sh("findmnt -no ID /mnt/moving") == mounted
+        assert live(twin.product.volume("moving")) == SECOND_LIVE
+    twin.wait_ready(120)
+
+
+def test_a_target_whose_name_leads_elsewhere_now_is_found_there(twin):
+    lead_to(twin, TARGET_ADDRESS)
+    targets = {"named": {"address": "named.lan", "controller_loss": "5s"}}
     with twin.volume("named", target="named", targets=targets, fill="echo hello >file"):
         assert live(twin.product.wait_volume("named", "ready", 90)) == FIRST_LIVE
         twin.target_machine.sh(f"ln -s {NVMET}/subsystems/named {NVMET}/ports/2/subsystems/")
-        lead_to(SECOND)
+        lead_to(twin, SECOND)
         with cut(twin, TARGET_ADDRESS):
             volume = twin.product.wait_volume("named", lambda volume: live(volume) == SECOND_LIVE and
                                               volume["state"] == "ready", 120)
             assert volume["outages"][-1]["healed_by"] == "spark-stage"
             assert twin.host.get("/mnt/named/file") == "hello\n"
-    lead_to(TARGET_ADDRESS)
+    lead_to(twin, TARGET_ADDRESS)
     twin.wait_ready(120)

@@ -3,23 +3,24 @@ import time
 
 import pytest
 
-from rig.house import LOCAL
+from rig.house import LOCAL, NAS_MOUNT
 from rig.settings import patience
 
 WITHIN_S = 30
 NAME = "busy"
+ON_NAS = f"{NAS_MOUNT}/scribbled"
 ACKNOWLEDGED = f"{LOCAL}/acknowledged"  # the last line that was flushed, on the host's own drive
 
 
 def write_for_ever(house):
-    """A service that nobody ordered against the volume, as people have them."""
-    file = f"/mnt/{NAME}/file"
-    house.host.put("/usr/local/bin/scribble", f"""#!/bin/sh
+    """Services that nobody ordered against the volumes, as people have them."""
+    house.host.put("/usr/local/bin/scribble", """#!/bin/sh
         while i=$((i + 1)); do
-            echo $i | dd of={file} oflag=append conv=notrunc,nocreat,fsync status=none && echo $i >{ACKNOWLEDGED}
+            echo $i | dd of=$1 oflag=append conv=notrunc,nocreat,fsync status=none && echo $i >$2
         done""", mode="755")
-    house.host.sh("systemd-run --unit=scribbler /usr/local/bin/scribble")
-    house.host.wait_until(f"[ $(wc -l <{file}) -gt 3 ]")
+    for unit, file, acknowledged in ("scribbler", f"/mnt/{NAME}/file", ACKNOWLEDGED), ("nas-scribbler", ON_NAS, "/dev/null"):
+        house.host.sh(f"touch {file} && systemd-run --unit={unit} /usr/local/bin/scribble {file} {acknowledged}")
+        house.host.wait_until(f"[ $(wc -l <{file}) -gt 3 ]")
 
 
 def assert_what_was_acknowledged_is_there(house):
@@ -58,6 +59,7 @@ def test_the_machine_goes_down_within_30_s_with(house, verb, fault):
         house.wait_ready(180)
         house.product.wait_volume(NAME, "ready", 180)
         assert_what_was_acknowledged_is_there(house)
+        house.host.sh(f"rm {ON_NAS}")
         assert seconds < patience(WITHIN_S)
 
 

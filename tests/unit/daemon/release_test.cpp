@@ -148,5 +148,13 @@ TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
   EXPECT_EQ(release(), "volume datasets: unmounted");
 }
 
+TEST_F(ReleaseTest, WhatWaitsForASilentNfsServerIsGivenUp) {
+  volume.nvme.reset();
+  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "detach"));
+}
+
 }  // namespace
 }  // namespace spark

@@ -56,6 +56,7 @@ TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) 
   pace.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return world.count("connect") == 1; }));
   EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7", "connect"));
 }
 

@@ -96,6 +96,46 @@ TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
   EXPECT_TRUE(becomes(State::Stalled));
 }
 
+class VolumeNamedTargetTest : public VolumeTest {
+ protected:
+  VolumeNamedTargetTest() {
+    target->portals = {{"nas.lan", 4420}};
+    world.names["nas.lan"] = "10.0.0.5";
+    world.namespace_uuid = "cccccccc-0000-4000-8000-000000000000";
+    pace.name_doubt = Duration(5);
+  }
+};
+
+TEST_F(VolumeNamedTargetTest, IsFoundAtTheNewAddressWhileTheKernelTriesTheOldOneForEver) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  const auto attempts = world.count("connect");
+  ASSERT_TRUE(run_until([&] { return world.count("connect") > attempts; })) << "the name is looked up again";
+  EXPECT_EQ(world.controllers.size(), 1U);
+  world.names["nas.lan"] = "10.0.0.9";
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return world.controllers.size() == 1; })) << "the old address is left";
+  EXPECT_EQ(world.controllers.front().portal.address, "10.0.0.9");
+  EXPECT_EQ(world.count("mount ro"), 1);
+  ASSERT_EQ(volume->status().history.outages().size(), 1U);
+  EXPECT_EQ(volume->status().history.outages().back().healer, Healer::Us);
+}
+
+TEST_F(VolumeNamedTargetTest, IsNotFollowedWhereTheKernelCouldNotTellAnotherNamespace) {
+  world.namespace_uuid.clear();
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const auto attempts = world.count("connect");
+  world.names["nas.lan"] = "10.0.0.9";
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world.count("connect"), attempts);
+}
+
 TEST_F(VolumeTest, AConnectionThatWasThereIsTakenOverOnceAndTheVolumeDoesNotWaitForIt) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);

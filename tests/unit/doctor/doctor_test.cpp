@@ -175,12 +175,24 @@ TEST_F(Doctor, NamesOtherManagers) {
   fake.files.write("etc/systemd/system/default.target.wants/nvmf-autoconnect.service", "");
   fake.files.write("sys/fs/cgroup/system.slice/multipathd.service/cgroup.procs", "813");
   fake.files.write("sys/module/nvme_core/parameters/multipath", "N");
-  fake.files.write("usr/lib/udev/rules.d/70-nvmf-autoconnect.rules", "ACTION");
+  fake.files.write("usr/lib/udev/rules.d/70-nvmf-autoconnect.rules",
+                   R"(ACTION=="change", SUBSYSTEM=="nvme")");
   const std::string all = join(found("managers"), "\n");
   EXPECT_THAT(all, HasSubstr("stacd.service"));
   EXPECT_THAT(all, HasSubstr("nvmf-autoconnect.service connects at boot"));
   EXPECT_THAT(all, HasSubstr("70-nvmf-autoconnect.rules connects everything that a target offers"));
   EXPECT_THAT(all, HasSubstr("multipathd runs"));
+}
+
+TEST_F(Doctor, NamesAManagerThatDisconnectsWhatItDidNotMake) {
+  fake.files.write("sys/fs/cgroup/system.slice/stacd.service/cgroup.procs", "812");
+  constexpr char kFile[] = "etc/stas/stacd.conf";
+  fake.files.write(kFile,
+                   "[I/O controller connection management]\n#disconnect-scope = "
+                   "all-connections-matching-disconnect-trtypes\n");
+  EXPECT_THAT(join(found("managers"), "\n"), Not(HasSubstr("disconnects")));
+  fake.files.write(kFile, "disconnect-scope = all-connections-matching-disconnect-trtypes\n");
+  EXPECT_THAT(join(found("managers"), "\n"), HasSubstr("stacd disconnects every NVMe/TCP connection"));
 }
 
 TEST_F(Doctor, LeavesIdleManagersAlone) {

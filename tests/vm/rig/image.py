@@ -15,7 +15,7 @@ PACKAGES = """
 """.split()
 PACKAGES_OF = {
     "bookworm": "libnvme1 libyaml-cpp0.7 libspdlog1.10 libfmt9 libboost-json1.81.0".split(),
-    "trixie": "libnvme1t64 libyaml-cpp0.8 libspdlog1.15 libfmt10 libboost-json1.83.0 ktls-utils".split(),
+    "trixie": "libnvme1t64 libyaml-cpp0.8 libspdlog1.15 libfmt10 libboost-json1.83.0 ktls-utils nvme-stas".split(),
 }
 EXCLUDED = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/bug/*", "/usr/share/lintian/*"]
 SIZE = 4 << 30
@@ -40,8 +40,9 @@ NO_GENERATORS = ["cryptsetup", "getty", "gpt-auto", "hibernate-resume", "integri
                  "system-update", "sysv", "veritysetup"]
 ENABLED = ["rig-agent.service", "rig-identity.service", "systemd-networkd.service",
            "systemd-networkd-wait-online.service"]
-# A target starts its NFS server when a scenario exports something.
-DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service", "rpcbind.socket", "nftables.service"]
+# A target starts its NFS server when a scenario exports something; scenarios start the others.
+DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service", "rpcbind.socket", "nftables.service",
+            "stafd.service", "stacd.service"]
 
 
 def build(kernel_name, install_tree=None):
