@@ -16,6 +16,7 @@
 #include "daemon/mounts/mmp_claim.hpp"
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
@@ -30,8 +31,8 @@ std::string quote(const std::filesystem::path& path) {
   return printable(path.native());
 }
 
-bool is_nfs(const MountRequest& request) {
-  return request.type == "nfs" || request.type == "nfs4";
+bool is_nfs(std::string_view type) {
+  return type == "nfs" || type == "nfs4";
 }
 
 // Keeps a reader from replaying the writer's journal.
@@ -41,7 +42,7 @@ const char* no_replay_option(const std::string& type) {
 
 std::string options_of(const MountRequest& request) {
   std::vector<std::string> all = {"_netdev", request.read_only ? "ro" : "rw"};
-  if (request.read_only && !request.keeps_journal && !is_nfs(request))
+  if (request.read_only && !request.keeps_journal && !is_nfs(request.type))
     all.emplace_back(no_replay_option(request.type));
   if (request.beside_detached && request.type == "xfs") all.emplace_back("nouuid");
   for (const std::string& option : request.options) {
@@ -66,7 +67,7 @@ struct Source {
 };
 
 Result<Source> source_of(const MountRequest& request) {
-  if (is_nfs(request)) return Source{request.source, std::nullopt};
+  if (is_nfs(request.type)) return Source{request.source, std::nullopt};
   const auto device = device_number_of(request.source);
   if (!device) return tl::unexpected<Error>(device.error());
   return Source{request.source, *device};
@@ -194,7 +195,7 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   if (!alone) return tl::unexpected<Error>(alone.error());
   const auto prepared = prepare_mount_point(request.target);
   if (!prepared) return fail_with(prepared.error(), doing(request));
-  const auto mounted = is_nfs(request) ? mount_nfs(request) : mount_block(request);
+  const auto mounted = is_nfs(request.type) ? mount_nfs(request) : mount_block(request);
   if (!mounted) return tl::unexpected<Error>(mounted.error());
   const auto verified = verify(request, *source);
   if (!verified) return tl::unexpected<Error>(verified.error());
@@ -209,6 +210,7 @@ Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, boo
   if (mount == nullptr) return Change::AlreadyThere;
   if (auto only = detach ? Result<>() : check_only_mount(*table, *mount, doing); !only)
     return tl::unexpected<Error>(std::move(only.error()));
+  if (detach && is_nfs(mount->type)) shut_down_nfs({}, *mount);
   const MountOutcome outcome = call_unmount(target, detach);
   if (outcome.done() && !detach && mount->source.starts_with("/dev/") && is_claimed(*mount))
     return put_back(*mount, doing);

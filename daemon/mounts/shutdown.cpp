@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -34,6 +36,13 @@ Result<> shut_down_filesystem(const std::filesystem::path& target, const std::st
   std::uint32_t how = kWithoutFlush;
   if (::ioctl(fd.get(), kShutDown, &how) == 0) return {};
   return fail_errno(errno, doing);
+}
+
+bool shut_down_nfs(const SystemRoot& root, const Mount& mount) {
+  const std::string device =
+      std::to_string(major(mount.device_number)) + ":" + std::to_string(minor(mount.device_number));
+  const UniqueFd fd(::open((root / "sys/fs/nfs" / device / "shutdown").c_str(), O_WRONLY | O_CLOEXEC));
+  return fd && ::write(fd.get(), "1", 1) == 1;
 }
 
 }  // namespace spark::mounts

@@ -81,9 +81,9 @@ def test_a_path_that_was_deleted_is_connected_again(twin):
     assert not volume["outages"]
 
 
-def seconds_until(twin, wanted, deadline=120):
+def seconds_until(twin, wanted, deadline=120, name=NAME):
     began = time.monotonic()
-    twin.product.wait_volume(NAME, wanted, deadline)
+    twin.product.wait_volume(name, wanted, deadline)
     return time.monotonic() - began
 
 
@@ -123,7 +123,7 @@ def test_a_target_whose_name_leads_elsewhere_goes_on_there_while_the_kernel_trie
             twin.product.wait_volume("moving", "stalled", 60)
             lead_to(twin, SECOND)
             seconds = seconds_until(twin, lambda volume: volume["state"] == "ready" and
-                                    [path["state"] for path in volume["paths"]] == ["live"])
+                                    [path["state"] for path in volume["paths"]] == ["live"], name="moving")
             print(f"healing: the target's name leads elsewhere: ready {seconds:.1f} s later")
         assert twin.host.sh("findmnt -no ID /mnt/moving") == mounted
         assert live(twin.product.volume("moving")) == SECOND_LIVE
