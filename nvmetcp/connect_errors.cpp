@@ -124,6 +124,11 @@ Error invalid(const std::string& doing, const std::vector<std::string>& log) {
         "the kernel accepts one host id for a host NQN: `grep . /sys/class/nvme/*/host{nqn,id}` shows who "
         "has which"};
   }
+  if (is_number_taken(log)) {
+    return {Errc::Unavailable,
+            doing + ": the target gave it the number of a connection that this host still tries to restore",
+            kTryAgain};
+  }
   return {Errc::Invalid, doing + ": the kernel refused the options of the connection",
           "`dmesg | grep nvme` names the one it did not like"};
 }
@@ -193,6 +198,10 @@ Error explain_unreachable(int number, const std::string& portal, const std::stri
     default:
       return {Errc::Unavailable, doing + ": " + std::strerror(number), kCheckNetwork};
   }
+}
+
+bool is_number_taken(const std::vector<std::string>& kernel_log) {
+  return line_with(kernel_log, "Duplicate cntlid").has_value();
 }
 
 Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt) {

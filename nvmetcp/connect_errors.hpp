@@ -28,4 +28,7 @@ Error explain_unreachable(int number, const std::string& portal, const std::stri
 // worth another attempt.
 Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt);
 
+// Whether the kernel refused a connect because the target gave it the number of another that is still there.
+bool is_number_taken(const std::vector<std::string>& kernel_log);
+
 }  // namespace spark::nvmetcp

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <list>
 
 #include "base/text.hpp"
 #include "nvmetcp/adoption.hpp"
@@ -11,6 +12,7 @@
 #include "nvmetcp/exclusions.hpp"
 #include "nvmetcp/fabrics_device.hpp"
 #include "nvmetcp/fabrics_options.hpp"
+#include "nvmetcp/question.hpp"
 #include "nvmetcp/registry.hpp"
 #include "nvmetcp/removal.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -124,7 +126,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
     if (auto inserted = insert_tls_key(*key, host.nqn, subsystem); !inserted)
       return tl::unexpected<Error>(std::move(inserted.error()));
   }
-  const auto controller = create_controller(root_, asked);
+  const auto controller = create_numbered(asked, numeric, host, options);
   if (!controller) {
     const ConnectAttempt attempt{subsystem,
                                  to_string(numeric),
@@ -145,6 +147,29 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
   (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), deadlines_.removal);
   return tl::unexpected<Error>(std::move(proven.error()));
+}
+
+// A target that has moved, or has forgotten a connection that this host still tries to restore, may give the
+// next one the same number (cntlid), which the kernel refuses. Linux's target gives the lowest that is free:
+// connections to its discovery service, held meanwhile, take those. Others count on, and need another try.
+tl::expected<MadeController, RefusedConnect> LibnvmeGateway::create_numbered(
+    const FabricsOptions& asked, const Portal& numeric, const HostIdentity& host,
+    const ConnectOptions& options) const {
+  constexpr std::size_t kMostHeld = 4;
+  std::list<Question> notes;  // whoever finds one of a program that was killed removes its controller
+  std::vector<std::string> held;
+  auto made = create_controller(root_, asked);
+  while (!made && is_number_taken(made.error().kernel_log) && held.size() < kMostHeld &&
+         options.tls_psk_file.empty()) {
+    const auto holds = create_discovery(discovery_controller_options(numeric, host, options.interface),
+                                        numeric, host, options.interface);
+    if (!holds) break;
+    notes.emplace_back(root_, holds->name);
+    held.push_back(holds->name);
+    made = create_controller(root_, asked);
+  }
+  for (const std::string& name : held) (void)remove_discovery(name);
+  return made;
 }
 
 Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& subsystem,

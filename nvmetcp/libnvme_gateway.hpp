@@ -40,6 +40,10 @@ class LibnvmeGateway final : public NvmeGateway {
   Connection adopt(const Controller& controller, const ConnectOptions& options) const;
   Result<Connection> create(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                             const ConnectOptions& options) const;
+  tl::expected<MadeController, RefusedConnect> create_numbered(const FabricsOptions& asked,
+                                                               const Portal& numeric,
+                                                               const HostIdentity& host,
+                                                               const ConnectOptions& options) const;
   Result<> prove(const MadeController& made, const std::string& subsystem, const ConnectOptions& options,
                  const Keys& keys) const;
 

@@ -131,5 +131,14 @@ TEST(ConnectErrors, KnownFaultsOfTargetsAndHostsAreDecoded) {
   EXPECT_NE(clash.what.find("another host id"), std::string::npos);
 }
 
+TEST(ConnectErrors, ANumberThatAnotherConnectionHasIsWorthAnotherAttempt) {
+  const std::vector<std::string> log = {"nvme nvme4: Duplicate cntlid 1 with nvme3, subsys data, rejecting"};
+  EXPECT_TRUE(is_number_taken(log));
+  EXPECT_FALSE(is_number_taken({"nvme nvme4: creating 1 I/O queues."}));
+  const Error taken = explain_connect(EINVAL, log, kVolume);
+  EXPECT_EQ(taken.kind, Errc::Unavailable);
+  EXPECT_NE(taken.what.find("still tries to restore"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace spark::nvmetcp
