@@ -36,10 +36,10 @@ std::string id_of(int fd) {
 Shape shape_of(const CopyOptions& options) {
   Shape shape;
   const unsigned cpus = std::max(1U, std::thread::hardware_concurrency());
-  shape.threads = std::clamp(cpus, 1U, 4U);
+  // One thread hashes faster than most drives read; the kernel's part of the work wants CPUs too.
+  shape.threads = std::clamp(cpus / 2, 1U, 4U);
   if (options.threads > 0) shape.threads = std::min(options.threads, 4U);
-  shape.lanes =
-      options.depth > 0 ? std::max(1U, options.depth / shape.threads) : 16 / std::min(shape.threads, 2U);
+  if (options.depth > 0) shape.lanes = std::max(1U, options.depth / shape.threads);
   if (options.threads == 1 && options.depth == 0) shape.lanes = 1;
   if (options.chunk > 0) shape.chunk = usable_chunk(options.chunk);
   return shape;
@@ -58,7 +58,7 @@ Bytes usable_chunk(Bytes wanted) {
 std::vector<Tuning::Setting> settings_to_try(const Shape& shape) {
   std::vector<Tuning::Setting> settings = {{shape.lanes, shape.chunk}};
   for (const Tuning::Setting& other :
-       {Tuning::Setting{4, 4 * kMiB}, {4, 2 * kMiB}, {8, 1 * kMiB}, {12, 1 * kMiB}}) {
+       {Tuning::Setting{8, 2 * kMiB}, {4, 2 * kMiB}, {8, 1 * kMiB}, {12, 1 * kMiB}}) {
     if (other != settings.front()) settings.push_back(other);
   }
   return settings;

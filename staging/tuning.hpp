@@ -16,9 +16,9 @@
 namespace spark::staging {
 
 struct Shape {
-  unsigned threads = 2;  // each with a ring
-  unsigned lanes = 8;    // of each thread: requests under way
-  Bytes chunk = 2 * kMiB;
+  unsigned threads = 1;  // each with a ring
+  unsigned lanes = 4;    // of each thread: requests under way
+  Bytes chunk = 4 * kMiB;
   bool operator==(const Shape&) const = default;
 };
 

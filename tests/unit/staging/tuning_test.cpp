@@ -64,7 +64,7 @@ TEST(TuningFile, RemembersAPairAndTrustsNothingOdd) {
 TEST(Shape, IsWhatTheOptionsAskFor) {
   CopyOptions options;
   options.threads = 1;
-  EXPECT_EQ(shape_of(options), (Shape{1, 1, 2 * kMiB}));
+  EXPECT_EQ(shape_of(options), (Shape{1, 1, 4 * kMiB}));
   options.threads = 2;
   options.depth = 32;
   options.chunk = 100'000;
