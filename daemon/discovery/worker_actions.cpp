@@ -34,7 +34,9 @@ asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::read(std::string c
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::ask(nvmetcp::Portal portal,
                                                                   std::string interface) {
   json::object request{{"portal", workers::to_json(portal)}, {"interface", interface}};
-  auto answer = co_await call("discover", std::move(request), kFabric);
+  // Volumes of the target may ask the same.
+  auto answer = co_await runner_.ask_jointly(subject_, "discover", std::move(request), kFabric);
+  sight_.forget();
   co_return answer.map(workers::discovery_log_from_json);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include "daemon/log.hpp"
+#include "daemon/volumes/status.hpp"
 #include "daemon/workers/wire.hpp"
 #include "nvmetcp/path_security.hpp"
 
@@ -83,7 +84,10 @@ asio::awaitable<Result<json::object>> WorkerActions::act(std::string verb, json:
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
                                                                        std::string interface) {
   json::object request{{"portal", to_json(portal)}, {"interface", interface}};
-  auto answer = co_await act("discover", std::move(request), kFabric);
+  // Volumes of one target ask it together, and its log is about none of them.
+  std::string target = "target " + portal_text(portal);
+  auto answer = co_await runner_.ask_jointly(std::move(target), "discover", std::move(request), kFabric);
+  sight_.forget();
   co_return answer.map(workers::discovery_log_from_json);
 }
 
@@ -91,7 +95,9 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
                                                                     nvmetcp::Portal portal,
                                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
-  auto answer = co_await act("connect", std::move(request), kFabric);
+  // Volumes of one subsystem share its connection: the first makes it, the others find it.
+  auto answer = co_await runner_.ask_jointly(subject_, "connect", std::move(request), kFabric);
+  sight_.forget();
   co_return answer.map(workers::connection_from_json);
 }
 

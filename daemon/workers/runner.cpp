@@ -25,6 +25,10 @@ constexpr std::size_t kLongestLine = 64 << 20;
 constexpr std::chrono::seconds kIdle{30};
 constexpr std::size_t kMostIdle = 3;
 constexpr unsigned kMostAnswers = 1000;
+// Questions at once. A healthy target answers within milliseconds; who takes longer makes room for the
+// others.
+constexpr std::size_t kMostQuestions = 16;
+constexpr std::chrono::seconds kPatience{1};
 
 using Stream = asio::posix::stream_descriptor;
 
@@ -114,7 +118,10 @@ void Cancellation::cancel() {
 }
 
 Runner::Runner(asio::any_io_executor executor, std::string program)
-    : executor_(std::move(executor)), program_(std::move(program)) {}
+    : executor_(std::move(executor)),
+      program_(std::move(program)),
+      turnstile_(executor_, kMostQuestions, kPatience),
+      joined_(executor_) {}
 
 // An idle one that was not killed since, or a new one.
 Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
@@ -135,7 +142,8 @@ Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
 }
 
 void Runner::keep(WorkerPtr worker) {
-  if (idle_.size() >= kMostIdle || worker->answers >= kMostAnswers || !worker->buffered.empty())
+  const std::size_t most = turnstile_.is_crowded() ? kMostQuestions : kMostIdle;
+  if (idle_.size() >= most || worker->answers >= kMostAnswers || !worker->buffered.empty())
     return let_go(std::move(worker));
   worker->idle.expires_after(kIdle);
   worker->idle.async_wait([this, worker](boost::system::error_code error) {
@@ -163,7 +171,17 @@ asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::stri
   call.request = std::move(request);
   call.deadline = deadline;
   call.shares_worker = true;
+  const Turnstile::Pass pass = co_await turnstile_.enter();
   co_return co_await run(std::move(call));
+}
+
+asio::awaitable<Result<json::object>> Runner::ask_jointly(std::string subject, std::string verb,
+                                                          json::object request, Duration deadline) {
+  std::string key = verb + ' ' + json::serialize(request);
+  Joined::Ask once = [this, subject, verb, request, deadline] {
+    return ask(subject, verb, request, deadline);
+  };
+  co_return co_await joined_.answer(std::move(key), std::move(once));
 }
 
 asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {

@@ -19,6 +19,8 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "daemon/workers/joined.hpp"
+#include "daemon/workers/turnstile.hpp"
 
 namespace spark::workers {
 
@@ -62,9 +64,14 @@ class Runner {
   Runner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
-  // A short question, for a worker that may have answered others before.
+  // A short question, for a worker that may have answered others before; a few are asked at once, the others
+  // wait for their turn. The deadline begins with it.
   asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
                                             Duration deadline);
+
+  // The same, asked once for all who ask it meanwhile; `subject` is the first one's.
+  asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
+                                                    json::object request, Duration deadline);
 
   // Workers that were given up on and have not ended yet, by subject.
   const std::multiset<std::string>& abandoned() const { return abandoned_; }
@@ -83,6 +90,8 @@ class Runner {
 
   asio::any_io_executor executor_;
   std::string program_;
+  Turnstile turnstile_;
+  Joined joined_;
   std::vector<WorkerPtr> idle_;  // they wait for a question
   std::multiset<std::string> abandoned_;
   WorkerCounts counts_;

@@ -82,6 +82,21 @@ TEST_F(RunnerTest, TwoBriefQuestionsAtOnceAreAskedOfTwo) {
   EXPECT_EQ(servers().size(), 2u);
 }
 
+TEST_F(RunnerTest, AHundredQuestionsAtOnceStartAFewWorkersAndAreAllAnswered) {
+  worker.on("probe", R"(sleep 0.02; echo '{"result": {}}')");
+  int answered = 0;
+  const auto ask = [&]() -> boost::asio::awaitable<void> {
+    json::object request;
+    const auto answer = co_await runner.ask("volume x", "probe", std::move(request), std::chrono::hours(1));
+    answered += answer ? 1 : 0;
+  };
+  for (int i = 0; i < 100; ++i) boost::asio::co_spawn(context, ask, boost::asio::detached);
+  ASSERT_TRUE(run_until(
+      context, [&] { return answered == 100; }, std::chrono::seconds(120)));
+  // One that takes more than a second, on a computer that is busy, makes room for another.
+  EXPECT_LT(servers().size(), 50u);
+}
+
 TEST_F(RunnerTest, AWorkerThatWasKilledWhileItWaitedIsReplacedUnnoticed) {
   worker.on("probe", R"(echo '{"result": {}}')");
   ASSERT_TRUE(run(brief("probe")));

@@ -1,0 +1,40 @@
+// The same question, asked by many at once, is asked once. No answer is older than the question that it is
+// for: who comes while one is on its way waits for the next one.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace spark::workers {
+
+namespace asio = boost::asio;
+
+class Joined {
+ public:
+  using Answer = Result<json::object>;
+  using Ask = std::function<asio::awaitable<Answer>()>;
+
+  explicit Joined(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+  // `key`: what makes two questions the same. `ask` is called for one of those that wait together.
+  asio::awaitable<Answer> answer(std::string key, Ask ask);
+
+ private:
+  struct Question;
+  using QuestionPtr = std::shared_ptr<Question>;
+  struct Line {
+    QuestionPtr asked, next;  // on its way, and what is asked after that
+  };
+
+  asio::any_io_executor executor_;
+  std::map<std::string, Line> lines_;  // by key
+};
+
+}  // namespace spark::workers

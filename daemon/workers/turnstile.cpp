@@ -1,0 +1,70 @@
+#include "daemon/workers/turnstile.hpp"
+
+#include <utility>
+
+#include "daemon/token.hpp"
+
+namespace spark::workers {
+
+struct Turnstile::State {
+  asio::any_io_executor executor;
+  std::size_t most;
+  Duration patience;
+  std::size_t inside = 0;
+  std::deque<std::shared_ptr<asio::steady_timer>> waiting;  // each is cancelled when its turn has come
+
+  // The place goes to the next, if there is one.
+  void make_room() {
+    if (waiting.empty()) {
+      --inside;
+      return;
+    }
+    waiting.front()->cancel();
+    waiting.pop_front();
+  }
+};
+
+struct Turnstile::Visit {
+  Visit(std::shared_ptr<State> its_state) : state(std::move(its_state)), timer(state->executor) {}
+
+  void end() {
+    if (std::exchange(has_ended, true)) return;
+    timer.cancel();
+    state->make_room();
+  }
+
+  std::shared_ptr<State> state;
+  asio::steady_timer timer;  // patience
+  bool has_ended = false;
+};
+
+Turnstile::Turnstile(asio::any_io_executor executor, std::size_t most, Duration patience)
+    : state_(std::make_shared<State>(State{std::move(executor), most, patience, 0, {}})) {}
+
+Turnstile::Pass::~Pass() {
+  if (visit_) visit_->end();
+}
+
+bool Turnstile::is_crowded() const {
+  return !state_->waiting.empty();
+}
+
+asio::awaitable<Turnstile::Pass> Turnstile::enter() {
+  const auto state = state_;
+  if (state->inside < state->most) {
+    ++state->inside;
+  } else {
+    const auto turn =
+        std::make_shared<asio::steady_timer>(state->executor, asio::steady_timer::time_point::max());
+    state->waiting.push_back(turn);
+    co_await turn->async_wait(kToken);
+  }
+  const auto visit = std::make_shared<Visit>(state);
+  visit->timer.expires_after(state->patience);
+  visit->timer.async_wait([weak = std::weak_ptr<Visit>(visit)](boost::system::error_code error) {
+    if (const auto still = weak.lock(); still && !error) still->end();
+  });
+  co_return Pass(visit);
+}
+
+}  // namespace spark::workers
