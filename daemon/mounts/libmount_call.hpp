@@ -22,8 +22,10 @@ MountOutcome call_mount(const std::string& source, const std::filesystem::path& 
                         const std::string& type, const std::string& options);
 // As it is, but for who may write; a file system that several places show is changed in all of them.
 MountOutcome call_remount(const Mount& mount, bool read_only);
-// Without helpers: umount.nfs would ask a dead server. `detach`: MNT_DETACH and
-// MNT_FORCE, by which NFS gives up what waits for its server.
-MountOutcome call_unmount(const std::filesystem::path& target, bool detach);
+// Force: MNT_FORCE, by which NFS gives up what waits for its server; in use, it stays mounted. Detach: that
+// and MNT_DETACH.
+enum class Unmount { Plain, Force, Detach };
+// Without helpers: umount.nfs would ask a dead server.
+MountOutcome call_unmount(const std::filesystem::path& target, Unmount how);
 
 }  // namespace spark::mounts

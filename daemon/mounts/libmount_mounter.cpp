@@ -26,6 +26,7 @@ namespace {
 
 using Table = std::vector<Mount>;
 constexpr char kNfsHelper[] = "/sbin/mount.nfs";
+constexpr std::chrono::seconds kGivingUp{3};  // programs that are told to end do so meanwhile
 
 std::string quote(const std::filesystem::path& path) {
   return printable(path.native());
@@ -114,7 +115,7 @@ Result<> verify(const MountRequest& request, const Source& source) {
   const auto there = is_there(request, source, *table);
   if (there && *there) return {};
   const Mount* top = mounted_at(*table, request.target);
-  if (top != nullptr && source.is_source_of(*top)) call_unmount(request.target, false);
+  if (top != nullptr && source.is_source_of(*top)) call_unmount(request.target, Unmount::Plain);
   if (!there) return fail_with(there.error(), "after the mount");
   return fail(Errc::Failed, doing(request) + ": reported as done, but nothing is mounted there");
 }
@@ -181,6 +182,20 @@ Result<Change> put_back(const Mount& mount, const std::string& doing) {
               "end what has it, a container perhaps, and try again");
 }
 
+// What waits for a dead server ends with an error, and asks it something more as it ends, a program that
+// exits too: told so again as long as it is in use. True: that has unmounted it. Kernels from 6.5 on need it
+// once.
+bool give_up_waiting(const Mount& mount) {
+  if (shut_down_nfs({}, mount)) return false;
+  const auto end = std::chrono::steady_clock::now() + kGivingUp;
+  do {
+    const MountOutcome outcome = call_unmount(mount.target, Unmount::Force);
+    if (outcome.done() || outcome.error_number != EBUSY) return outcome.done();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
 }  // namespace
 
 Result<Change> LibmountMounter::mount(const MountRequest& request) {
@@ -210,8 +225,8 @@ Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, boo
   if (mount == nullptr) return Change::AlreadyThere;
   if (auto only = detach ? Result<>() : check_only_mount(*table, *mount, doing); !only)
     return tl::unexpected<Error>(std::move(only.error()));
-  if (detach && is_nfs(mount->type)) shut_down_nfs({}, *mount);
-  const MountOutcome outcome = call_unmount(target, detach);
+  if (detach && is_nfs(mount->type) && give_up_waiting(*mount)) return Change::Done;
+  const MountOutcome outcome = call_unmount(target, detach ? Unmount::Detach : Unmount::Plain);
   if (outcome.done() && !detach && mount->source.starts_with("/dev/") && is_claimed(*mount))
     return put_back(*mount, doing);
   if (outcome.done()) return Change::Done;

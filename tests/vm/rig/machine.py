@@ -219,7 +219,7 @@ class Machine:
                                    ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
                 try:
                     parts += [f"===== {self.name}: {title} =====", self.run(command, 10).out]
-                except AssertionError as error:
+                except (AssertionError, OSError) as error:  # it may have ended meanwhile
                     parts.append(f"(not to be had: {error})")
         return "\n".join(parts)
 
