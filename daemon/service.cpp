@@ -138,6 +138,10 @@ void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<
 
 void Service::device_changed(const Uevent& event) {
   sight_.forget();
+  if (event.is_disk) {
+    if (event.action == "add") volumes_.namespace_added();
+    return;
+  }
   watches_.heard(event);
   volumes_.controller_changed(event.device);
 }

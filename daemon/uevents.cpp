@@ -7,6 +7,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <string_view>
 
 #include "base/file.hpp"
 #include "daemon/log.hpp"
@@ -56,9 +57,12 @@ Result<> Uevents::start() {
   auto made = std::make_shared<Monitor>(executor_);
   made->heard = heard_;
   const auto on_device = [](sd_device_monitor*, sd_device* device, void* self) {
+    const char* subsystem = nullptr;
+    const bool is_disk =
+        sd_device_get_subsystem(device, &subsystem) >= 0 && std::string_view(subsystem) == "block";
     Uevent event{name_of(device), property(device, "ACTION"), property(device, "NVME_EVENT"),
-                 property(device, "NVME_AEN")};
-    static_cast<Monitor*>(self)->heard(event);
+                 property(device, "NVME_AEN"), is_disk};
+    if (event.device.starts_with("nvme")) static_cast<Monitor*>(self)->heard(event);
     return 0;
   };
   int status = sd_event_new(&made->loop);
@@ -68,6 +72,8 @@ Result<> Uevents::start() {
   if (sd_device_monitor_set_receive_buffer_size(made->monitor, kReceiveBuffer) < 0)
     log::warning("listening to udev: its buffer stays small, the kernel allows no larger one");
   status = sd_device_monitor_filter_add_match_subsystem_devtype(made->monitor, "nvme", nullptr);
+  if (status >= 0)
+    status = sd_device_monitor_filter_add_match_subsystem_devtype(made->monitor, "block", "disk");
   if (status >= 0) status = sd_device_monitor_attach_event(made->monitor, made->loop);
   if (status >= 0) status = sd_device_monitor_start(made->monitor, on_device, made.get());
   if (status < 0) return fail_errno(-status, doing);

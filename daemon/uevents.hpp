@@ -1,5 +1,5 @@
-// What the kernel tells of NVMe devices, by way of udev. Nothing depends on hearing all of it: it only makes
-// what is looked at anyway be looked at sooner.
+// What the kernel tells of NVMe controllers and disks, by way of udev. Nothing depends on hearing all of it:
+// it only makes what is looked at anyway be looked at sooner.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,10 +13,11 @@
 namespace spark {
 
 struct Uevent {
-  std::string device;  // "nvme3"
+  std::string device;  // "nvme3"; of a disk "nvme3n1"
   std::string action;  // "add", "change", "remove", …
   std::string event;   // NVME_EVENT: "connected", "rediscover"; mostly empty
   std::string aen;     // NVME_AEN: what the controller told, "0x70f002" for a changed discovery log
+  bool is_disk = false;
 };
 
 class Uevents {

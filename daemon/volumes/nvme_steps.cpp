@@ -193,6 +193,7 @@ asio::awaitable<Result<nvmetcp::Namespace>> Volume::wait_for_namespace() {
   bool has_rescanned = false;
   for (;;) {
     auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
+    is_namespace_missing_ = !block;
     if (block || clock_.steady() >= end || stopped_) co_return block;
     if (!has_rescanned && clock_.steady() - began >= pace_.namespace_rescan) {
       has_rescanned = true;

@@ -63,6 +63,11 @@ void Volume::try_now() {
   wake();
 }
 
+void Volume::namespace_added() {
+  if (is_namespace_missing_ && actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid))
+    try_now();
+}
+
 void Volume::look_now(const std::string& controller) {
   if (std::ranges::find(status_.paths, controller, &PathStatus::controller) != status_.paths.end()) wake();
 }

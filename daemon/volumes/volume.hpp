@@ -58,6 +58,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void ask_up();
   // What its failed attempts may have waited for has come about, as far as is known: the next one is due.
   void try_now();
+  // A namespace has appeared. If it is the one that was missing here, the next attempt is due.
+  void namespace_added();
   // One of its controllers has changed: look at it.
   void look_now(const std::string& controller);
   asio::awaitable<Result<std::string>> ask_take();
@@ -246,15 +248,16 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;
-  bool is_fresh_hold_ = false;        // the reservation was free before this attempt to mount
-  std::string taken_from_;            // by the last take; empty: from nobody
-  std::string fence_lost_;            // why this host may not write, while its mount is still there
-  std::string mmp_node_;              // what multi-mount protection called this host at the mount
-  bool is_known_ = false;             // what is mounted: its superblock and fence were looked at
-  std::uint64_t mounted_stamp_ = 0;   // of the superblock under a reader's mount
-  bool is_changing_writing_ = false;  // it is being published, or made writable again
-  bool is_outdated_ = false;          // a writer has closed what is mounted here
-  std::string reader_users_;          // why the outdated mount stays
+  bool is_namespace_missing_ = false;  // its subsystem was reached, at the last attempt
+  bool is_fresh_hold_ = false;         // the reservation was free before this attempt to mount
+  std::string taken_from_;             // by the last take; empty: from nobody
+  std::string fence_lost_;             // why this host may not write, while its mount is still there
+  std::string mmp_node_;               // what multi-mount protection called this host at the mount
+  bool is_known_ = false;              // what is mounted: its superblock and fence were looked at
+  std::uint64_t mounted_stamp_ = 0;    // of the superblock under a reader's mount
+  bool is_changing_writing_ = false;   // it is being published, or made writable again
+  bool is_outdated_ = false;           // a writer has closed what is mounted here
+  std::string reader_users_;           // why the outdated mount stays
   Status status_;
 };
 

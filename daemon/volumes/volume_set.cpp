@@ -1,11 +1,17 @@
 #include "daemon/volumes/volume_set.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/config/parse.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 
 namespace spark::volumes {
+namespace {
+
+constexpr std::chrono::milliseconds kTogether{100};
+
+}  // namespace
 
 VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight,
                      const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change)
@@ -14,7 +20,8 @@ VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Si
       clock_(clock),
       sight_(sight),
       state_dir_(std::move(state_dir)),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      added_(executor_) {}
 
 std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const config::Volume& settings) {
   std::optional<config::Target> target;
@@ -135,6 +142,7 @@ asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vec
 }
 
 void VolumeSet::stop() {
+  added_.cancel();
   for (const auto& volume : volumes_) volume->stop();
 }
 
@@ -146,6 +154,16 @@ void VolumeSet::target_changed(const std::string& target) {
 
 void VolumeSet::controller_changed(const std::string& controller) {
   for (const auto& volume : volumes_) volume->look_now(controller);
+}
+
+void VolumeSet::namespace_added() {
+  if (std::exchange(is_look_due_, true)) return;
+  added_.expires_after(kTogether);
+  added_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    is_look_due_ = false;
+    for (const auto& volume : volumes_) volume->namespace_added();
+  });
 }
 
 std::shared_ptr<Volume> VolumeSet::find(const std::string& name) const {

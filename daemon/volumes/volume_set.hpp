@@ -1,6 +1,7 @@
 // All volumes of the configuration in force.
 #pragma once
 
+#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <set>
 #include <string>
@@ -29,6 +30,8 @@ class VolumeSet {
   // Something that its volumes may wait for has changed at a target; one of this host's controllers has.
   void target_changed(const std::string& target);
   void controller_changed(const std::string& controller);
+  // So has a namespace. Many may come at once: they are looked for together, a moment later.
+  void namespace_added();
 
   std::shared_ptr<Volume> find(const std::string& name) const;
   const std::vector<std::shared_ptr<Volume>>& all() const { return volumes_; }
@@ -48,6 +51,8 @@ class VolumeSet {
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order
+  asio::steady_timer added_;                      // when namespaces that were added are looked for
+  bool is_look_due_ = false;
 };
 
 }  // namespace spark::volumes

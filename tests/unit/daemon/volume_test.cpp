@@ -155,6 +155,36 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
   EXPECT_EQ(world.count("mount ro"), 1);
 }
 
+TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAttemptIsDue) {
+  pace.first_retry = pace.longest_retry = std::chrono::hours(1);
+  world.plug_in(kNqn);
+  const auto block = world.block;
+  world.block.reset();
+  start();
+  ASSERT_TRUE(becomes(State::Waiting) &&
+              run_until([&] { return volume->status().next_attempt.has_value(); }));
+  volume->namespace_added();  // another one
+  context.restart();
+  context.run_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(volume->status().state, State::Waiting);
+  world.block = block;
+  volume->namespace_added();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, ANamespaceThatAppearsIsNothingToAVolumeThatWasRefused) {
+  pace.refused_retry = std::chrono::hours(1);
+  world.superblock = {};
+  start();
+  ASSERT_TRUE(becomes(State::Refused) &&
+              run_until([&] { return volume->status().next_attempt.has_value(); }));
+  const auto asked = world.count("superblock");
+  volume->namespace_added();
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(world.count("superblock"), asked);
+}
+
 TEST_F(VolumeTest, AnUnreadableMountTableChangesNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
