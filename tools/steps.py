@@ -64,6 +64,8 @@ ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_fail
 # 6.1 is not asked to lose power while it publishes as well.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 NEEDS_DEBIAN_13 = ["test_stas"]
+TAKES_LONG = ["test_many"]
+APART = NEEDS_DEBIAN_13 + TAKES_LONG
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
@@ -72,8 +74,8 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + NEEDS_DEBIAN_13)), DEBIAN_13],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL + NEEDS_DEBIAN_13), "--deselect",
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + APART)), DEBIAN_13],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL + APART), "--deselect",
               "tests/vm/test_publish.py::test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new")],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL))],
@@ -115,4 +117,5 @@ OTHERS = [
           "SPARK_VM_PACKAGE": "build/debian-12-arm64/deb", "SPARK_VM_INSTALL": "build/debian-12-arm64/installed"}),
     Step("packages", "packages for Debian 13 on arm64 and for Ubuntu 24.04, each with its unit tests", 7200,
          [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS], ["tools/deb-for.sh", "ubuntu-24.04", "amd64", JOBS]]),
+    machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
 ]

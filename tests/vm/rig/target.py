@@ -26,6 +26,10 @@ class Target:
             self.allow(nqn, hostnqn)
         self.link(nqn, port, tls)
 
+    def add(self, nqn, number, device, namespace_uuid):
+        """One more namespace of a subsystem."""
+        self.machine.ask("nvmet-add", nqn, number, device, namespace_uuid, False)
+
     def link(self, nqn, port=PORT, tls=False):
         """Offers a subsystem at a port, which is made if need be."""
         self.machine.ask("nvmet-link", nqn, self.address, port, tls)

@@ -26,10 +26,14 @@ def load():
 def export(nqn, device, uuid, is_open, reservations):
     load()
     subsystem = f"{NVMET}/subsystems/{nqn}"
-    namespace = f"{subsystem}/namespaces/1"
     os.mkdir(subsystem)
-    os.mkdir(namespace)
     _write(f"{subsystem}/attr_allow_any_host", "1" if is_open else "0")
+    return add(nqn, 1, device, uuid, reservations)
+
+
+def add(nqn, number, device, uuid, reservations):
+    namespace = f"{NVMET}/subsystems/{nqn}/namespaces/{number}"
+    os.mkdir(namespace)
     _write(f"{namespace}/device_path", os.path.realpath(device))
     if os.path.isfile(device):
         _write(f"{namespace}/buffered_io", "1")
