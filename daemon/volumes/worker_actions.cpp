@@ -81,13 +81,20 @@ asio::awaitable<Result<json::object>> WorkerActions::act(std::string verb, json:
   co_return answer;
 }
 
+asio::awaitable<Result<json::object>> WorkerActions::act_jointly(std::string subject, std::string verb,
+                                                                 json::object request, Duration deadline) {
+  auto answer =
+      co_await runner_.ask_jointly(std::move(subject), std::move(verb), std::move(request), deadline);
+  sight_.forget();
+  co_return answer;
+}
+
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
                                                                        std::string interface) {
   json::object request{{"portal", to_json(portal)}, {"interface", interface}};
   // Volumes of one target ask it together, and its log is about none of them.
   std::string target = "target " + portal_text(portal);
-  auto answer = co_await runner_.ask_jointly(std::move(target), "discover", std::move(request), kFabric);
-  sight_.forget();
+  auto answer = co_await act_jointly(std::move(target), "discover", std::move(request), kFabric);
   co_return answer.map(workers::discovery_log_from_json);
 }
 
@@ -96,8 +103,7 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
                                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
   // Volumes of one subsystem share its connection: the first makes it, the others find it.
-  auto answer = co_await runner_.ask_jointly(subject_, "connect", std::move(request), kFabric);
-  sight_.forget();
+  auto answer = co_await act_jointly(subject_, "connect", std::move(request), kFabric);
   co_return answer.map(workers::connection_from_json);
 }
 

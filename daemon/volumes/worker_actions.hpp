@@ -55,6 +55,9 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
   // The same of what changes sysfs or the mount table: what was seen of them before is old.
   asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);
+  // The same, together with other volumes that ask it; `subject` is whose fault it is if it fails.
+  asio::awaitable<Result<json::object>> act_jointly(std::string subject, std::string verb,
+                                                    json::object request, Duration deadline);
 
   workers::Runner& runner_;
   Sight& sight_;

@@ -9,9 +9,10 @@ namespace spark::workers {
 
 struct Joined::Question {
   explicit Question(const asio::any_io_executor& executor)
-      : answered(executor, asio::steady_timer::time_point::max()) {}
+      : answered(executor, asio::steady_timer::time_point::max()), patience(executor) {}
 
   asio::steady_timer answered;  // cancelled when the answer is there
+  asio::steady_timer patience;  // the next one waits for its end, which the answer brings too
   std::optional<Answer> answer;
 };
 
@@ -24,14 +25,20 @@ asio::awaitable<Joined::Answer> Joined::answer(std::string key, Ask ask) {
   const auto question = std::make_shared<Question>(executor_);
   if (const QuestionPtr before = line.asked) {
     line.next = question;
-    co_await before->answered.async_wait(kToken);
+    co_await before->patience.async_wait(kToken);
     line.next = nullptr;
   }
   line.asked = question;
+  question->patience.expires_after(patience_);
   question->answer = co_await ask();
-  line.asked = nullptr;
   question->answered.cancel();
-  if (!line.next) lines_.erase(key);
+  question->patience.cancel();
+  // A later question may be on its way, or have been answered already.
+  const auto line_now = lines_.find(key);
+  if (line_now != lines_.end() && line_now->second.asked == question) {
+    line_now->second.asked = nullptr;
+    if (!line_now->second.next) lines_.erase(line_now);
+  }
   co_return *question->answer;
 }
 

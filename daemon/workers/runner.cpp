@@ -121,7 +121,7 @@ Runner::Runner(asio::any_io_executor executor, std::string program)
     : executor_(std::move(executor)),
       program_(std::move(program)),
       turnstile_(executor_, kMostQuestions, kPatience),
-      joined_(executor_) {}
+      joined_(executor_, kPatience) {}
 
 // An idle one that was not killed since, or a new one.
 Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {

@@ -24,7 +24,7 @@ class JoinedTest : public testing::Test {
   void come(const std::string& key) {
     auto wait = [](JoinedTest& test, std::string asked) -> asio::awaitable<void> {
       Joined::Ask ask = [&test] { return test.question(); };
-      const auto answer = co_await test.joined.answer(std::move(asked), std::move(ask));
+      const auto answer = co_await test.asks->answer(std::move(asked), std::move(ask));
       test.answers.push_back(answer ? static_cast<int>(get_int(*answer, "number").value_or(-1)) : 0);
     };
     asio::co_spawn(context, wait(*this, key), asio::detached);
@@ -50,7 +50,8 @@ class JoinedTest : public testing::Test {
   }
 
   asio::io_context context;
-  Joined joined{context.get_executor()};
+  Joined joined{context.get_executor(), std::chrono::hours(1)};
+  Joined* asks = &joined;
   std::vector<std::unique_ptr<asio::steady_timer>> pending;
   int asked = 0;
   bool fails = false;
@@ -85,6 +86,21 @@ TEST_F(JoinedTest, OtherQuestionsDoNotWait) {
   finish(2);
   finish(1);
   EXPECT_THAT(answers, UnorderedElementsAre(1, 2));
+}
+
+TEST_F(JoinedTest, AQuestionThatIsNotAnsweredHoldsUpNoOther) {
+  Joined impatient(context.get_executor(), std::chrono::milliseconds(10));
+  asks = &impatient;
+  come("log");
+  come("log");
+  ASSERT_TRUE(run_until(context, [&] { return asked == 2; }));
+  finish(2);
+  EXPECT_THAT(answers, ElementsAre(2));
+  come("log");  // nobody waits for the first any more
+  EXPECT_EQ(asked, 3);
+  finish(1);
+  finish(3);
+  EXPECT_THAT(answers, ElementsAre(2, 1, 3));
 }
 
 TEST_F(JoinedTest, AnErrorIsEverybodysAndTheNextQuestionIsAskedAnew) {
