@@ -3,6 +3,7 @@ while its target is silent."""
 import signal
 import time
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
@@ -59,6 +60,25 @@ def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(hou
             process.signal(signal.SIGKILL)
         house.product.wait_volume("held", "ready", 90)
         assert house.host.get("/mnt/held/file") == "hello\n"
+
+
+def test_a_namespace_that_appears_late_is_mounted_before_the_next_attempt_is_due(house):
+    """Each attempt looks for 20 s; between them, from the third on, are 4 s and more."""
+    with house.volume("late", fill="echo hello >file"):
+        house.product.wait_volume("late", "ready", 90)
+        house.product.sh("volumes down late")
+        enable_namespace(house, "late", 0)
+        house.product.run("volumes up late")
+        due = None
+        for _ in range(3):
+            house.product.wait_volume("late", lambda volume: not volume["next_attempt"], 60)
+            due = house.product.wait_failed_attempt("late", 60)["next_attempt"]
+        enable_namespace(house, "late", 1)
+        volume = house.product.wait_volume("late", lambda volume: volume["state"] in ("mounting", "ready"))
+        began = datetime.fromisoformat(volume["since"].replace("Z", "+00:00"))
+        assert began < datetime.fromisoformat(due.replace("Z", "+00:00")), (volume["since"], due)
+        house.product.wait_volume("late", "ready", 60)
+        assert house.host.get("/mnt/late/file") == "hello\n"
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
