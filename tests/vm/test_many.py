@@ -1,6 +1,6 @@
 """A hundred subsystems of three namespaces each, on a real target: whatever happens to them, none is missed.
 
-Takes a quarter of an hour under emulation: `make check STEPS=many`. What so many cost, `make bench-limits` measures."""
+Takes six minutes under emulation: `make check STEPS=many`. What so many cost, `make bench-limits` measures."""
 import json
 import os
 import subprocess
