@@ -251,6 +251,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
     if (is_fresh_hold_ && mounted.error().kind != Errc::TimedOut) co_await give_back();
     co_return tl::unexpected<Error>(mounted.error());
   }
+  link_trusted_from_ = {};
   healed_by_us_ = is_known_ = true;
   mounted_stamp_ = superblock->stamp;
   mmp_node_.clear();

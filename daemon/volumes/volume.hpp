@@ -38,6 +38,7 @@ struct Pace {
   Duration namespace_poll{200};
   Duration namespace_rescan{2'000};  // until the kernel is asked to look for it again
   Duration fail_over{2'000};         // beyond two keep-alives: until I/O left a dead path for another
+  Duration link_doubt{1'000};        // good reads over a link that was down, until it is believed
   Duration name_doubt{10'000};       // a path is down for so long: its target's name is looked up again
 };
 
@@ -131,6 +132,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Finding> check_nvme();
   asio::awaitable<Finding> probe();
   Finding silence(const Error& error);
+  bool is_link_trusted();
   bool may_fail_over();
   asio::awaitable<void> ask_about_drives();
   std::string why_lost(Place place) const;
@@ -242,6 +244,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   unsigned silent_probes_ = 0;      // in a row that were not answered
   std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_smart_, ready_since_;
+  SteadyTime link_trusted_from_{};  // max: it is down, or no read has come back since
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
   bool has_detached_ = false;              // a mount, ever: who used it may not be known

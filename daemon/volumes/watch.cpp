@@ -50,6 +50,7 @@ asio::awaitable<void> Volume::watch() {
       outage_starts(found.reason);
       set_state(State::Stalled, found.reason);
     }
+    if (found.verdict == Verdict::Good && !is_link_trusted()) found = {};
     if (found.verdict == Verdict::Good && is_outdated_ && co_await leave_outdated_mount()) {
       set_state(State::Recovering, "another host wrote it: mounting it anew");
       co_return;
@@ -84,6 +85,7 @@ asio::awaitable<Volume::Finding> Volume::check_nvme() {
   }
   if (link == Link::Down) {
     if (status_.state == State::Ready && ++down_looks_ < kDownLooks) co_return found;
+    link_trusted_from_ = SteadyTime::max();
     found = {Verdict::Silent, "no path to the target is live: I/O waits for the link"};
     co_return found;
   }
@@ -93,6 +95,14 @@ asio::awaitable<Volume::Finding> Volume::check_nvme() {
   if (found.verdict == Verdict::Good) silent_since_.reset();
   if (found.verdict == Verdict::Silent && may_fail_over()) found = {};
   co_return found;
+}
+
+// A link that was down may be back with another namespace at its end. Linux 6.1 lets reads through before it
+// has compared the identities, and takes the device away then: the first good read proves nothing yet.
+bool Volume::is_link_trusted() {
+  const SteadyTime now = clock_.steady();
+  link_trusted_from_ = std::min(link_trusted_from_, now + pace_.link_doubt);
+  return now >= link_trusted_from_;
 }
 
 // What waits at a path that has died goes over another one as soon as the kernel has noticed: no outage yet.

@@ -24,6 +24,23 @@ TEST_F(VolumeTest, ALinkThatComesBackIsTheSameMountAndAnOutage) {
   EXPECT_EQ(world.count("mount ro"), 1);
 }
 
+TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceAway) {
+  pace.link_doubt = Duration(60'000);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  seen.clear();
+  const auto probes = world.count("probe");
+  world.set_link("live");
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 2; }));
+  world.lose_device();
+  ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
+  EXPECT_EQ(seen.front(), State::Lost);
+  EXPECT_EQ(volume->status().history.outage_count(), 1U);
+  EXPECT_EQ(volume->status().history.reconnects(), 0U);
+}
+
 TEST_F(VolumeTest, OneLookThatFindsTheLinkDownStallsNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
