@@ -7,7 +7,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check deb demo bench-staging bench-limits format lint install clean
+.PHONY: help setup build test check deb debs demo bench-staging bench-limits format lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,13 @@ check:  ## everything that tests, from nothing; some of it: make check STEPS="li
 
 deb:  ## the Debian package of this release and architecture, in build/deb, checked by lintian
 	tools/deb.sh $(JOBS)
+
+debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, each tested (root, half an hour)
+	tools/setup.sh others
+	for system in debian-12 debian-13; do \
+	  for arch in amd64 arm64; do tools/deb-for.sh $$system $$arch $(JOBS) || exit 1; done; \
+	done
+	rm -rf build/debs && mkdir -p build/debs && cp build/debian-1[23]-*/deb/*.deb build/debs/
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
-Only by name: arm64 and packages, for other systems than this computer's, which take long and change seldom.
+Only by name: arm64 and arm64-13, for another architecture, fuzz-long and many: they take long and change seldom.
 
 First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which wait for
 timers now and then, and builds with their tests, in two, at the lowest priority, which take the time that the machines leave.

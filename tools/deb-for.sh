@@ -4,31 +4,26 @@
 # run under qemu-user.
 # Made in build/SYSTEM-ARCHITECTURE: deb/*.deb, and installed/, what the package places, for virtual machines. The root
 # file system lies beside it, made once per package list.
-# Usage: tools/deb-for.sh SYSTEM [ARCHITECTURE [JOBS]]      SYSTEM: debian-12, debian-13 or ubuntu-24.04
+# Usage: tools/deb-for.sh SYSTEM [ARCHITECTURE [JOBS]]      SYSTEM: debian-12 or debian-13
 set -eu
 
-choose_archive() {  # SYSTEM
-  archive=http://deb.debian.org/debian components=main keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+suite_of() {  # SYSTEM
   case "$1" in
-    debian-12) suite=bookworm ;;
-    debian-13) suite=trixie ;;
-    ubuntu-24.04)
-      suite=noble archive=http://archive.ubuntu.com/ubuntu components="main universe"
-      keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
-      [ "$arch" = amd64 ] || archive=http://ports.ubuntu.com/ubuntu-ports ;;
-    *) echo "deb-for: there is debian-12, debian-13 and ubuntu-24.04, not '$1'" >&2; exit 2 ;;
+    debian-12) echo bookworm ;;
+    debian-13) echo trixie ;;
+    *) echo "deb-for: there is debian-12 and debian-13, not '$1'" >&2; exit 2 ;;
   esac
 }
 
-make_root() {  # ROOT PACKAGES,…
+make_root() {  # ROOT SUITE PACKAGES,…
   echo "deb-for: making the root file system (once)"
   rm -rf "$1".new
   architectures=$native
   [ "$arch" = "$native" ] || architectures=$native,$arch
-  mmdebstrap --variant=apt --include="$2" --architectures="$architectures" \
+  mmdebstrap --variant=apt --include="$3" --architectures="$architectures" \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --skip=output/dev --quiet "$suite" "$1.new" "deb [signed-by=$keyring] $archive $suite $components"
+    --skip=output/dev --quiet "$2" "$1.new"
   mkdir -p "$1.new/src"
   mv "$1.new" "$1"
 }
@@ -74,7 +69,7 @@ start() {  # SYSTEM [ARCHITECTURE [JOBS]]
   if [ "$(id -u)" -ne 0 ]; then echo "deb-for: root is needed for a chroot" >&2; exit 1; fi
   native=$(dpkg --print-architecture)
   arch=${2:-$native}
-  choose_archive "$1"
+  suite=$(suite_of "$1")
   source=$(cd "$(dirname "$0")/.." && pwd)
   build=$source/build/$1-$arch
   set_of=package
@@ -87,7 +82,7 @@ start() {  # SYSTEM [ARCHITECTURE [JOBS]]
   mkdir -p "$build"
   if [ ! -d "$root" ]; then
     rm -rf "$source/build/root-$1-$arch"-*
-    make_root "$root" "$packages"
+    make_root "$root" "$suite" "$packages"
   fi
   exec unshare --mount --pid --fork --kill-child --propagation private \
     "$source/tools/deb-for.sh" enter-root "$root" "$source" "$build" "$arch" "${3:-$(nproc)}"

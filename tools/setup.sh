@@ -3,8 +3,8 @@
 # Safe to run twice.
 # Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
-#                                               others: test, and what makes packages for other systems and
-#                                               runs arm64's; cross: what their root file systems have;
+#                                               others: test, and what makes arm64's packages and runs their
+#                                               programs; cross: what their root file systems have;
 #                                               bench: build, and what bench/staging compares
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
@@ -35,7 +35,7 @@ packages_of() {  # SET SYSTEM
     package) echo "$tools $libraries $package" ;;
     cross) echo "$tools $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $libraries $package $test" ;;
-    others) echo "$tools $libraries $package $test ubuntu-archive-keyring qemu-user-static qemu-system-arm" ;;
+    others) echo "$tools $libraries $package $test qemu-user-static qemu-system-arm" ;;
     bench) echo "$tools $libraries rclone fpart" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac

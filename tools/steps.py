@@ -115,7 +115,9 @@ OTHERS = [
           [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_boot"]), "-q", "-p", "no:cacheprovider"]],
          {"SPARK_VM_ARCH": "arm64", "SPARK_VM_PATIENCE": "3", "SPARK_VM_LANE": "arm64", "SPARK_VM_CPUS": "1",
           "SPARK_VM_PACKAGE": "build/debian-12-arm64/deb", "SPARK_VM_INSTALL": "build/debian-12-arm64/installed"}),
-    Step("packages", "packages for Debian 13 on arm64 and for Ubuntu 24.04, each with its unit tests", 7200,
-         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS], ["tools/deb-for.sh", "ubuntu-24.04", "amd64", JOBS]]),
+    Step("arm64-13", "the same package and unit tests with Debian 13's libraries (libnvme 1.13)", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS]]),
+    Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
+         [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
 ]
