@@ -1,6 +1,7 @@
 #include "nvmetcp/secret_file.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +100,8 @@ Result<std::string> read_secret(const std::string& file, const SecretKind& kind)
     return error;
   }
   if (auto safe = check_mode(fd.get(), name); !safe) return tl::unexpected<Error>(std::move(safe.error()));
+  // From here on this process has a key in its memory: no core of it is written, and only root may look into it.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   std::array<char, kLongestFile> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(errno, "reading key file " + name);

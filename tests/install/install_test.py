@@ -103,13 +103,14 @@ class Install(unittest.TestCase):
         for name in units:
             self.assertIn("Nonsense", self.verify({**units, name: units[name] + "\n[Service]\nNonsense=yes\n"}))
 
-    def test_the_service_is_as_closed_as_the_documentation_says(self):
-        unit = self.install("/usr") / "lib/systemd/system/spark-staged.service"
-        done = run("systemd-analyze", "security", "--offline=true", str(unit))
-        figure = re.search(r"exposure level for spark-staged.service: ([\d.]+)", done.stdout + done.stderr)
-        told = re.search(r"the figure is ([\d.]+)", " ".join(Path(__file__).parents[2].joinpath(
-            "docs/security.md").read_text().split()))
-        self.assertEqual(figure[1], told[1])
+    def test_the_services_are_as_closed_as_the_documentation_says(self):
+        folder = self.install("/usr") / "lib/systemd/system"
+        page = " ".join(Path(__file__).parents[2].joinpath("docs/security.md").read_text().split())
+        for unit, words in (("spark-staged.service", r"the figure is ([\d.]+)"),
+                            ("spark-stage-release.service", r"shutdown has ([\d.]+)")):
+            done = run("systemd-analyze", "security", "--offline=true", str(folder / unit))
+            figure = re.search(rf"exposure level for {unit}: ([\d.]+)", done.stdout + done.stderr)
+            self.assertEqual(figure[1], re.search(words, page)[1], unit)
 
     def verify(self, units):
         folder = self.root / "units"

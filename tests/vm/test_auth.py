@@ -87,6 +87,28 @@ def test_the_right_key_connects_and_is_seen_nowhere(house):
 
 
 @needs_authentication
+def test_no_core_of_what_read_a_key_is_written(house):
+    """A core that is piped to a program, as systemd-coredump has it, heeds no limit."""
+    pattern = house.host.get("/proc/sys/kernel/core_pattern")
+    house.host.sh("mkdir -p /run/cores; echo '|/bin/dd of=/run/cores/%e.%p' >/proc/sys/kernel/core_pattern")
+    try:
+        with secured(house):
+            house.product.wait_volume("secret", "ready", 60)
+            house.host.sh("sleep 60 & until grep -q sleep /proc/$!/comm; do sleep 0.1; done; kill -ABRT $!; wait $! || true")
+            house.host.wait_until("test -s /run/cores/sleep.*", 30)
+            workers = house.host.sh("pgrep -f '^[^ ]*spark-staged worker'").split()
+            assert workers
+            house.host.sh(f"kill -ABRT {' '.join(workers)}")
+            house.host.wait_until(f"! kill -0 {' '.join(workers)} 2>/dev/null", 30)
+            house.host.sh("sleep 1")
+            house.product.wait_volume("secret", "ready", 60)
+            for secret in (KEY, KEY.split(":")[2]):
+                assert house.host.run(f"grep -rlaF '{secret}' /run/cores", 60).rc == 1
+    finally:
+        house.host.sh(f"echo '{pattern.strip()}' >/proc/sys/kernel/core_pattern; rm -rf /run/cores")
+
+
+@needs_authentication
 def test_a_wrong_key_is_refused_by_its_files_name_and_not_tried_all_the_time(house):
     with secured(house, given=OTHER_KEY):
         volume = refused(house, "rejected the key in", HOST_FILE)

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "nvmetcp/fabrics_options.hpp"
@@ -76,6 +77,13 @@ TEST_F(KeyFiles, AreReadAsNamedAndOnlyThose) {
   keys = read_keys(options);
   ASSERT_TRUE(keys) << keys.error().message();
   EXPECT_EQ(keys->controller, kControllerKey);
+}
+
+TEST_F(KeyFiles, AreInNoCore) {
+  ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  options.host_key_file = file("host", kHostKey);
+  ASSERT_TRUE(read_keys(options));
+  EXPECT_EQ(::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 0);
 }
 
 TEST_F(KeyFiles, ThatOthersCanReadOrWriteAreRefused) {
