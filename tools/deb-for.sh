@@ -20,7 +20,8 @@ make_root() {  # ROOT SUITE PACKAGES,…
   rm -rf "$1".new
   architectures=$native
   [ "$arch" = "$native" ] || architectures=$native,$arch
-  mmdebstrap --variant=apt --include="$3" --architectures="$architectures" \
+  # In a mount namespace of its own: what a package's script leaves mounted is not left to this computer.
+  unshare --mount --propagation private mmdebstrap --variant=apt --include="$3" --architectures="$architectures" \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --skip=output/dev --quiet "$2" "$1.new"
