@@ -1,17 +1,33 @@
-"""The package on a clean machine: installed, configured in three lines, upgraded under a reader, removed, purged."""
+"""The package on a clean machine: installed, configured in three lines, upgraded under a reader, removed, purged.
+
+The machine's Debian comes with what other scenarios need. What of that the package depends on is removed first, and lies
+in a repository beside it, as on a mirror: apt has to find and bring it.
+"""
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from rig import blocks
 from rig.bare import NQN
+from rig.cache import cached, digest
+from rig.image import PACKAGES_OF
+from rig.kernel import KEYRING, MIRROR
 from rig.product import CONFIG, UNIT, Product, config_text
-from rig.settings import PACKAGE
+from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 
 pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with a package: `make deb` makes one")
 MOUNT = "/mnt/data"
-APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends"
+STATE = "/var/lib/spark-stage"
+KEY = "/etc/spark-stage/keys/host"
+PAGE = "docs/install.md"
+APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
+# Other packages of the machine need the rest of what this one depends on.
+LIBRARIES = [name for name in PACKAGES_OF[GUEST] if name.startswith("lib")] + ["libprometheus-cpp-core1.0"]
+ABSENT = LIBRARIES + ["nvme-cli"]  # which is recommended
+REPOSITORY = "/srv/repository"
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +44,36 @@ def packages(tmp_path_factory):
     return found[0].read_bytes(), (tree / "later.deb").read_bytes()
 
 
+def fetch_absent(path):
+    """As Debian's mirror has them now, checked by its keys, and an index; what this computer has stays as it is."""
+    work = Path(f"{path}.apt")
+    for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (work / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {GUEST} main\n")
+    apt = ["apt-get", "-q", *(word for option in (
+        f"Dir::Etc::SourceList={work}/sources.list", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={work}/lists",
+        "Dir::State::status=/dev/null", f"Dir::Cache={work}/cache", "APT::Sandbox::User=root",
+        f"APT::Architecture={ARCHITECTURE}", f"APT::Architectures::={ARCHITECTURE}") for word in ("-o", option))]
+    subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*apt, "download", *ABSENT], cwd=path, check=True, stdout=subprocess.DEVNULL)
+    for package in path.glob("*.deb"):  # a version's colon is written %3a, which apt would read as a colon again
+        package.rename(path / f"{package.name.split('_')[0]}.deb")
+    index = subprocess.run(["dpkg-scanpackages", "."], cwd=path, check=True, capture_output=True).stdout
+    (path / "Packages").write_bytes(index)
+    shutil.rmtree(work)
+
+
 @pytest.fixture(scope="module")
 def host(bare_pair, packages):
     target, machine = bare_pair
     machine.put("/root/spark-stage.deb", packages[0])
     machine.put("/root/later.deb", packages[1])
+    repository = cached(f"repository-{GUEST}-{ARCHITECTURE}", digest(*ABSENT, Path(__file__)), fetch_absent)
+    machine.sh(f"mkdir -p {REPOSITORY}; rm -rf /etc/apt/sources.list.d/*")
+    for file in repository.iterdir():
+        machine.put(f"{REPOSITORY}/{file.name}", file.read_bytes())
+    machine.put("/etc/apt/sources.list", f"deb [trusted=yes] file:{REPOSITORY} ./\n")
+    machine.sh(f"{APT} remove {' '.join(ABSENT)} && {APT} update", 300)
     yield machine
     machine.kill()
     target.machine.kill()
@@ -43,11 +84,27 @@ def mount_id(host):
 
 
 def staged_files(host):
-    return host.sh("find /var/lib/spark-stage -name file -path '*set*'").split()
+    return host.sh(f"find {STATE} -name file -path '*set*'").split()
+
+
+def installed(host, names):
+    shown = host.run("dpkg-query -W -f '${db:Status-Status} ${Package}\n' " + " ".join(names)).out
+    return {line.split()[1] for line in shown.splitlines() if line.startswith("installed ")}
+
+
+def as_the_page_says(begin, package="/root/spark-stage.deb"):
+    """A line of the page for this machine: its folder of packages, and nobody who is asked."""
+    typed = blocks.line(PAGE, begin).removeprefix("sudo ").replace("./build/deb/spark-stage_*.deb", package)
+    return re.sub(r"\bapt ", f"{APT} ", typed)
 
 
 def test_it_installs_with_what_it_depends_on_and_starts_nothing(host):
-    host.sh(f"{APT} install /root/spark-stage.deb", 300)
+    assert installed(host, ABSENT + ["spark-stage"]) == set()
+    asked = host.sh("dpkg-deb -f /root/spark-stage.deb Depends")
+    assert {name for name in LIBRARIES if re.search(rf"\b{re.escape(name)}\b", asked)}, f"nothing of {asked} was removed"
+    host.sh(as_the_page_says("sudo apt install"), 300)
+    assert installed(host, ABSENT) == set(ABSENT)
+    host.sh("apt-get check -q")
     assert host.run(f"systemctl is-enabled {UNIT}").out.strip() == "disabled"
     assert host.run(f"systemctl is-active {UNIT}").out.strip() == "inactive"
     assert "spark-stage" in host.sh("spark-stage --version; getent group spark-stage")
@@ -91,8 +148,28 @@ def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
     assert host.get(CONFIG) and len(staged_files(host)) == 1
 
 
-def test_purging_takes_the_configuration_and_keeps_what_was_staged(host):
+def test_purging_takes_the_configuration_and_keeps_what_was_staged_and_keys(host):
+    host.put(KEY, "a key\n", "600")
     said = host.sh(f"{APT} purge spark-stage", 300)
-    assert "/var/lib/spark-stage" in said
+    assert STATE in said and "/etc/spark-stage/keys" in said
     assert host.run(f"test -e {CONFIG}").rc != 0
     assert len(staged_files(host)) == 1 and host.get(staged_files(host)[0]) == "one\n"
+    assert host.get(KEY) == "a key\n"
+
+
+def test_told_to_take_staged_data_it_touches_nothing_that_is_mounted_there(host):
+    below = f"{STATE}/cache/mine"
+    host.sh(f"{APT} install /root/later.deb; mkdir -p {below}; mount -t tmpfs mine {below}; echo mine >{below}/file", 300)
+    said = host.sh(as_the_page_says("sudo SPARK_STAGE_PURGE=data"), 300)
+    assert f"{STATE} stays as it is: {below} is mounted there" in said
+    assert host.get(f"{below}/file") == "mine\n" and len(staged_files(host)) == 1
+    host.sh(f"umount {below}")
+
+
+def test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount(host):
+    before = mount_id(host)
+    host.sh(f"{APT} install /root/later.deb", 300)
+    said = host.sh(as_the_page_says("sudo SPARK_STAGE_PURGE=data"), 300)
+    assert f"{STATE} was removed" in said and host.run(f"test -e {STATE}").rc != 0
+    assert host.get(KEY) == "a key\n"
+    assert mount_id(host) == before and host.get(f"{MOUNT}/greeting") == "hello\n"

@@ -1,4 +1,5 @@
 """The fenced blocks of our own pages, for those who run them."""
+import re
 from dataclasses import dataclass
 
 from .settings import REPOSITORY
@@ -37,6 +38,24 @@ def of_page(page):
 
 
 def everywhere():
-    pages = ["README.md", "CONTRIBUTING.md", *sorted(path.relative_to(REPOSITORY).as_posix()
-                                                     for path in (REPOSITORY / "docs").glob("*.md"))]
+    pages = ["README.md", "CONTRIBUTING.md", "tests/vm/README.md",
+             *sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs").glob("*.md"))]
     return [block for page in pages for block in of_page(page)]
+
+
+def find(page, begin):
+    """The one block of a page whose first line begins so."""
+    found = [block for block in of_page(page) if block.lines[0].startswith(begin)]
+    assert len(found) == 1, f"{page} has {len(found)} blocks that begin with {begin!r}"
+    return found[0]
+
+
+def line(page, begin):
+    """The one line of a page's blocks that begins so, without its remark."""
+    found = [without_remark(one) for block in of_page(page) for one in block.lines if one.startswith(begin)]
+    assert len(found) == 1, f"{page} has {len(found)} lines in blocks that begin with {begin!r}"
+    return found[0]
+
+
+def without_remark(command):
+    return re.sub(r"\s{2,}# .*$", "", command)
