@@ -1,0 +1,102 @@
+"""Who does what the pages tell people to do, where a machine can't be typed at: tests, steps, this computer."""
+from . import blocks
+from .settings import BUILD
+
+NOT_COMMANDS = {"text", "cpp", "json"}
+HERE = "tests/vm/test_docs.py"
+API = ("tests/api/test_examples.py", "test_every_example_of_the_api_page_works_in_its_order", "examples()")
+# Blocks by the begin of their first line: the test that does what they say, and a word of it that does.
+BLOCKS_ELSEWHERE = {
+    "curl -sS --unix-socket /run/spark-stage/api.sock http://localhost/v1": API,
+    "curl -sS --unix-socket /run/spark-stage/api.sock -X": API,
+    "job=$(curl": API,
+    "lease=$(curl": API,
+    "spark-stage import ": (
+        "tests/vm/test_moving.py", "test_the_move_by_the_imported_configuration_loses_no_byte_and_no_connection", "import"),
+    "spark-stage config check": (
+        "tests/vm/test_moving.py", "test_the_move_by_the_imported_configuration_loses_no_byte_and_no_connection", "daemon-reload"),
+    "[I/O controller connection management]": (
+        "tests/vm/test_stas.py", "test_a_volume_that_stacd_is_told_to_leave_alone_stays_down", "exclude=transport=tcp;traddr="),
+    "[exclusions]": (HERE, "test_what_the_administrator_excludes_is_refused", '"[exclusions]"'),
+    "sudo ln -s /dev/null": (HERE, "test_the_daemon_listens_when_nvme_clis_rule_is_off", '"sudo ln -s /dev/null"'),
+    "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "nvme check-tls-key --identity 0 --insert"),
+    "sudo spark-stage volumes format": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes format models"),
+    "sudo spark-stage volumes publish": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes publish models"),
+    "sudo spark-stage volumes take": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes take models"),
+    "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
+}
+# Lines, in the same way.
+LINES_ELSEWHERE = {
+    "sudo apt install ./build/deb/": (
+        "tests/vm/test_package.py", "test_it_installs_with_what_it_depends_on_and_starts_nothing", '"sudo apt install"'),
+    "sudo SPARK_STAGE_PURGE=data apt purge": (
+        "tests/vm/test_package.py", "test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount",
+        '"sudo SPARK_STAGE_PURGE=data"'),
+    "sudo apt install ktls-utils": ("tests/vm/rig/image.py", "_packages", "PACKAGES_OF"),
+    "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
+    "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
+    "make demo": (HERE, "test_the_demo_comes_to_its_end", '"demo"'),
+}
+# Lines that need a compiler, another computer or an hour: the step of tools/steps.py that does them, and words of its
+# commands.
+SET_UP = ("setup", "tools/setup.sh test")  # the set "test" has all of "build" and "package"
+SCENARIOS = "-m pytest tests/vm"
+CRASHES = ("crash", "/usr/bin/python3 -m pytest tests/crash -c tests/crash/pytest.ini")
+BY_STEP = {
+    "sudo tools/setup.sh build": SET_UP,
+    "sudo tools/setup.sh package": SET_UP,
+    "sudo tools/setup.sh others": ("arm64", "tools/setup.sh others"),
+    "tools/setup.sh  ": SET_UP,
+    "make build": ("build", "cmake --build --preset release"),
+    "cmake --preset release && cmake --build --preset release": ("build", "cmake --build --preset release"),
+    "make deb ": ("package", "tools/deb.sh"),
+    "sudo make debs": ("arm64-13", "tools/deb-for.sh"),
+    "make lint": ("lint", "tools/lint/run.py"),
+    "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
+    "/usr/bin/python3 -m pytest tests/crash": CRASHES,
+    "SPARK_CRASH_SEED=": CRASHES,
+    "SPARK_CRASH_PROGRAM=": CRASHES,
+    "/usr/bin/python3 -m pytest tests/vm/test_rig.py": ("vm-more", "tests/vm/test_rig.py"),
+    "/usr/bin/python3 -m pytest tests/vm": ("vm-6.1", SCENARIOS),
+    "SPARK_VM_KERNEL=newest": ("vm-newest", SCENARIOS),
+    "SPARK_VM_PATIENCE=": ("vm-6.1", SCENARIOS),
+}
+# What the line that makes another program do it comes to: words of make's recipe.
+RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
+           "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
+           "check": "tools/check.py", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py"}
+# What .ci/run runs; and a checkout is where each of these begins.
+BY_CI = ("make test", "make check")
+NOBODY = ("git clone",)
+# Lines for the computer that builds, as they are run on it: small, and with nothing written into the checkout.
+SMALL = f"--scale 0.02 --rounds 1 --sets large,small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
+ON_THIS_COMPUTER = {
+    "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
+    "make bench-staging": ("make", "make --dry-run"),
+    "make format": ("make format", "make --dry-run format | sed 's/ -i / --dry-run -Werror /' | sh"),
+    "python3 bench/staging": ("/mnt/rosa-storage --target /data", "SOURCE --target TARGET"),
+}
+
+
+def of(table, line):
+    """What a table has for a line, by the longest begin that fits; None: nothing."""
+    fits = [begin for begin in table if line.startswith(begin)]
+    return max(fits, key=len) if fits else None
+
+
+def is_elsewhere(block):
+    return of(BLOCKS_ELSEWHERE, block.lines[0]) is not None
+
+
+def lines_for_the_machine(block):
+    others = (LINES_ELSEWHERE, BY_STEP, BY_CI, NOBODY, ON_THIS_COMPUTER)
+    return [line for line in block.lines if not any(of(table, line) for table in others)]
+
+
+def commands(page):
+    return [block for block in blocks.of_page(page)
+            if block.language not in NOT_COMMANDS | {"yaml"} and not is_elsewhere(block) and lines_for_the_machine(block)]
+
+
+ALL = [block for block in blocks.everywhere() if block.language not in NOT_COMMANDS]
+PAGES = [page for page in dict.fromkeys(block.page for block in ALL) if commands(page)]
