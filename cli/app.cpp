@@ -121,7 +121,10 @@ class Help final : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_name();
-    return type.empty() ? "" : " " + type;
+    const bool may_lack_value =
+        option->get_items_expected_min() == 0 && option->get_items_expected_max() == 1;
+    if (type.empty()) return "";
+    return may_lack_value ? "[=" + type + "]" : " " + type;
   }
 };
 

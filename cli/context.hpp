@@ -22,7 +22,9 @@ namespace spark::cli {
 struct Terminal {
   bool out = false, err = false;  // is it a terminal?
   unsigned columns = 80;
-  bool colour = false;  // of stdout
+  bool colour = false;   // of stdout
+  bool redraws = false;  // stdout: the cursor can be moved
+  unsigned rows = 24;
 };
 
 // Time that a verb reads and waits for; a test's passes at once.
@@ -43,6 +45,7 @@ struct Context {
   std::ostream& err;
   std::istream& in;  // what a person answers
   Terminal terminal;
+  std::function<Terminal()> look_at_terminal;  // again: windows are resized
   Timer& timer;
   StopFlag& stop;                          // set by ^C, SIGTERM and SIGHUP once catch_interrupts was called
   std::function<void()> catch_interrupts;  // from here on an interrupt sets `stop`; a second one kills

@@ -1,14 +1,12 @@
 // spark-stage: builds the real parts, runs one verb.
 #include <malloc.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <thread>
 
+#include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
 
@@ -47,22 +45,8 @@ class SystemTimer final : public Timer {
   SystemClock clock_;
 };
 
-bool is_set(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
 Terminal this_terminal() {
-  Terminal terminal;
-  const char* type = std::getenv("TERM");
-  const bool is_dumb = type == nullptr || std::strcmp(type, "dumb") == 0;
-  terminal.out = ::isatty(STDOUT_FILENO) == 1;
-  terminal.err = ::isatty(STDERR_FILENO) == 1 && !is_dumb;  // bars move the cursor
-  terminal.colour = terminal.out && !is_dumb && !is_set("NO_COLOR");
-  winsize size{};
-  const int fd = terminal.err ? STDERR_FILENO : STDOUT_FILENO;
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) terminal.columns = size.ws_col;
-  return terminal;
+  return look_at_terminal(STDOUT_FILENO, STDERR_FILENO);
 }
 
 Result<ChildOutput> run_tool(const std::vector<std::string>& argv) {
@@ -75,6 +59,7 @@ int run(int argc, char** argv) {
                   std::cerr,
                   std::cin,
                   this_terminal(),
+                  this_terminal,
                   timer,
                   stop,
                   catch_interrupts,

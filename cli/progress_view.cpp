@@ -66,6 +66,19 @@ std::string walked(const Progress& progress) {
 
 }  // namespace
 
+std::string progress_in_words(const Progress& progress, const Eta& eta, SteadyTime now) {
+  const std::string name = progress.dataset.empty() ? "" : printable(progress.dataset) + ": ";
+  std::string line = name + phase_of(progress, eta, now);
+  if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
+  if (progress.phase == "stalled" && progress.bytes_total == 0 && !progress.reason.empty())
+    return line + ": " + printable(progress.reason);
+  if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
+  if (progress.phase == "stalled") line += " at";
+  const std::string tail = join(details(progress, eta, now), ", ");
+  return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +
+         std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
+}
+
 std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   const Progress& progress = row.progress;
   const std::string phase = phase_of(progress, row.eta, now);
@@ -89,19 +102,6 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   return line;
 }
 
-std::string ProgressView::plain_line(const Row& row, SteadyTime now) const {
-  const Progress& progress = row.progress;
-  const std::string name = progress.dataset.empty() ? "" : printable(progress.dataset) + ": ";
-  std::string line = name + phase_of(progress, row.eta, now);
-  if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
-  if (progress.phase == "stalled" && progress.bytes_total == 0 && !progress.reason.empty())
-    return line + ": " + printable(progress.reason);
-  if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
-  const std::string tail = join(details(progress, row.eta, now), ", ");
-  return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +
-         std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
-}
-
 void ProgressView::update(const Progress& progress) {
   const SteadyTime now = clock_.steady();
   const auto [entry, is_new] = rows_.try_emplace(progress.dataset);
@@ -118,14 +118,14 @@ void ProgressView::update(const Progress& progress) {
   }
   const std::string phase = phase_of(progress, row.eta, now);
   if (row.printed_phase == phase && now - row.printed < kPlainInterval) return;
-  err_ << plain_line(row, now) << std::endl;
+  err_ << progress_in_words(row.progress, row.eta, now) << std::endl;
   row.printed = now;
   row.printed_phase = phase;
 }
 
-void ProgressView::note(const std::string& sentence) {
+void ProgressView::note(const std::string& words) {
   erase_bars();
-  err_ << sentence << "\n";
+  err_ << cli::sentence(words, terminal_.columns, terminal_.err);
   if (terminal_.err) draw_bars(clock_.steady());
   err_.flush();
 }

@@ -28,6 +28,11 @@ void Verb::option(const std::string& name, const std::string& type, Value& value
   if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all();
 }
 
+void Verb::option_or(const std::string& name, const std::string& type, std::string& value,
+                     const std::string& without, const std::string& help) {
+  parser_->add_option(name, value, help)->type_name(type)->expected(0, 1)->default_str(without);
+}
+
 // CLI11's words about a check are left out of the help.
 void Verb::count(const std::string& name, unsigned& value, Range range, const std::string& help) {
   CLI::Range check(range.lowest, range.highest);

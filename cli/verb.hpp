@@ -27,6 +27,10 @@ class Verb {
   template <typename Value>
   void option(const std::string& name, const std::string& type, Value& value, const std::string& help);
 
+  // --name[=TYPE]: `without` when no value is given with it.
+  void option_or(const std::string& name, const std::string& type, std::string& value,
+                 const std::string& without, const std::string& help);
+
   struct Range {
     unsigned lowest, highest;
   };

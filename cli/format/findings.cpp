@@ -20,7 +20,7 @@ void print_finding(std::ostream& out, const Terminal& terminal, std::size_t widt
       << wrapped(of(finding, "why"), width, kIndent) << wrapped("Fix: " + of(finding, "fix"), width, kIndent);
 }
 
-// "fine   kernel 6.17 · libnvme · clock"
+// "fine   kernel 6.17; libnvme; target rose: fast0, 200 Gb/s": each of them may have commas.
 void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
   std::vector<std::string> all;
   if (words != nullptr) {
@@ -30,7 +30,7 @@ void print_words(std::ostream& out, std::size_t width, const std::string& title,
   }
   if (all.empty()) return;
   out << title << std::string(kIndent - title.size(), ' ')
-      << wrapped(join(all, ", "), width, kIndent).substr(kIndent);
+      << wrapped(join(all, "; "), width, kIndent).substr(kIndent);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "cli/format/screens.hpp"
 #include "cli/format/table.hpp"
 #include "cli/format/text.hpp"
-#include "cli/progress.hpp"
+#include "cli/progress_view.hpp"
 
 namespace spark::cli {
 namespace {
@@ -115,23 +115,20 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   }
 }
 
-// A job as docs/api.md has it: {"id", "verb", "subject", "progress": {…}}.
-void print_stage(std::ostream& out, const json::object& job) {
-  const json::object* inner = get_object(job, "progress");
-  const Progress progress = progress_from_json(inner != nullptr ? *inner : job);
-  std::string subject = progress.dataset.empty() ? get_string(job, "subject").value_or("") : progress.dataset;
-  if (const json::array* names = get_array(job, "subject"); names != nullptr && subject.empty()) {
-    for (const json::value& name : *names) {
-      if (name.is_string()) subject += (subject.empty() ? "" : ", ") + std::string(name.get_string());
+// A dataset that is being staged: a progress object of docs/api.md, with the jobs that want it.
+void print_stage(std::ostream& out, const Terminal& terminal, const json::object& stage) {
+  Progress progress = progress_from_json(stage);
+  if (progress.dataset.empty()) progress.dataset = "-";
+  if (progress.phase.empty()) progress.phase = "queued";
+  std::string words = progress_in_words(progress, Eta(), {});
+  std::vector<std::string> ids;
+  if (const json::array* jobs = get_array(stage, "jobs")) {
+    for (const json::value& id : *jobs) {
+      if (id.is_string()) ids.push_back(printable(std::string(id.get_string())));
     }
   }
-  out << printable(subject) << ": " << (progress.phase.empty() ? "queued" : progress.phase);
-  if (progress.bytes_total > 0) {
-    out << ", " << part_of(progress.bytes_done, progress.bytes_total);
-  }
-  if (progress.bytes_per_second > 0) out << ", " << format_rate(progress.bytes_per_second);
-  if (const auto id = get_string(job, "id")) out << " (job " << printable(*id) << ")";
-  out << "\n";
+  if (!ids.empty()) words += (ids.size() == 1 ? " (job " : " (jobs ") + join(ids, ", ") + ")";
+  out << sentence(words, terminal.columns, terminal.out);
 }
 
 }  // namespace
@@ -154,7 +151,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (stages != nullptr && !stages->empty()) {
     out << "\n" << coloured("STAGING", Colour::Faint, terminal.colour) << "\n";
     for (const json::value& stage : *stages) {
-      if (stage.is_object()) print_stage(out, stage.get_object());
+      if (stage.is_object()) print_stage(out, terminal, stage.get_object());
     }
   }
   if (const json::object* cache = get_object(status, "cache")) {

@@ -1,22 +1,64 @@
 #include "cli/format/text.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/text.hpp"
 
 namespace spark::cli {
 
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-  const std::string margin(indent, ' ');
-  std::string out, line;
-  for (const std::string& word : split(text, ' ')) {
-    if (!line.empty() && indent + display_width(line) + 1 + display_width(word) > width) {
+namespace {
+
+constexpr std::size_t kLongestQuote = 60;
+
+// Words, and quotations that are short enough, at their spaces.
+std::vector<std::string> pieces_of(std::string_view text) {
+  std::vector<std::string> pieces;
+  const std::vector<std::string> words = split(text, ' ');
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string piece = words[i];
+    const char quote = piece.empty() ? '\0' : piece.front();
+    if (quote == '`' || quote == '\'') {
+      std::string quoted = piece;
+      std::size_t last = i;
+      while (quoted.find(quote, 1) == std::string::npos && ++last < words.size()) quoted += " " + words[last];
+      if (last < words.size() && display_width(quoted) <= kLongestQuote) {
+        piece = quoted;
+        i = last;
+      }
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+std::string broken(std::string_view text, std::size_t width, std::size_t first_indent, std::size_t indent) {
+  std::string margin(first_indent, ' '), out, line;
+  for (const std::string& piece : pieces_of(text)) {
+    if (!line.empty() && margin.size() + display_width(line) + 1 + display_width(piece) > width) {
       out += margin + line + "\n";
       line.clear();
+      margin.assign(indent, ' ');
     }
-    line += (line.empty() ? "" : " ") + word;
+    line += (line.empty() ? "" : " ") + piece;
   }
   return out + margin + line + "\n";
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  return broken(text, width, indent, indent);
+}
+
+std::string sentence(std::string_view text, std::size_t columns, bool is_terminal) {
+  if (!is_terminal) return std::string(text) + "\n";
+  std::string out;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    out += broken(std::string_view(line).substr(indent), columns, indent, indent + 2);
+  }
+  return out;
 }
 
 std::string format_count(std::uint64_t number) {

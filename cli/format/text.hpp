@@ -12,8 +12,13 @@
 
 namespace spark::cli {
 
-// Words broken into lines of at most `width` columns, each behind `indent` spaces, each with its end.
+// Words broken into lines of at most `width` columns, each behind `indent` spaces, each with its end. A
+// command in quotes stays on one line, so that it can be copied.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+// A sentence of a person's: on a terminal broken at its width, further lines behind two more spaces than the
+// first; else one line for whatever reads it. With its end.
+std::string sentence(std::string_view text, std::size_t columns, bool is_terminal);
 
 // "1,281,167"; "1 file", "2 files".
 std::string format_count(std::uint64_t number);

@@ -1,14 +1,25 @@
 #include "cli/api.hpp"
 #include "cli/format/screens.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/verbs/watch.hpp"
 
 namespace spark::cli {
 namespace {
 
-Result<int> status(Context& context, bool as_json) {
+struct StatusOptions {
+  std::string watch;  // seconds; empty: one look
+  bool as_json = false;
+};
+
+Result<int> status(Context& context, const StatusOptions& options) {
+  if (!options.watch.empty()) {
+    const auto interval = parse_interval(options.watch);
+    if (!interval) return tl::unexpected<Error>(interval.error());
+    return watch_status(context, *interval, options.as_json);
+  }
   const auto answer = call(*context.client, {"GET", "/v1/status", {}});
   if (!answer) return tl::unexpected<Error>(answer.error());
-  if (as_json) {
+  if (options.as_json) {
     context.out << pretty(*answer) << "\n";
   } else {
     print_status(context.out, context.terminal, *answer, context.timer.wall());
@@ -19,12 +30,15 @@ Result<int> status(Context& context, bool as_json) {
 }  // namespace
 
 void add_status(App& app) {
-  const auto as_json = std::make_shared<bool>(false);
+  const auto options = std::make_shared<StatusOptions>();
   Verb verb = app.verb("status", "volumes, staging in progress, cache",
                        "  spark-stage status\n"
+                       "  spark-stage status --watch         again every 2 s, until ^C\n"
+                       "  spark-stage status --watch=10 >> status.log          what changes\n"
                        "  spark-stage status --json | jq '.volumes[] | select(.state != \"ready\")'",
-                       [as_json](Context& context) { return status(context, *as_json); });
-  verb.flag("--json", *as_json, "everything, as JSON");
+                       [options](Context& context) { return status(context, *options); });
+  verb.option_or("-w,--watch", "SECONDS", options->watch, "2", "look again and again (2)");
+  verb.flag("--json", options->as_json, "everything, as JSON; with --watch an object a line");
 }
 
 }  // namespace spark::cli

@@ -53,6 +53,7 @@ Program::Program()
               err,
               in,
               Terminal{},
+              [this] { return context.terminal; },
               timer,
               stop,
               [] {},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -15,7 +16,11 @@ class ManualTimer final : public Timer {
  public:
   WallTime wall() const override { return std::chrono::system_clock::from_time_t(1'795'188'086) + elapsed_; }
   SteadyTime steady() const override { return SteadyTime(std::chrono::hours(1)) + elapsed_; }
-  void sleep(Duration duration) override { elapsed_ += duration; }
+  void sleep(Duration duration) override {
+    elapsed_ += duration;
+    if (on_sleep) on_sleep();
+  }
+  std::function<void()> on_sleep;  // what happens meanwhile
 
  private:
   Duration elapsed_{0};

@@ -122,7 +122,7 @@ TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
   EXPECT_NE(program.errors().find("900 MB/s, 7 s left, limited by: source\n"), std::string::npos)
       << program.errors();
   EXPECT_NE(program.errors().find(
-                "imagenet: stalled 5.00 of 10.0 GB (50 %), volume datasets is stalled; it goes on"),
+                "imagenet: stalled at 5.00 of 10.0 GB (50 %), volume datasets is stalled; it goes on"),
             std::string::npos)
       << program.errors();
 }

@@ -21,9 +21,15 @@ constexpr char kBusy[] = R"({"version": "0.1.0", "uptime_s": 4000, "volumes": [
    {"subsystem": "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555", "configured": false},
    {"subsystem": "spare", "configured": false}, {"subsystem": "tape", "configured": false}]},
   {"name": "lily", "address": "192.168.0.101", "offered": [{"subsystem": "models", "configured": true}]}],
- "stages": [{"id": "7", "verb": "stage", "subject": ["imagenet"], "state": "running",
-   "progress": {"dataset": "imagenet", "phase": "copying", "bytes_done": 61200000000, "bytes_total": 142000000000,
-                "bytes_per_second": 2310000000.5}}],
+ "stages": [
+  {"dataset": "imagenet", "phase": "copying", "bytes_done": 61200000000, "bytes_total": 142000000000,
+   "files_done": 552000, "files_total": 1281167, "bytes_per_second": 2310000000, "seconds": 27.1, "eta_s": 35.2,
+   "bottleneck": "source", "jobs": ["7"]},
+  {"dataset": "llama", "phase": "queued", "bytes_done": 0, "bytes_total": 0, "files_done": 0, "files_total": 0,
+   "bytes_per_second": 0, "seconds": 0, "eta_s": null, "bottleneck": "", "jobs": ["8", "9"]},
+  {"dataset": "models:qwen", "phase": "stalled", "bytes_done": 1500000000, "bytes_total": 6000000000, "files_done": 3,
+   "files_total": 9, "bytes_per_second": 0, "seconds": 4.5, "eta_s": null, "bottleneck": "source", "jobs": ["10"],
+   "reason": "volume models is waiting; it goes on by itself when that is over"}],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 2000000000000, "used_bytes": 142000000000,
            "free_bytes": 1858000000000}})";
 
