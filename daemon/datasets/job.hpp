@@ -26,6 +26,8 @@ class Job {
       WallTime started);
 
   std::uint64_t id() const { return id_; }
+  const std::string& verb() const { return verb_; }
+  const std::vector<std::string>& subjects() const { return subjects_; }
   bool is_running() const { return !ended_; }
   const std::optional<json::object>& progress() const { return progress_; }
   json::object to_json() const;

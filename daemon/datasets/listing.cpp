@@ -1,4 +1,6 @@
 // What the stager shows: `ls`, and its part of `status`.
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/stager.hpp"
@@ -81,8 +83,23 @@ Result<json::object> Stager::list() const {
 
 json::array Stager::stages() const {
   json::array stages;
-  for (const auto& [name, task] : tasks_) stages.push_back(task->progress);
+  for (const auto& [name, task] : tasks_) {
+    json::object stage = task->progress;
+    json::array& jobs = stage["jobs"].emplace_array();
+    for (const std::string& id : jobs_that_stage(name)) jobs.emplace_back(id);
+    stages.push_back(std::move(stage));
+  }
   return stages;
+}
+
+std::vector<std::string> Stager::jobs_that_stage(const std::string& dataset) const {
+  std::vector<std::string> ids;
+  for (const auto& job : jobs_.all()) {
+    const bool wants_it = job->is_running() && job->verb() == "stage" &&
+                          std::ranges::find(job->subjects(), dataset) != job->subjects().end();
+    if (wants_it) ids.push_back(std::to_string(job->id()));
+  }
+  return ids;
 }
 
 json::value Stager::cache() const {

@@ -121,6 +121,7 @@ class Stager {
   void set_priorities();
 
   // listing.cpp
+  std::vector<std::string> jobs_that_stage(const std::string& dataset) const;  // their ids
   void compare_generations(const std::string& name, json::object& row) const;
 
   // upkeep.cpp: copies that are there

@@ -26,6 +26,15 @@ json::object verdict(const std::string& dataset, const Result<json::object>& rea
           {"reason", read.error().message()}};
 }
 
+// What a person can do about a staging that is under way. Job ids are numbers: curl asks for each of {7,8}.
+std::string how_to_end(const std::vector<std::string>& jobs) {
+  const std::string wait = "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it";
+  if (jobs.empty()) return wait;
+  const std::string ids = jobs.size() == 1 ? jobs.front() : "{" + join(jobs, ",") + "}";
+  return wait + "; one that was detached: `curl -X DELETE --unix-socket /run/spark-stage/api.sock " +
+         "http://localhost/v1/jobs/" + ids + "`";
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> Stager::known() const {
@@ -42,8 +51,9 @@ Result<> Stager::check_known(const std::string& dataset) const {
   const auto names = known();
   if (!names) return tl::unexpected<Error>(names.error());
   if (std::ranges::find(*names, dataset) != names->end()) return {};
+  const std::string near = nearest(dataset, *names);
   return fail(Errc::NotFound, "dataset " + printable(dataset) + " is not staged",
-              "`spark-stage ls` shows what is");
+              near.empty() ? "`spark-stage ls` shows what is" : "did you mean '" + printable(near) + "'?");
 }
 
 Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset, bool sha256) {
@@ -163,7 +173,7 @@ Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
     return tl::unexpected<Error>(std::move(known.error()));
   if (wanted_.contains(dataset) || tasks_.contains(dataset)) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
-                "wait for it, or cancel it");
+                how_to_end(jobs_that_stage(dataset)));
   }
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),

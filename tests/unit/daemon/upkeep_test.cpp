@@ -51,6 +51,32 @@ TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
   }
 }
 
+TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
+  start();
+  const auto mistyped = stager->evict("imagenett");
+  ASSERT_FALSE(mistyped);
+  EXPECT_EQ(mistyped.error().hint, "did you mean 'imagenet'?");
+  EXPECT_EQ(stager->evict("xyzzy").error().hint, "`spark-stage ls` shows what is");
+}
+
+TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {
+  worker.on("stage", "sleep 600");
+  start();
+  const auto first = stage(), second = stage();
+  const auto stages = stager->stages();
+  ASSERT_EQ(stages.size(), 1U);
+  const std::string id = std::to_string(first->id()), other = std::to_string(second->id());
+  EXPECT_EQ(stages[0].at("jobs"), (json::array{json::value(id), json::value(other)}));
+  const auto refused = stager->evict("imagenet");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().hint, HasSubstr("http://localhost/v1/jobs/{" + id + "," + other + "}`"));
+  EXPECT_TRUE(first->cancel());
+  EXPECT_EQ(stager->stages()[0].at("jobs"), json::array{json::value(other)}) << "it goes on for the other";
+  EXPECT_TRUE(second->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
 TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
   start();
   EXPECT_EQ(state_of("imagenet"), "ready");
