@@ -9,7 +9,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr unsigned short kNarrowest = 40;  // what says that it is narrower is believed to be wrong
+constexpr unsigned short kNarrowestTerminal = 40;  // what says that it is narrower is believed to be wrong
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
@@ -28,7 +28,7 @@ Terminal look_at_terminal(int out, int err) {
   terminal.colour = terminal.redraws && !is_set("NO_COLOR");
   winsize size{};
   if (::ioctl(terminal.err ? err : out, TIOCGWINSZ, &size) != 0) return terminal;
-  if (size.ws_col >= kNarrowest) terminal.columns = size.ws_col;
+  if (size.ws_col >= kNarrowestTerminal) terminal.columns = size.ws_col;
   if (size.ws_row > 0) terminal.rows = size.ws_row;
   return terminal;
 }
