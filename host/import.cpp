@@ -220,12 +220,13 @@ class Writer {
     return text;
   }
 
-  // The order keeps what is mounted whole: nothing is disconnected, and nothing mounted twice.
+  // Commands alone, each a line. The order keeps what is mounted whole: nothing is disconnected, and nothing
+  // mounted twice.
   std::string steps() const {
     std::string text =
         "# To move, with the jobs that use these volumes stopped:\n#   spark-stage config check\n";
     for (const std::string& mount : mounted_) text += "#   umount " + printable(mount) + "\n";
-    if (!lines_.empty()) text += "#   comment out in /etc/fstab: line " + join(lines_, ", ") + "\n";
+    if (!lines_.empty()) text += "#   sed -i '" + join(lines_, "s/^/#/; ") + "s/^/#/' /etc/fstab\n";
     for (const ConnectUnit& unit : survey_.units) {
       text += "#   systemctl disable " + printable(unit.name) + " && mv " + printable(unit.file) +
               " /root/\n#     (do not stop it: stopping disconnects)\n";

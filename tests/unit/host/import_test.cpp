@@ -45,7 +45,7 @@ TEST_F(Import, SaysHowToMoveWithoutDisconnecting) {
   test::set_up_by_hand(host);
   const std::string yaml = import().yaml;
   EXPECT_NE(yaml.find("#   umount /mnt/rosa-storage\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("comment out in /etc/fstab: line 2, 3, 4\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("#   sed -i '2s/^/#/; 3s/^/#/; 4s/^/#/' /etc/fstab\n"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("systemctl disable nvme-rosa-connect.service"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("systemctl stop"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("disable --now"), std::string::npos) << yaml;
