@@ -16,7 +16,6 @@ const config::Volume* volume_at(const config::Config& config, const std::string&
 
 // A device of a target, or one that was there when the line was written and is no drive of this host now.
 bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLine& line) {
-  if (line.is_nfs()) return false;
   if (host::find_device(host.root, survey.devices, line.source) != nullptr) return true;
   if (!host::is_kernel_name(line.source)) return false;
   std::error_code ignored;
@@ -45,6 +44,32 @@ std::vector<std::string> faults_of(const host::FstabLine& line) {
   return faults;
 }
 
+// Many hosts may write one NFS export, and nobody checks it at boot: what is left is the boot itself. systemd
+// takes `bg` for nofail, and what is mounted only when it is used holds nothing up.
+std::vector<std::string> missing_for_nfs(const host::FstabLine& line) {
+  const auto has = [&](const char* option) { return mounts::has_option(line.options, option); };
+  if (has("noauto") || has("x-systemd.automount")) return {};
+  std::vector<std::string> missing;
+  if (!has("nofail") && !has("bg")) missing.push_back("nofail");
+  if (!has("_netdev")) missing.push_back("_netdev");
+  return missing;
+}
+
+void check_nfs_line(const std::string& what, const host::FstabLine& line, Report& report) {
+  const auto missing = missing_for_nfs(line);
+  if (missing.empty()) return;
+  std::vector<std::string> why;
+  for (const std::string& option : missing) {
+    why.push_back(option == "nofail" ? "without nofail a server that is away holds up the boot"
+                                     : "without _netdev what does not know NFS by its type mounts it before "
+                                       "the network is there");
+  }
+  report.note("fstab", what + " has no " + join(missing, " and no "), join(why, "; "),
+              "spark-stage import takes it over; or: sudo sed -Ei '" + std::to_string(line.number) +
+                  "s/^(\\S+\\s+\\S+\\s+\\S+\\s+\\S+)/\\1," + join(missing, ",") +
+                  "/' /etc/fstab && sudo systemctl daemon-reload");
+}
+
 std::string comment_out(const host::FstabLine& line) {
   return "spark-stage import takes it over; then: sudo sed -i '" + std::to_string(line.number) +
          "s/^/#/' /etc/fstab && sudo systemctl daemon-reload";
@@ -60,6 +85,7 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
         "sudo sed -i '" + std::to_string(line.number) + "s/^/#/' /etc/fstab && sudo systemctl daemon-reload");
     return;
   }
+  if (line.is_nfs()) return check_nfs_line(what, line, report);
   if (!is_shared(host, survey, line)) return;
   const auto faults = faults_of(line);
   if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));

@@ -9,8 +9,10 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/units.hpp"
 #include "daemon/config/model.hpp"
 #include "doctor/report.hpp"
+#include "nvmetcp/reservation.hpp"
 
 namespace spark::doctor {
 
@@ -33,6 +35,16 @@ struct Host {
   Result<> libnvme;  // the loaded one is the one that was built for
   unsigned cpus = 1;
 
+  // Each in a process of its own, with a deadline. TimedOut: no answer by then.
+
+  // Reads the beginning of a device ("/dev/nvme1n1") past the page cache; how much there was.
+  std::function<Result<Bytes>(const std::string& device)> read_beginning;
+  // Who registered for the reservation of a namespace. Unsupported: it offers none.
+  std::function<Result<nvmetcp::ReservationReport>(const std::string& device, std::uint32_t nsid)>
+      read_reservation;
+  // The daemon's status, as the API gives it. Unavailable: it does not run.
+  std::function<Result<json::object>()> ask_daemon;
+
   // The configuration, or nothing to check against.
   const config::Config& settings() const;
 };
@@ -46,6 +58,7 @@ void check_keys(const Host& host, Report& report);
 void check_identity(const Host& host, Report& report);
 void check_network(const Host& host, Report& report);
 void check_connections(const Host& host, Report& report);
+void check_volumes(const Host& host, Report& report);
 void check_by_hand(const Host& host, Report& report);
 void check_managers(const Host& host, Report& report);
 void check_cache_drive(const Host& host, Report& report);

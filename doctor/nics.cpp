@@ -71,16 +71,21 @@ std::size_t to_bytes(const std::string& text, std::array<unsigned char, 16>& byt
 
 }  // namespace
 
-std::vector<Nic> list_nics(const Host& host) {
+std::vector<Nic> read_nics(const SystemRoot& root) {
   std::vector<Nic> nics;
   std::error_code error;
-  std::filesystem::directory_iterator entry(host.root / "sys/class/net", error);
+  std::filesystem::directory_iterator entry(root / "sys/class/net", error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     if (entry->path().filename() != "lo" && std::filesystem::is_directory(entry->path())) {
       nics.push_back(read_nic(entry->path()));
     }
   }
   std::sort(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
+  return nics;
+}
+
+std::vector<Nic> list_nics(const Host& host) {
+  auto nics = read_nics(host.root);
   add_networks(host, nics);
   return nics;
 }

@@ -19,7 +19,9 @@ struct Nic {
   std::vector<std::string> networks;  // "192.168.0.188/24"
 };
 
-// Without lo. Addresses are asked of `ip`; without it the networks are empty.
+// Without lo, as sysfs has them: no networks.
+std::vector<Nic> read_nics(const SystemRoot& root);
+// With their addresses, which are asked of `ip`; without it the networks are empty.
 std::vector<Nic> list_nics(const Host& host);
 const Nic* find_nic(const std::vector<Nic>& nics, const std::string& name);
 

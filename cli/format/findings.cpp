@@ -20,17 +20,21 @@ void print_finding(std::ostream& out, const Terminal& terminal, std::size_t widt
       << wrapped(of(finding, "why"), width, kIndent) << wrapped("Fix: " + of(finding, "fix"), width, kIndent);
 }
 
-// "fine   kernel 6.17; libnvme; target rose: fast0, 200 Gb/s": each of them may have commas.
+// "fine   kernel 6.17, libnvme, clock", and what tells of something, "target rose: …", on a line of its own.
 void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
-  std::vector<std::string> all;
-  if (words != nullptr) {
-    for (const json::value& value : *words) {
-      if (value.is_string()) all.emplace_back(value.get_string());
-    }
+  std::vector<std::string> all, lines;
+  for (std::size_t i = 0; words != nullptr && i < words->size(); ++i) {
+    const json::string* word = (*words)[i].if_string();
+    if (word == nullptr) continue;
+    const bool tells = std::string_view(*word).find(": ") != std::string_view::npos;
+    (tells ? lines : all).emplace_back(word->data(), word->size());
   }
-  if (all.empty()) return;
-  out << title << std::string(kIndent - title.size(), ' ')
-      << wrapped(join(all, "; "), width, kIndent).substr(kIndent);
+  if (!all.empty()) lines.insert(lines.begin(), join(all, ", "));
+  std::string indent = lines.empty() ? "" : title + std::string(kIndent - title.size(), ' ');
+  for (const std::string& line : lines) {
+    out << indent << wrapped(line, width, kIndent).substr(kIndent);
+    indent = std::string(kIndent, ' ');
+  }
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 
 #include <thread>
 
+#include "cli/api.hpp"
 #include "cli/bounded_call.hpp"
 #include "cli/format/screens.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
+#include "doctor/carried.hpp"
+#include "doctor/copied_identity.hpp"
 #include "nvmetcp/libnvme_gateway.hpp"
 
 namespace spark::cli {
@@ -26,6 +29,18 @@ bool clock_is_synchronised() {
   return ::adjtimex(&asked) != TIME_ERROR;
 }
 
+Result<Bytes> read_beginning(const std::string& device) {
+  const auto answer = call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  return static_cast<Bytes>(get_int(*answer, "bytes").value_or(0));
+}
+
+Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, std::uint32_t nsid) {
+  const auto answer = call_bounded(kOneLook, [&] { return doctor::ask_reservation(device, nsid); });
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  return doctor::reservation_from(*answer);
+}
+
 doctor::Host this_host(const Context& context) {
   return {context.root,
           config::load(context.config_file),
@@ -36,7 +51,12 @@ doctor::Host this_host(const Context& context) {
           context.is_root,
           clock_is_synchronised(),
           nvmetcp::check_libnvme_version(),
-          std::max(1U, std::thread::hardware_concurrency())};
+          std::max(1U, std::thread::hardware_concurrency()),
+          read_beginning,
+          read_reservation,
+          [&context] {
+            return call(*context.client, {"GET", "/v1/status", {}});
+          }};
 }
 
 Result<int> examine(Context& context, bool as_json) {

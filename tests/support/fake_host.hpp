@@ -66,7 +66,16 @@ class FakeHost {
             true,
             true,
             {},
-            20};
+            20,
+            [this](const std::string& device) { return read_beginning(device); },
+            [this](const std::string&, std::uint32_t) -> Result<nvmetcp::ReservationReport> {
+              if (registrants.empty()) return fail(Errc::Unsupported, "it offers no reservations");
+              return nvmetcp::ReservationReport{1, 1, registrants};
+            },
+            [this]() -> Result<json::object> {
+              if (status.empty()) return fail(Errc::Unavailable, "the daemon does not run");
+              return parse_json_object(status);
+            }};
   }
 
   FakeSysfs files;
@@ -78,8 +87,25 @@ class FakeHost {
   std::string replies_come_in = "fast0";
   unsigned largest_packet = 9000;  // that comes back; 0: nothing answers ping
   bool has_tools = true, tlshd_runs = true;
+  std::vector<nvmetcp::Registrant> registrants;  // of every namespace; none: it offers no reservations
+  std::string status;                            // the daemon's; empty: it does not run
+  std::string data_comes_in = "fast0";           // empty: no counter moves
+  bool reads_hang = false;
+  std::vector<std::string> reads;  // devices
 
  private:
+  Result<Bytes> read_beginning(const std::string& device) {
+    reads.push_back(device);
+    if (reads_hang) return fail(Errc::TimedOut, "no answer within 5 s");
+    if (!data_comes_in.empty()) receive(data_comes_in, 1 << 20);
+    return Bytes{1} << 20;
+  }
+
+  void receive(const std::string& nic, std::uint64_t bytes) {
+    const std::string counter = "sys/class/net/" + nic + "/statistics/rx_bytes";
+    files.write(counter, std::to_string(std::stoull(files.read(counter)) + bytes));
+  }
+
   Result<ChildOutput> answer(const std::vector<std::string>& argv) {
     if (!has_tools) return fail(Errc::NotFound, "running " + argv[0] + ": No such file or directory");
     if (argv[0] == "ping") return ping(argv);
@@ -94,8 +120,7 @@ class FakeHost {
     const auto size = std::find(argv.begin(), argv.end(), "-s");
     const unsigned packet = static_cast<unsigned>(std::stoul(*(size + 1))) + 28;
     if (packet > largest_packet) return ChildOutput{1, "", ""};
-    const std::string counter = "sys/class/net/" + replies_come_in + "/statistics/rx_bytes";
-    files.write(counter, std::to_string(std::stoul(files.read(counter)) + 5 * packet));
+    receive(replies_come_in, 5 * packet);
     return ChildOutput{0, "", ""};
   }
 };

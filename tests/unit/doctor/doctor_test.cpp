@@ -1,4 +1,5 @@
-// What doctor says of a host, its files and its settings. The network: network_test.cpp
+// What doctor says of a host, its files and its settings. The rest: connections_test.cpp, identity_test.cpp,
+// network_test.cpp
 #include "doctor/doctor.hpp"
 #include "doctor/controller_of.hpp"
 
@@ -6,33 +7,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "tests/support/fake_host.hpp"
+#include "tests/unit/doctor/fixture.hpp"
 
 namespace spark::doctor {
 namespace {
 
 using ::testing::HasSubstr;
-
-class Doctor : public ::testing::Test {
- protected:
-  // The findings of one area, as "what | why | fix".
-  std::vector<std::string> found(const std::string& area) {
-    std::vector<std::string> all;
-    for (const Finding& finding : examine(fake.host()).findings) {
-      if (finding.area != area) continue;
-      all.push_back(finding.what + " | " + finding.why + " | " + finding.fix);
-    }
-    return all;
-  }
-  // Exactly one, with these words in it.
-  void expect(const std::string& area, const std::vector<std::string>& words) {
-    const auto all = found(area);
-    ASSERT_EQ(all.size(), 1u) << join(all, "\n");
-    for (const std::string& word : words) EXPECT_THAT(all.front(), HasSubstr(word));
-  }
-
-  test::FakeHost fake;
-};
 
 TEST_F(Doctor, FindsNothingWrongWithAHostInOrder) {
   const Report report = examine(fake.host());
@@ -93,53 +73,6 @@ TEST_F(Doctor, SeesAnotherLibnvme) {
   EXPECT_EQ(report.findings.front().fix, "build it here");
 }
 
-TEST_F(Doctor, SeesAMissingIdentity) {
-  fake.files.remove("etc/nvme/hostnqn");
-  expect("identity", {"hostnqn", "is missing", "sudo spark-stage host new-identity"});
-}
-
-TEST_F(Doctor, SeesAnIdentityThatManyBoardsHave) {
-  fake.files.write("etc/nvme/hostnqn",
-                   "nqn.2014-08.org.nvmexpress:uuid:03000200-0400-0500-0006-000700080009");
-  fake.files.write("etc/nvme/hostid", "03000200-0400-0500-0006-000700080009");
-  expect("identity", {"many boards", "sudo spark-stage host new-identity"});
-}
-
-TEST_F(Doctor, DoubtsAnIdentityThatCameWithACopiedImage) {
-  std::filesystem::last_write_time(fake.files.root() / "etc/nvme/hostnqn",
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(24));
-  expect("identity",
-         {"older than /etc/machine-id", "no two may be equal", "sudo spark-stage host new-identity"});
-}
-
-TEST_F(Doctor, SeesTheFilesOfOneIdentityDisagree) {
-  fake.files.write("etc/nvme/hostid", "99999999-2222-3333-4444-555555555555");
-  expect("identity", {"is not the UUID in /etc/nvme/hostnqn"});
-}
-
-TEST_F(Doctor, SeesAConnectionOfAnotherHostsIdentity) {
-  auto other = test::tcp_controller("nvme4", "raid5-data");
-  other.host_nqn = "nqn.2014-08.org.nvmexpress:uuid:99999999-2222-3333-4444-555555555555";
-  fake.files.add_controller(other);
-  expect("identity", {"nvme4", "as another host"});
-}
-
-TEST_F(Doctor, ComparesConnectionsWithTheConfiguration) {
-  fake.files.add_controller(test::tcp_controller("nvme4", "raid5-data"));
-  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
-  expect("connection", {"nvme4 (raid5-data)", "controller_loss is 600, not off"});
-}
-
-TEST_F(Doctor, SeesConnectionsThatAreNotLiveOrWillBeGivenUp) {
-  fake.files.add_controller(test::tcp_controller("nvme4", "foreign", "connecting"));
-  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
-  fake.files.write("sys/class/nvme/nvme4/queue_count", "21");
-  const std::string all = join(found("connection"), "\n");
-  EXPECT_THAT(all, HasSubstr("'connecting', not live"));
-  EXPECT_THAT(all, HasSubstr("given up 600 s after"));
-  EXPECT_THAT(all, HasSubstr("21 queues"));
-}
-
 TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndLeavesLocalOnesAlone) {
   test::set_up_by_hand(fake.files);
   const auto lines = found("fstab");
@@ -150,6 +83,24 @@ TEST_F(Doctor, NamesEveryFaultOfAnFstabLineAndLeavesLocalOnesAlone) {
   EXPECT_THAT(lines[0], HasSubstr("no nofail"));
   EXPECT_THAT(lines[0], HasSubstr("fsck"));
   EXPECT_THAT(lines[0], HasSubstr("sed -i '2s/^/#/'"));
+}
+
+TEST_F(Doctor, NamesWhatANetworkFileSystemLacksAndNotThatItIsWritten) {
+  const auto line = [&](const std::string& options) {
+    fake.files.write("etc/fstab", "nas:/data /mnt/nas nfs " + options + " 0 0");
+  };
+  for (const char* fine : {"rw,nofail,_netdev", "rw,_netdev,bg", "noauto", "x-systemd.automount"}) {
+    line(fine);
+    EXPECT_THAT(found("fstab"), ::testing::IsEmpty()) << fine;
+  }
+  line("rw,_netdev");
+  expect("fstab", {"line 1 of /etc/fstab (nas:/data on /mnt/nas) has no nofail |", "holds up the boot"});
+  line("rw,nofail");
+  expect("fstab", {"has no _netdev |", "before the network"});
+  line("defaults");
+  expect("fstab",
+         {"has no nofail and no _netdev", R"(sed -Ei '1s/^(\S+\s+\S+\s+\S+\s+\S+)/\1,nofail,_netdev/')"});
+  EXPECT_THAT(found("fstab").front(), ::testing::Not(HasSubstr("read-write")));
 }
 
 TEST_F(Doctor, SeesTwoWhoMountTheSame) {
