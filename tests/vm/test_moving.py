@@ -1,104 +1,226 @@
-"""A host set up by hand, as people have it today: doctor names what is wrong, import writes what replaces it."""
+"""A host set up by hand, as people have it today: doctor names what is wrong, import writes what replaces it, and what
+that file says to do is done."""
 import json
+import re
 
 import pytest
 
-from rig.house import NAS_MOUNT
+from rig import blocks
+from rig.house import DATASETS_MOUNT, NAS_MOUNT
+from rig.pair import NAME as SHARED
+from rig.product import CONFIG
+from rig.product import UNIT as DAEMON
 
-NAME = "by-hand"
 MOUNT = "/mnt/by-hand"
+VOLUMES = {"by-hand-data": f"{MOUNT}/data", "by-hand-models": f"{MOUNT}/models"}
 UNIT = "nvme-rosa-connect.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+IDENTITY = ("/etc/nvme/hostnqn", "/etc/nvme/hostid")
 # Bytes of a packet that the "switch" lets through. Of TCP nothing is dropped: it keeps to the target's own 1500, and what
 # the target's card has put together again is longer.
 LARGEST = 1500
+FILL = """mkdir shards && for i in 1 2 3 4; do head -c 3M /dev/urandom >shards/$i.bin; done
+    head -c 16M /dev/urandom >data.bin; find . -type f ! -name SUMS | sort | xargs sha256sum >/tmp/SUMS; mv /tmp/SUMS ."""
+# Of the target, not of what the kernel remembers; and which connection it is.
+READ = """set -e; echo 3 >/proc/sys/vm/drop_caches; cd {mount}
+    sha256sum --quiet --strict -c SUMS; sha256sum SUMS $(cut -c67- SUMS); readlink /sys/class/block/{head}"""
+
+
+def commands_of(page):
+    """The blocks of a page, each as the commands that root types."""
+    return [[line.removeprefix("sudo ") for line in block.lines] for block in blocks.of_page(page)]
+
+
+def connect_unit(address):
+    """ArgentAIOS's: one unit for both, once, in a row."""
+    def lines(key, verb):
+        return "\n".join(f"{key}=/usr/sbin/nvme {verb.format(name=name)}" for name in VOLUMES)
+    return f"""[Unit]
+Description=Connect to the storage server
+After=network-online.target
+Wants=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+{lines("ExecStart", "connect -t tcp -n {name} -a " + address + " -s 4420")}
+{lines("ExecStop", "disconnect -n {name}")}
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def head_of(host, subsystem):
+    """"nvme1n1": the block device, once it is there."""
+    name = host.sh(f"grep -l '^{subsystem}$' /sys/class/nvme/nvme*/subsysnqn").strip().split("/")[4]
+    host.wait_until(f"ls -d /sys/class/nvme/{name}/nvme*n1", 30)
+    node = host.sh(f"ls /sys/class/nvme/{name} | grep -E '^nvme[0-9]+(c[0-9]+)?n1$'").strip()
+    return re.sub(r"c\d+", "", node)
+
+
+def connect_and_mount(host, address):
+    """Two lines of fstab by kernel name, of one unit; returns {subsystem: (kernel name, line of fstab)}."""
+    host.put(UNIT_FILE, connect_unit(address))
+    host.sh(f"systemctl daemon-reload; systemctl enable --now {UNIT}", 60)
+    found = {}
+    for subsystem, mount in VOLUMES.items():
+        head = head_of(host, subsystem)
+        host.sh(f"mkdir -p {mount}; echo '/dev/{head} {mount} ext4 defaults,noatime,_netdev 0 2' >>/etc/fstab")
+        found[subsystem] = head, int(host.sh("wc -l </etc/fstab"))
+    host.sh("udevadm settle; systemctl daemon-reload", 60)
+    for mount in VOLUMES.values():
+        host.sh(f"mount {mount}", 60)
+    return found
 
 
 @pytest.fixture(scope="module")
 def by_hand(house):
-    """The volume connected by a oneshot unit and mounted by its kernel name; jumbo frames on one side only."""
-    device = house.target.image(NAME, "256M")
-    house.target.filesystem(device, kind="ext4", name=NAME, fill="head -c 32M /dev/urandom >data.bin")
-    house.target.export(NAME, device)
-    host = house.host
-    host.put(UNIT_FILE, f"""[Unit]
-After=network-online.target
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/usr/sbin/nvme connect -t tcp -n {NAME} -a {house.target.address} -s 4420
-ExecStop=/usr/sbin/nvme disconnect -n {NAME}
-[Install]
-WantedBy=multi-user.target
-""")
-    host.sh(f"cp -p /etc/fstab /tmp/fstab.before; cp -p /etc/nvme/hostnqn /tmp/hostnqn.before; systemctl daemon-reload; "
-            f"systemctl enable --now {UNIT}", 60)
-    name = host.sh(f"grep -l '^{NAME}$' /sys/class/nvme/nvme*/subsysnqn").strip().split("/")[4]
-    host.wait_until(f"ls -d /sys/class/nvme/{name}/nvme*n1", 30)
-    host.sh("udevadm settle", 30)
-    node = host.sh(f"ls /sys/class/nvme/{name} | grep -E '^nvme[0-9]+(c[0-9]+)?n1$'").strip()
-    head = node if "c" not in node[4:] else f"nvme{node[4:].split('c')[0]}n1"
-    host.sh(f"""set -e
-        mkdir -p {MOUNT}
-        echo '/dev/{head} {MOUNT} ext4 defaults,noatime,_netdev 0 2' >>/etc/fstab
-        systemctl daemon-reload
-        mount {MOUNT}
-        ip link set eth0 mtu 9000
-        touch -d 2020-01-01 /etc/nvme/hostnqn""", 60)
+    """No configuration and no daemon; two volumes by hand; jumbo frames on one side only; another machine's host ID, in
+    files that are older than this machine."""
+    host, target = house.host, house.target
+    for name in VOLUMES:
+        device = target.image(name, "128M")
+        target.filesystem(device, kind="ext4", name=name, fill=FILL)
+        target.export(name, device)
+    host.sh(f"systemctl stop {DAEMON}; mv {CONFIG} {CONFIG}.house; cp -p /etc/fstab {' '.join(IDENTITY)} /tmp/", 60)
+    found = connect_and_mount(host, target.address)
+    host.put("/etc/nvme/hostid", house.target_machine.get("/etc/nvme/hostid"))
+    host.sh(f"ip link set eth0 mtu 9000; touch -d 2020-01-01 {' '.join(IDENTITY)}")
     house.target_machine.sh(f"""nft add table ip switch
         nft add chain ip switch in '{{ type filter hook prerouting priority -300; }}'
         nft add rule ip switch in meta l4proto icmp ip length gt {LARGEST} drop""")
-    yield head
+    yield found
     house.target_machine.sh("nft delete table ip switch")
-    house.product.run(f"volumes down {NAME}")
-    house.product.configure(house.config())
-    host.run(f"umount {MOUNT}; cp -p /tmp/fstab.before /etc/fstab; cp -p /tmp/hostnqn.before /etc/nvme/hostnqn; "
-             f"ip link set eth0 mtu 1500; rm -f {UNIT_FILE} /etc/systemd/system/multi-user.target.wants/{UNIT}; "
-             f"systemctl daemon-reload; nvme disconnect -n {NAME}", 60)
-    house.target.remove(NAME)
+    house.product.run("volumes down", 120)
+    host.run(f"""systemctl stop {DAEMON}; umount {MOUNT}/*
+        cp -p /tmp/fstab /etc/fstab; cp -p /tmp/hostnqn /tmp/hostid /etc/nvme/; ip link set eth0 mtu 1500
+        rm -f {UNIT_FILE} /root/{UNIT} /etc/systemd/system/multi-user.target.wants/{UNIT}; systemctl daemon-reload
+        for name in {' '.join(VOLUMES)}; do nvme disconnect -n $name; done
+        mv -f {CONFIG}.house {CONFIG}; systemctl start {DAEMON}""", 120)
+    for name in VOLUMES:
+        target.remove(name)
+        house.target_machine.sh(f"rm -f /srv/{name}.img")
     house.wait_ready()
 
 
-def findings(house):
-    answer = house.product.run("doctor --json", 60)
+def doctor(product):
+    answer = product.run("doctor --json", 90)
     report = json.loads(answer.out)
     assert answer.rc == (1 if report["wrong"] else 0)
-    return [(row["area"], f"{row['what']} | {row['why']} | {row['fix']}") for row in report["findings"]]
+    return report
 
 
-def of(area, rows):
-    return " ".join(text for its, text in rows if its == area)
+def of(area, report):
+    return "\n".join(f"{row['what']} | {row['why']} | {row['fix']}" for row in report["findings"] if row["area"] == area)
 
 
-def test_doctor_names_each_fault_of_a_host_set_up_by_hand(house, by_hand):
-    rows = findings(house)
-    assert f"/dev/{by_hand} on {MOUNT}" in of("fstab", rows) and "order of connecting" in of("fstab", rows)
-    assert UNIT in of("unit", rows) and "disconnects under the mount" in of("unit", rows)
-    assert f"packets of 9000 bytes do not reach target rose, {LARGEST} do" in of("network", rows)
-    assert "older than /etc/machine-id" in of("identity", rows)
-    assert "given up 600 s after" in of("connection", rows)
+# First: what follows has the house without a daemon.
+def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair):
+    original, copy = pair.hosts
+    own = copy.get("/etc/nvme/hostid")
+    copy.put("/etc/nvme/hostid", original.get("/etc/nvme/hostid"))
+    try:
+        pair.configure(0, "exclusive")
+        pair.products[0].wait_volume(SHARED, "ready", 120)
+        pair.configure(1, "exclusive")
+        pair.products[1].wait_volume(SHARED, "refused", 120)
+        report = doctor(pair.products[1])
+        copied = copy.get("/etc/nvme/hostid").strip()
+        assert f"/etc/nvme/hostid {copied} is not the UUID in /etc/nvme/hostnqn" in of("identity", report)
+        if pair.has_reservations():
+            assert f"{SHARED}: somebody else has registered for and holds its reservation" in of("identity", report)
+            assert f"volume {SHARED} is refused" in of("identity", report)
+        else:  # multi-mount protection knows the name of who writes, not that it is an original
+            assert f"volume {SHARED} is refused" in of("volume", report) and "host1" in of("volume", report)
+        assert "somebody else" not in of("identity", doctor(pair.products[0]))
+    finally:
+        pair.down(1)
+        copy.put("/etc/nvme/hostid", own)
 
 
-def test_the_move_by_the_imported_configuration_loses_no_byte_and_no_connection(house, by_hand):
+def test_doctor_names_each_fault_of_a_host_set_up_by_hand_that_has_no_configuration(house, by_hand):
+    report = doctor(house.product)
+    print(json.dumps(report, indent=1))
+    assert "there is no configuration yet" in of("config", report)
+    lines = of("fstab", report).split("\n")
+    assert len(lines) == 2, lines
+    for text, (subsystem, (head, line)) in zip(lines, by_hand.items()):
+        assert f"line {line} of /etc/fstab (/dev/{head} on {VOLUMES[subsystem]})" in text
+        for fault in ("order of connecting", "two hosts that do so damage", "no nofail", "asks for fsck"):
+            assert fault in text, text
+    for words in (UNIT, "others are not tried", "disconnects under the mount"):
+        assert words in of("unit", report)
+    way = f"{house.target.address} ({UNIT})"
+    assert f"packets of 9000 bytes do not reach {way}, {LARGEST} do" in of("network", report)
+    assert [(row["target"], row["interface"], row["mtu"], row["packet"]) for row in report["network"]] == [
+        (way, "eth0", 9000, LARGEST)]
+    copied = house.host.get("/etc/nvme/hostid").strip()
+    assert f"/etc/nvme/hostid {copied} is not the UUID in /etc/nvme/hostnqn" in of("identity", report)
+    assert "older than /etc/machine-id" in of("identity", report)
+    for subsystem in VOLUMES:
+        assert f"({subsystem}) is connected as another host" in of("identity", report)
+        assert f"({subsystem}) is given up 600 s after" in of("connection", report)
+
+
+def mend_what_is_not_moved(house, report):
+    """The packet size and the host ID, by the commands that doctor gives."""
+    mtu = f"ip link set eth0 mtu {LARGEST}"
+    identity = "sed 's/.*uuid://' /etc/nvme/hostnqn | sudo tee /etc/nvme/hostid"
+    assert mtu in of("network", report) and identity in of("identity", report)
+    house.host.sh(f"{mtu}; {identity.replace('sudo ', '')}")
+
+
+def kinds(commands):
+    """What each command is about, once where several in a row are alike."""
+    said = []
+    for words in (command.split() for line in commands for command in line.split("&&")):
+        kind = " ".join(words[:2] if words[0] in ("systemctl", "spark-stage") else words[:1])
+        said += [kind] if said[-1:] != [kind] else []
+    return said
+
+
+def import_configuration(house):
+    """As docs/moving-in.md has it; returns the steps that the file ends with."""
+    look, move = commands_of("docs/moving-in.md")
+    for line in look:
+        house.host.sh(line)
+    assert house.product.run(f"import --output {CONFIG}").rc == 7
+    steps = [line[4:] for line in house.host.get(CONFIG).splitlines() if re.match(r"#   \S", line)]
+    assert kinds(steps) == kinds(move), steps
+    # The drive for staged copies is no matter of the old set-up.
+    cache = next(line for line in house.config().splitlines() if line.startswith("cache:"))
+    house.host.sh(f"cat >>{CONFIG}", stdin=f"{cache}\n".encode())
+    return steps
+
+
+def test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection(house, by_hand):
     host, product = house.host, house.product
-    before = host.sh(f"sha256sum <{MOUNT}/data.bin; readlink /sys/class/block/{by_hand}")
-    product.sh("import --output /tmp/imported.yaml")
-    product.sh("config check /tmp/imported.yaml")
-    assert product.run("import --output /tmp/imported.yaml").rc == 7
-    imported = json.loads(host.sh("spark-stage --config /tmp/imported.yaml config show --json"))
-    name, volume = next((name, body) for name, body in imported["volumes"].items() if body["mount"] == MOUNT)
-    assert (name, volume["subsystem"], volume["access"]) == (NAME, NAME, "read-only")
 
-    # What the imported file says to do, in its order.
-    host.sh(f"""set -e
-        umount {MOUNT}
-        sed -i '\\|{MOUNT}|s/^/#/' /etc/fstab
-        systemctl disable {UNIT} && mv {UNIT_FILE} /root/
-        systemctl daemon-reload""", 60)
-    product.configure(house.config(targets={volume["target"]: imported["targets"][volume["target"]]},
-                                   volumes={name: volume}))
-    product.wait_volume(name, "ready", 90)
-    assert host.sh(f"sha256sum <{MOUNT}/data.bin; readlink /sys/class/block/{by_hand}") == before
-    rows = findings(house)
-    assert MOUNT not in of("fstab", rows) and of("unit", rows) == "", rows
-    assert host.run(f"mountpoint -q {NAS_MOUNT}").rc == 0
+    def look():
+        return {subsystem: host.sh(READ.format(mount=mount, head=by_hand[subsystem][0]), 60)
+                for subsystem, mount in VOLUMES.items()}
+
+    before = look()
+    mend_what_is_not_moved(house, doctor(product))
+    steps = import_configuration(house)
+    imported = product.json("config show")["volumes"]
+    names = {body["subsystem"]: name for name, body in imported.items() if body["mount"] in VOLUMES.values()}
+    assert names == {"by-hand-data": "data", "by-hand-models": "models"}
+    assert {imported[name]["access"] for name in names.values()} == {"read-only"}
+
+    assert {f"umount {MOUNT}/data", f"umount {MOUNT}/models"} <= set(steps)
+    for step in steps:
+        print(f"# {step}\n{host.sh(step, 120)}")
+    for name in imported:
+        product.wait_volume(name, "ready", 120)
+    assert look() == before
+    assert host.sh(f"findmnt -no OPTIONS {MOUNT}/data").startswith("ro")
+
+    report = doctor(product)
+    print(product.run("doctor", 90).out)
+    for area in ("config", "daemon", "fstab", "unit", "network", "volume"):
+        assert of(area, report) == "", of(area, report)
+    assert "is not the UUID" not in of("identity", report)
+    way, = report["network"]
+    assert (way["address"], way["packet"], way["carried_by"]) == (house.target.address, LARGEST, "eth0")
+    # What else the host had is there as before.
+    assert host.run(f"mountpoint -q {NAS_MOUNT} && mountpoint -q {DATASETS_MOUNT}").rc == 0
