@@ -15,7 +15,7 @@ from rig.bare import NQN
 from rig.cache import cached, digest
 from rig.image import PACKAGES_OF
 from rig.kernel import KEYRING, MIRROR
-from rig.product import CONFIG, UNIT, Product, config_text
+from rig.product import CONFIG, UNIT, Product
 from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 
 pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with a package: `make deb` makes one")
@@ -23,6 +23,7 @@ MOUNT = "/mnt/data"
 STATE = "/var/lib/spark-stage"
 KEY = "/etc/spark-stage/keys/host"
 PAGE = "docs/install.md"
+FIRST_VOLUME = "docs/first-volume.md"
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
 # Other packages of the machine need the rest of what this one depends on.
 LIBRARIES = [name for name in PACKAGES_OF[GUEST] if name.startswith("lib")] + ["libprometheus-cpp-core1.0"]
@@ -111,12 +112,15 @@ def test_it_installs_with_what_it_depends_on_and_starts_nothing(host):
 
 
 def test_three_lines_of_configuration_make_a_volume_ready(host, bare_pair):
-    text = config_text(targets={"rose": {"address": bare_pair[0].address}},
-                       volumes={"data": {"target": "rose", "subsystem": NQN, "mount": MOUNT}})
-    assert len(text.splitlines()) == 3
+    """As the page about the first volume has them, and with the commands that it tells to type."""
+    text = blocks.find(FIRST_VOLUME, "version: 1").text.replace("192.168.0.100", bare_pair[0].address)
+    assert len(text.splitlines()) == 3 and NQN in text and MOUNT in text
     host.put(CONFIG, text)
-    host.sh(f"systemctl enable --now {UNIT}", 120)
-    Product(host).wait_volume("data", "ready", 90)
+    for line in blocks.find(FIRST_VOLUME, "sudo spark-stage config check").lines:
+        shown = host.sh(line.removeprefix("sudo "), 150)
+        print(f"$ {line}\n{shown}")
+    assert "greeting" in shown  # the last one lists what is in it
+    assert Product(host).volume("data")["state"] == "ready"
     assert host.get(f"{MOUNT}/greeting") == "hello\n"
 
 

@@ -11,15 +11,17 @@ BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock -X": API,
     "job=$(curl": API,
     "lease=$(curl": API,
-    "spark-stage import ": (
-        "tests/vm/test_moving.py", "test_the_move_by_the_imported_configuration_loses_no_byte_and_no_connection", "import"),
+    "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (
-        "tests/vm/test_moving.py", "test_the_move_by_the_imported_configuration_loses_no_byte_and_no_connection", "daemon-reload"),
+        "tests/vm/test_moving.py", "test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection",
+        "steps = import_configuration(house)"),
     "[I/O controller connection management]": (
         "tests/vm/test_stas.py", "test_a_volume_that_stacd_is_told_to_leave_alone_stays_down", "exclude=transport=tcp;traddr="),
     "[exclusions]": (HERE, "test_what_the_administrator_excludes_is_refused", '"[exclusions]"'),
     "sudo ln -s /dev/null": (HERE, "test_the_daemon_listens_when_nvme_clis_rule_is_off", '"sudo ln -s /dev/null"'),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "nvme check-tls-key --identity 0 --insert"),
+    "sudo spark-stage config check": (
+        "tests/vm/test_package.py", "test_three_lines_of_configuration_make_a_volume_ready", '"sudo spark-stage config check"'),
     "sudo spark-stage volumes format": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes format models"),
     "sudo spark-stage volumes publish": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes publish models"),
     "sudo spark-stage volumes take": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes take models"),
