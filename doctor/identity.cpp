@@ -24,10 +24,14 @@ void check_running(const Host& host, const nvmetcp::HostIdentity& identity, Repo
     const bool differs = controller.transport == "tcp" && !controller.host_nqn.empty() &&
                          (controller.host_nqn != identity.nqn || lower(controller.host_id) != identity.id);
     if (!differs) continue;
+    const bool other_nqn = controller.host_nqn != identity.nqn;
     report.note(kIdentityArea,
                 controller.name + " (" + printable(controller.subsystem) +
-                    ") is connected as another host, " + printable(controller.host_nqn),
-                "the daemon takes only connections of this host's own identity for its own",
+                    ") is connected as another host, " +
+                    (other_nqn ? printable(controller.host_nqn)
+                               : "with this host's NQN and host ID " + printable(controller.host_id)),
+                other_nqn ? "the daemon takes only connections of this host's own identity for its own"
+                          : "newer kernels refuse another connection as long as the two do not go together",
                 "with its volume unmounted: sudo nvme disconnect -d " + controller.name);
   }
 }

@@ -31,6 +31,20 @@ TEST(DoctorScreen, NamesEachFindingOfTodaysSetUp) {
   expect_golden("doctor.txt", without_free_space(screen));
 }
 
+TEST(DoctorScreen, NamesWhatIsWrongOnTheWay) {
+  test::FakeHost fake;
+  fake.has_config = false;
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c3a52-6f0e-4c55-9a55-0d4a6c1de5b7");
+  fake.files.write("sys/class/nvme/nvme1/kato", "0");
+  fake.files.write("sys/class/nvme/nvme1/queue_count", "2");
+  fake.files.write("sys/class/nvme/nvme1/ctrl_loss_tmo", "600");
+  fake.files.write("etc/fstab", "192.168.0.98:/data /mnt/nas nfs4 rw 0 0");
+  fake.files.write("etc/nvme/hostid", "99999999-2222-3333-4444-555555555555");
+  fake.add_nic("enP7s7", 10'000, 9000, "192.168.0.110");
+  fake.data_comes_in = "enP7s7";
+  expect_golden("doctor_network.txt", without_free_space(screen_of(fake.host())));
+}
+
 TEST(DoctorScreen, OfAHostInOrderIsShort) {
   test::FakeHost fake;
   const std::string screen = screen_of(fake.host());

@@ -1,4 +1,5 @@
 // What doctor says of who this host is, and whether another may be the same.
+#include "doctor/copied_identity.hpp"
 #include "tests/unit/doctor/fixture.hpp"
 
 namespace spark::doctor {
@@ -35,7 +36,21 @@ TEST_F(Doctor, SeesAConnectionOfAnotherHostsIdentity) {
   auto other = test::tcp_controller("nvme4", "raid5-data");
   other.host_nqn = "nqn.2014-08.org.nvmexpress:uuid:99999999-2222-3333-4444-555555555555";
   fake.files.add_controller(other);
-  expect("identity", {"nvme4", "as another host"});
+  expect("identity", {"nvme4", "as another host, nqn.2014-08.org.nvmexpress:uuid:9999", "its own |"});
+  other.host_nqn = test::test_host().nqn;
+  other.host_id = "99999999-2222-3333-4444-555555555555";
+  fake.files.add_controller(other);
+  expect("identity", {"with this host's NQN and host ID 99999999", "newer kernels refuse"});
+}
+
+TEST(Reservation, KeysOf64BitsPassBetweenProcesses) {
+  const auto answer = parse_json_object(
+      R"({"registrants": [{"host_id": "a", "key": "18446744073709551615", "holds": true}, 7]})");
+  ASSERT_TRUE(answer);
+  const auto report = reservation_from(*answer);
+  ASSERT_EQ(report.registrants.size(), 1u);
+  EXPECT_EQ(report.registrants.front().key, 18446744073709551615U);
+  EXPECT_TRUE(report.registrants.front().holds);
 }
 
 TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {

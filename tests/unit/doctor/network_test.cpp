@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "doctor/carried.hpp"
 #include "doctor/nics.hpp"
 #include "tests/support/fake_host.hpp"
 
@@ -204,6 +205,21 @@ TEST_F(Network, SaysWhatCantBeMeasured) {
   EXPECT_THAT(join(look().unknown, "\n"), HasSubstr("does not answer ping"));
   fake.has_tools = false;
   EXPECT_THAT(join(look().unknown, "\n"), HasSubstr("ip: "));
+}
+
+TEST(ReadBeginning, TakesAMebibytePastThePageCacheAndNamesWhatItCantRead) {
+  test::FakeSysfs files;
+  const auto file = files.root() / "device";
+  const auto missing = read_beginning(file.native());
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, Errc::NotFound);
+  EXPECT_THAT(missing.error().what, HasSubstr(file.native()));
+  files.write("device", std::string(3 << 20, 'x'));
+  const auto read = read_beginning(file.native());
+  if (!read && read.error().number == EINVAL)
+    GTEST_SKIP() << "the file system of the temporary folder refuses direct I/O";
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(get_int(*read, "bytes"), 1 << 20);
 }
 
 TEST(Nics, KnowWhichAddressesTheirNetworksHold) {
