@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "cli/format/text.hpp"
 #include "daemon/config/parse.hpp"
 
 namespace spark::cli {
@@ -134,14 +135,18 @@ int usage_error(const CLI::App& parser, const CLI::ParseError& error, Context& c
   if (error.get_name() == "RequiredError" && !verb_names(verb).empty()) {
     return report(context, {Errc::Invalid, "which verb? " + join(verb_names(verb), ", "), see_help(verb)});
   }
-  return report(context, {Errc::Invalid, "'" + path_of(verb) + "': " + error.what(), see_help(verb)});
+  Error explained = explain_value(verb, error).value_or(Error{Errc::Invalid, error.what(), ""});
+  explained.what = "'" + path_of(verb) + "': " + explained.what;
+  if (explained.hint.empty()) explained.hint = see_help(verb);
+  return report(context, explained);
 }
 
 }  // namespace
 
 int report(Context& context, const Error& error) {
   context.out.flush();
-  context.err << kProgram << ": " << error.message() << "\n";
+  context.err << sentence(kProgram + (": " + error.message()), context.terminal.columns,
+                          context.terminal.err);
   return exit_status(error.kind);
 }
 
@@ -224,12 +229,28 @@ Completion App::complete(const std::vector<std::string>& words) const {
   }
   if (waiting != nullptr) {
     const std::string type = waiting->get_type_name();
-    return {{}, "", type == "FILE" || type == "PATH"};
+    return {choices_of(*waiting), "", type == "FILE" || type == "FOLDER" || type == "PATH"};
   }
   if (!words.empty() && words.back().starts_with('-')) return {option_names(*verb), "", false};
-  if (const auto names = verb_names(*verb); !names.empty()) return {names, "", false};
+  const auto names = verb_names(*verb);
+  if (verb->get_require_subcommand_min() > 0) return {names, "", false};
   const std::string path = path_of(*verb);
-  return {{}, path.substr(path.find(' ') + 1), false};
+  return {names, path.substr(path.find(' ') + 1), false};
+}
+
+std::vector<std::vector<std::string>> App::verbs() const {
+  std::vector<std::vector<std::string>> all;
+  const std::function<void(const CLI::App&, std::vector<std::string>)> walk = [&](const CLI::App& parser,
+                                                                                  const auto& path) {
+    for (const std::string& name : verb_names(parser)) {
+      std::vector<std::string> inner = path;
+      inner.push_back(name);
+      all.push_back(inner);
+      walk(*parser.get_subcommand(name), inner);
+    }
+  };
+  walk(parser_->root, {});
+  return all;
 }
 
 int App::run(Context& context, std::vector<std::string> arguments) {
@@ -252,6 +273,10 @@ int App::run(Context& context, std::vector<std::string> arguments) {
     return 0;
   } catch (const CLI::ParseError& error) {
     return usage_error(root, error, context);
+  }
+  for (const char* option : {"--config", "--socket"}) {
+    if (root.count(option) == 0 || innermost(root).count(option) == 0) continue;
+    return report(context, {Errc::Invalid, std::string(option) + " is given twice", "give it once"});
   }
   context.socket = socket_of(socket_);
   context.config_file = config_.empty() ? config::kDefaultPath : config_;

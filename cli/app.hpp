@@ -17,7 +17,7 @@ using Action = std::function<Result<int>(Context&)>;
 
 // What may stand as the last of some words.
 struct Completion {
-  std::vector<std::string> words;  // verbs or options
+  std::vector<std::string> words;  // verbs, options, or choices of an option
   std::string verb;                // whose argument it is otherwise: "volumes up"; empty: nothing is known
   bool is_file = false;            // any file's name
 };
@@ -33,6 +33,9 @@ class App {
   Verb group(const std::string& name, const std::string& summary, const std::string& examples);
   Verb verb_of(const Verb& group, const std::string& name, const std::string& summary,
                const std::string& examples, Action action);
+
+  // Every verb that is in the help, each after its group: {"volumes"}, {"volumes", "up"}, …
+  std::vector<std::vector<std::string>> verbs() const;
 
   // Left out of the help, for other programs to call.
   void hide(const Verb& verb);

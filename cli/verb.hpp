@@ -1,12 +1,17 @@
 // What a verb takes, in our words. CLI11, which is slow to compile, is seen by app.cpp and verb.cpp alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): its own name
 class App;
-}
+class Option;
+class ParseError;
+}  // namespace CLI
 
 namespace spark::cli {
 
@@ -35,12 +40,20 @@ class Verb {
     unsigned lowest, highest;
   };
   void count(const std::string& name, unsigned& value, Range range, const std::string& help);
-  void choice(const std::string& name, const std::string& type, std::string& value,
+  // One of some words, or a list of them.
+  template <typename Value>
+  void choice(const std::string& name, const std::string& type, Value& value,
               const std::vector<std::string>& choices, const std::string& help);
 
  private:
   friend class App;
   CLI::App* parser_;
 };
+
+// The words that an option of choice() takes; of any other: none.
+std::vector<std::string> choices_of(const CLI::Option& option);
+
+// What is wrong with the value of one of the verb's options, in our words; no value: it is not about that.
+std::optional<Error> explain_value(const CLI::App& verb, const CLI::ParseError& error);
 
 }  // namespace spark::cli

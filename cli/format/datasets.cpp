@@ -21,7 +21,7 @@ std::uint64_t count_of(const json::object& object, std::string_view key) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
 }
 
-// "lease 12: pid 4242 (python), ends in 1 h 30 min"
+// "lease 3ee4d2ad: pid 4242 (python), ends in 1 h 30 min"
 std::string lease_in_words(const json::object& lease, WallTime now) {
   std::string words = "lease " + printable(get_string(lease, "id").value_or("?"));
   if (const auto holder = get_string(lease, "holder")) words += ": " + printable(*holder);

@@ -1,6 +1,7 @@
 #include "cli/verbs/bench.hpp"
 
 #include "base/text.hpp"
+#include "bench/plan.hpp"
 #include "bench/report/report.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -70,6 +71,15 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
   return given.is_quick ? bench::quick(std::move(options)) : options;
 }
 
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const bench::Scenario& scenario : bench::all_scenarios()) {
+    const std::string name(scenario.part_of.empty() ? scenario.id : scenario.part_of);
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
 // One line that is redrawn on a terminal; elsewhere a line at each step, and now and then within one.
 class ProgressLine {
  public:
@@ -124,6 +134,9 @@ Result<int> bench(Context& context, const BenchFlags& given) {
     context.out << *text;
     return 0;
   }
+  // Before anything is announced.
+  if (const auto checked = bench::check_options(*options); !checked)
+    return tl::unexpected<Error>(checked.error());
   context.catch_interrupts();
   const auto record = measure(context, *options);
   if (!record) return tl::unexpected<Error>(record.error());
@@ -167,7 +180,7 @@ void add_bench(App& app) {
   verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
   options->question.add_to(verb);
   verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
-  verb.option("--scenario", "ID", options->scenarios,
+  verb.choice("--scenario", "ID", options->scenarios, scenario_names(),
               "this one only; may be repeated: shards, samples,\nsmallfiles, latency, demand, checkpoint,\n"
               "stagecopy, epochs");
   verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");

@@ -2,7 +2,9 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "bench/run_folder.hpp"
 #include "cli/api.hpp"
+#include "cli/verbs/bench.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 
@@ -41,10 +43,17 @@ std::set<std::string> listed(Context& context, bool leases) {
     const json::array* held = leases ? get_array(dataset.get_object(), "leases") : nullptr;
     if (held == nullptr) continue;
     for (const json::value& lease : *held) {
-      const auto id = lease.is_object() ? get_int(lease.get_object(), "id") : std::nullopt;
-      if (id) names.insert(std::to_string(*id));
+      const auto id = lease.is_object() ? get_string(lease.get_object(), "id") : std::nullopt;
+      if (id) names.insert(*id);
     }
   }
+  return names;
+}
+
+// A run may be named by a file too.
+std::set<std::string> kept_runs(Context& context) {
+  std::set<std::string> names = {"last", kFiles};
+  for (const bench::RunEntry& run : bench::list_runs(runs_folder(context, ""))) names.insert(run.id);
   return names;
 }
 
@@ -53,6 +62,7 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "stage" || verb == "run") return configured(context, "datasets");
   if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
+  if (verb == "bench report" || verb == "bench compare" || verb == "bench merge") return kept_runs(context);
   if (verb == "copy" || verb == "bench" || verb == "config check" || verb == "config plan") return {kFiles};
   return {};
 }

@@ -18,9 +18,9 @@ void add_release(App& app) {
   const auto lease = std::make_shared<std::string>();
   Verb verb = app.verb("release", "end a lease before its time",
                        "  spark-stage ls                shows the leases\n"
-                       "  spark-stage release 12",
+                       "  spark-stage release 3ee4d2ad",
                        [lease](Context& context) { return release(context, *lease); });
-  verb.argument("LEASE", *lease, "its number, as 'spark-stage ls' has it");
+  verb.argument("LEASE", *lease, "its id, as 'spark-stage ls' has it");
 }
 
 }  // namespace spark::cli

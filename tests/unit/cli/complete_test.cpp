@@ -46,16 +46,31 @@ TEST_F(Complete, OffersFilesWhereFilesBelong) {
   EXPECT_EQ(offered({"stage", "--lease", ""}), Words{""});
 }
 
+TEST_F(Complete, OffersTheChoicesOfAnOption) {
+  EXPECT_EQ(offered({"copy", "--io", ""}), (Words{"auto", "io_uring", "threads"}));
+  EXPECT_EQ(offered({"volumes", "format", "--type", ""}), (Words{"ext4", "xfs"}));
+  EXPECT_EQ(offered({"bench", "report", "--format", ""}), (Words{"text", "markdown", "csv", "json"}));
+  EXPECT_TRUE(offers({"bench", "--scenario", "shards", "--scenario", ""}, "stagecopy"));
+  EXPECT_EQ(offered({"bench", "--runs", ""}), Words{":files"});
+}
+
+TEST_F(Complete, OffersFilesBesideTheVerbsOfBench) {
+  EXPECT_EQ(offered({"bench", ""}), (Words{"report", "compare", "merge", "list", ":files"}));
+  EXPECT_EQ(offered({"bench", "list", ""}), Words{""});
+  EXPECT_TRUE(offers({"bench", "report", ""}, "last"));
+}
+
 TEST_F(Complete, OffersNamesThatTheDaemonHas) {
   program.client.answer("GET /v1/config", 200,
                         R"({"volumes": {"rosa": {}, "nas": {}}, "datasets": {"imagenet": {}}})");
-  program.client.answer("GET /v1/datasets", 200,
-                        R"({"datasets": [{"name": "llama", "leases": [{"id": 12}]}, {"name": "models"}]})");
+  program.client.answer(
+      "GET /v1/datasets", 200,
+      R"({"datasets": [{"name": "llama", "leases": [{"id": "3ee4d2ad"}]}, {"name": "models"}]})");
   EXPECT_EQ(offered({"wait", "nas", ""}), (Words{"nas", "rosa"}));
   EXPECT_EQ(offered({"volumes", "up", ""}), (Words{"nas", "rosa"}));
   EXPECT_EQ(offered({"run", ""}), Words{"imagenet"});
   EXPECT_EQ(offered({"evict", ""}), (Words{"llama", "models"}));
-  EXPECT_EQ(offered({"release", ""}), Words{"12"});
+  EXPECT_EQ(offered({"release", ""}), Words{"3ee4d2ad"});
 }
 
 TEST_F(Complete, HeedsTheConfigurationOnTheLine) {

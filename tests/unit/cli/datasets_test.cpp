@@ -14,8 +14,8 @@ class Datasets : public ::testing::Test {
 TEST_F(Datasets, AreListedWithTheirLeases) {
   program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
     {"name": "imagenet", "state": "ready", "path": "/var/lib/spark-stage/cache/imagenet", "bytes": 142000000000,
-     "files": 1281167, "generation": 3, "leases": [{"id": "12", "holder": "pid 4242 (python)", "expires": null},
-     {"id": "13", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
+     "files": 1281167, "generation": 3, "leases": [{"id": "3ee4d2ad", "holder": "pid 4242 (python)", "expires": null},
+     {"id": "91c0ffee", "holder": "root", "expires": "2026-11-20T16:51:26Z"}],
      "staged_at": "2026-11-19T15:00:00Z", "last_used": "2026-11-20T15:16:20Z"},
     {"name": "datasets:laion/part-07", "state": "failed", "path": null, "bytes": 0, "files": 0, "leases": [],
      "staged_at": null, "last_used": null, "reason": "staging datasets:laion/part-07: the volume datasets is not ready (waiting) - see 'spark-stage status'"},
@@ -125,10 +125,10 @@ TEST_F(Datasets, ThatAreAllWellExitWithZero) {
 }
 
 TEST_F(Datasets, LeasesAreReleased) {
-  program.client.answer("DELETE /v1/leases/12", 200, "{}");
-  EXPECT_EQ(program.run({"release", "12"}), 0);
-  EXPECT_EQ(program.output(), "lease 12: released\n");
-  EXPECT_EQ(program.run({"release", "13"}), 3);
+  program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
+  EXPECT_EQ(program.run({"release", "3ee4d2ad"}), 0);
+  EXPECT_EQ(program.output(), "lease 3ee4d2ad: released\n");
+  EXPECT_EQ(program.run({"release", "00000000"}), 3);
 }
 
 }  // namespace

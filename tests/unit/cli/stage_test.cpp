@@ -14,7 +14,7 @@ constexpr char kStagings[] = "POST /v1/stagings";
 constexpr char kEvents[] = "/v1/jobs/7/events";
 constexpr char kDone[] = R"({"event": "done", "result": {"datasets": [{"name": "imagenet", "state": "ready",
   "path": "/cache/imagenet/3", "served_from": "copied", "bytes": 10000000000, "files": 1281167, "seconds": 8.0,
-  "bytes_per_second": 1250000000, "hash": "xxh3:1", "memfree_drop_bytes": 1, "lease": "12"}]}})";
+  "bytes_per_second": 1250000000, "hash": "xxh3:1", "memfree_drop_bytes": 1, "lease": "3ee4d2ad"}]}})";
 constexpr char kJob[] = R"({"id": "7", "verb": "stage", "subject": ["imagenet"], "state": "running",
   "started": "2026-11-20T15:21:26Z"})";
 
@@ -72,7 +72,7 @@ TEST_F(Stage, AsksForALeaseByTime) {
   program.client.stream_once(kEvents, {{kDone}});
   EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "2h"}), 0);
   EXPECT_EQ(program.client.sent.front(), R"(POST /v1/stagings {"datasets":["imagenet"],"lease_s":7200})");
-  EXPECT_NE(program.errors().find("spark-stage release 12"), std::string::npos) << program.errors();
+  EXPECT_NE(program.errors().find("spark-stage release 3ee4d2ad"), std::string::npos) << program.errors();
 }
 
 TEST_F(Stage, AsksForALeaseByProcessOrGroup) {
@@ -223,7 +223,7 @@ class Run : public Stage {
     program.client.stream_once(kEvents, {{kDone}});
     program.client.answer("GET /v1/config", 200,
                           R"({"datasets": {"imagenet": {"env": "DATA_ROOT"}, "models": {"env": ""}}})");
-    program.client.answer("DELETE /v1/leases/12", 200, "{}");
+    program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
     file = std::filesystem::temp_directory_path() / ("spark-run-" + std::to_string(::getpid()));
   }
   void TearDown() override { std::filesystem::remove(file); }
@@ -239,7 +239,7 @@ TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
   std::getline(std::ifstream(file) >> std::ws, line);
   EXPECT_EQ(line, "/cache/imagenet/3 /cache/imagenet/3");
   EXPECT_EQ(program.client.sent[1], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
-  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/leases/12");
+  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/leases/3ee4d2ad");
 }
 
 TEST_F(Run, AsksForADoubtfulCopyOnlyIfToldSo) {
