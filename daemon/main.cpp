@@ -50,29 +50,64 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   return config ? 0 : spark::exit_status(spark::Errc::Invalid);
 }
 
+constexpr char kSummary[] = "Keeps shared NVMe/TCP volumes connected and mounted, and stages datasets.";
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  sudo systemctl start spark-staged          as it is meant to run\n"
+    "  sudo systemctl reload spark-staged         reads its configuration again\n"
+    "  sudo spark-staged --config ./new.yaml      in a terminal, until ^C\n"
+    "  sudo spark-staged release                  all volumes down; it is stopped\n\n"
+    "A stop or a crash leaves every mount as it is. What it does: journalctl -u\n"
+    "spark-staged; how its volumes are: spark-stage status.";
+
+// CLI11's help without what it adds by itself: the descriptions name the defaults.
+class Help final : public CLI::Formatter {
+ public:
+  Help() {
+    column_width(24);
+    label("SUBCOMMAND", "VERB");
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.empty() ? "" : " " + type;
+  }
+};
+
+void define_options(CLI::App& app, spark::ServiceOptions& options) {
+  app.formatter(std::make_shared<Help>());
+  app.footer(kExamples);
+  app.set_help_flag("-h,--help", "this text");
+  app.add_option("--config", options.config_file, "configuration (" + options.config_file.string() + ")")
+      ->type_name("FILE");
+  app.add_option("--socket", options.socket,
+                 "of its API ($SPARK_STAGE_SOCKET, else\n" + options.socket.string() + ")")
+      ->envname("SPARK_STAGE_SOCKET")
+      ->type_name("PATH");
+  app.add_option("--state-dir", options.state_dir,
+                 "what is kept across restarts (" + options.state_dir.string() + ")")
+      ->type_name("FOLDER");
+  app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion, "this program's version");
+}
+
 int run(int argc, char** argv) {
-  CLI::App app{
-      "spark-staged keeps shared NVMe/TCP volumes connected, mounted and healthy, and stages datasets."};
+  CLI::App app{kSummary, "spark-staged"};
   spark::ServiceOptions options;
   options.program = "/proc/self/exe";
   std::string verb;
-  app.add_option("--config", options.config_file, "Configuration file")->capture_default_str();
-  app.add_option("--socket", options.socket, "API socket")
-      ->envname("SPARK_STAGE_SOCKET")
-      ->capture_default_str();
-  app.add_option("--state-dir", options.state_dir, "What is kept across restarts")->capture_default_str();
-  app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion);
+  define_options(app, options);
   auto* worker = app.add_subcommand("worker", "")->group("");
   worker->add_option("verb", verb)->required();
   bool at_shutdown = false;
-  auto* release = app.add_subcommand(
-      "release",
-      "Unmount and disconnect all volumes; while the daemon is stopped, before the machine goes down");
-  release->add_flag("--at-shutdown", at_shutdown, "Do nothing unless the machine is going down");
+  auto* release = app.add_subcommand("release", "unmount and disconnect all volumes of a stopped daemon");
+  release->group("Verbs");
+  release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
+  release->footer("Examples:\n  sudo systemctl stop spark-staged && sudo spark-staged release");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : spark::exit_status(spark::Errc::Invalid);
+    if (error.get_exit_code() == 0) return app.exit(error);  // help, version
+    return complain({spark::Errc::Invalid, error.what(), "see 'spark-staged --help'"});
   }
   if (release->parsed()) return run_release(options, at_shutdown);
   return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));

@@ -187,13 +187,27 @@ class Words(unittest.TestCase):
 
 
 class Man(unittest.TestCase):
-    HELP = "$ spark-stage config --help\n$ spark-stage config show --help\n  -h,--help  this\n  --json  as JSON\n"
-    PAGE = '.SS "spark\\-stage config show"\n.B \\-\\-json\n.BR \\-h ", " \\-\\-help\n'
+    PROGRAM = "  -h,--help  this\n"
+    HELP = ("$ spark-stage config --help\nUsage: spark-stage config [OPTIONS] VERB\n"
+            "$ spark-stage config show --help\n  -h,--help  this\n  --json  as JSON\n  -w,--watch[=N]  again\n")
+    PAGE = ('.SH OPTIONS\n.TP\n.BR \\-h ", " \\-\\-help\nIt.\n.SH VERBS\n.SS "spark\\-stage config show [FILE]"\n'
+            '.TP\n.B \\-\\-json\nSee \\-\\-other.\n.TP\n.BR \\-w ", " \\-\\-watch [=N]\nIt.\n.SH FILES\nx\n')
 
-    def test_a_missing_verb_or_option_is_found(self):
-        self.assertEqual(man.check_command(self.HELP, self.PAGE), [])
-        self.assertTrue(man.check_command(self.HELP, self.PAGE.replace("json", "yaml")))
-        self.assertTrue(man.check_command(self.HELP, self.PAGE.replace("show", "hide")))
+    def test_the_verbs_and_options_are_those_that_there_are(self):
+        self.assertEqual(man.check_command(self.PROGRAM, self.HELP, self.PAGE), [])
+        for there, gone in ((".B \\-\\-json", ".B \\-\\-yaml"), ("show", "hide"), ("\\-h ", "\\-h \\-\\-more "),
+                            (".SH FILES", ".SS \"spark\\-stage gone\"\n.SH FILES")):
+            with self.subTest(gone):
+                self.assertTrue(man.check_command(self.PROGRAM, self.HELP, self.PAGE.replace(there, gone)))
+
+    def test_the_daemons_options_are_those_that_there_are(self):
+        source = 'app.add_option("--config", x, "a")->envname("A_B");\napp.set_help_flag("-h,--help", "b\\nc");'
+        page = ('.SH OPTIONS\n.TP\n.BI \\-\\-config " FILE"\nx\n.TP\n.BR \\-h ", " \\-\\-help\nx\n.SH ENVIRONMENT\n.TP\n'
+                '.B A_B\nx\n.SH FILES\n')
+        self.assertEqual(man.check_daemon(source, page), [])
+        self.assertTrue(man.check_daemon(source, page.replace("config", "other")))
+        self.assertTrue(man.check_daemon(source, page.replace("A_B", "A_C")))
+        self.assertTrue(man.check_daemon(source.replace('"a"', f'"{"a" * 81}"'), page))
 
     def test_a_missing_key_is_found(self):
         reference = "# It\n# offers: more\ncache:\n  # scrub: 30d   # once\n"
