@@ -57,6 +57,7 @@ void add_configured(const config::Config& config, Collector& all) {
 void add_found(const host::Survey& survey, Collector& all) {
   for (const host::ConnectUnit& unit : survey.units) {
     for (const auto& connection : unit.connections) all.add_by_hand(connection, unit.name);
+    for (const auto& connection : unit.discovered) all.add_by_hand(connection, unit.name);
   }
   for (const auto& connection : survey.config_json) all.add_by_hand(connection, "/etc/nvme/config.json");
   for (const auto& connection : survey.discovery_conf) {

@@ -14,9 +14,10 @@ struct ConnectUnit {
   std::string file;  // "/etc/systemd/system/nvme-rosa-connect.service"
   std::string name;  // "nvme-rosa-connect.service"
   std::vector<ByHandConnection> connections;
-  bool connects_all = false;  // `nvme connect-all`, with connections or nvme-cli's own files
-  bool disconnects = false;   // stopping it disconnects
-  bool tries_again = false;   // Restart= is set
+  std::vector<ByHandConnection> discovered;  // the places that `nvme connect-all` is told; no subsystems
+  bool connects_all = false;                 // `nvme connect-all`, with connections or nvme-cli's own files
+  bool disconnects = false;                  // stopping it disconnects
+  bool tries_again = false;                  // Restart= is set
 };
 
 // The unit in one file's text; no connections and not connects_all: it is none of that kind.

@@ -76,6 +76,15 @@ TEST_F(Network, OfAHostSetUpByHandNamesEachPlaceOnceAndWhereItStands) {
                                                "192.168.0.98 (line 4 of /etc/fstab)"}));
 }
 
+TEST_F(Network, OfAUnitThatConnectsAllLooksAtThePlaceThatItAsks) {
+  fake.has_config = false;
+  fake.files.write("etc/systemd/system/all.service",
+                   "[Service]\nExecStart=/usr/sbin/nvme connect-all -t tcp -a 10.0.0.5 -s 8009");
+  const Report report = look();
+  ASSERT_EQ(report.network.size(), 1u) << pretty(to_json(report));
+  EXPECT_EQ(report.network.front().target, "10.0.0.5 (all.service)");
+}
+
 TEST_F(Network, OfAHostSetUpByHandSeesPacketsThatDoNotFit) {
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
