@@ -25,8 +25,9 @@ KEY = "/etc/spark-stage/keys/host"
 PAGE = "docs/install.md"
 FIRST_VOLUME = "docs/first-volume.md"
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
-# Other packages of the machine need the rest of what this one depends on.
-LIBRARIES = [name for name in PACKAGES_OF[GUEST] if name.startswith("lib")] + ["libprometheus-cpp-core1.0"]
+# The rest of what it depends on is there for other packages of the machine, libfmt for fio's.
+LIBRARIES = [name for name in PACKAGES_OF[GUEST] if name.startswith("lib") and not name.startswith("libfmt")]
+LIBRARIES.append("libprometheus-cpp-core1.0")
 ABSENT = LIBRARIES + ["nvme-cli"]  # which is recommended
 REPOSITORY = "/srv/repository"
 
