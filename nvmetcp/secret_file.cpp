@@ -100,7 +100,8 @@ Result<std::string> read_secret(const std::string& file, const SecretKind& kind)
     return error;
   }
   if (auto safe = check_mode(fd.get(), name); !safe) return tl::unexpected<Error>(std::move(safe.error()));
-  // From here on this process has a key in its memory: no core of it is written, and only root may look into it.
+  // From here on this process has a key in its memory: no core of it is written, and only root may look into
+  // it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   std::array<char, kLongestFile> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());

@@ -244,7 +244,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   unsigned silent_probes_ = 0;      // in a row that were not answered
   std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_smart_, ready_since_;
-  SteadyTime link_trusted_from_{};  // max: it is down, or no read has come back since
+  SteadyTime link_trusted_from_{};         // max: it is down, or no read has come back since
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
   bool has_detached_ = false;              // a mount, ever: who used it may not be known
