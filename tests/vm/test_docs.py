@@ -150,8 +150,8 @@ def as_typed(line, run):
         return f"{{ {blocks.without_remark(line)}; }} || [ $? = 1 ]"
     if re.search(r"spark-stage bench(?!\s+(report|compare|merge|list)\b)", line):
         line = re.sub(r" --(size|runtime|rounds) \S+", "", line)
-        scenario = "" if "--scenario" in line else " --scenario latency"
-        line = line.replace("spark-stage bench", f"spark-stage bench {QUICK}{scenario}", 1)
+        scenario = "" if "--scenario" in line else "--scenario latency "
+        line = line.replace("spark-stage bench", f"spark-stage bench {scenario}{QUICK}", 1)
     return line.replace(PAGES_ADDRESS, TARGET_ADDRESS).replace(PAGES_RUN, run)
 
 
