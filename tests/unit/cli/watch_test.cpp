@@ -7,7 +7,7 @@
 namespace spark::cli {
 namespace {
 
-std::string status(const std::string& state, const std::string& more = "") {
+std::string answer_of(const std::string& state, const std::string& more = "") {
   return R"({"version": "0.1.0", "uptime_s": 1, "volumes": [{"name": "datasets", "kind": "nvme-tcp", "state": ")" +
          state +
          R"(", "since": "2026-11-20T15:21:20Z", "mount": "/mnt/a", "access": "read-only", "device": null}], "stages": [)" +
@@ -28,22 +28,22 @@ class Watch : public ::testing::Test {
 
 TEST_F(Watch, OnATerminalIsRedrawnInPlaceAndGoesOnOverARestart) {
   program.context.terminal = {true, true, 72, false, true, 24};
-  then(status("waiting"));
+  then(answer_of("waiting"));
   program.client.fail_once(
       "GET /v1/status", {Errc::Unavailable, "spark-staged does not answer on /run/spark-stage/api.sock", ""});
-  then(status("ready"));
+  then(answer_of("ready"));
   EXPECT_EQ(looks(3, {"--watch"}), 130);
   EXPECT_EQ(program.errors(), "");
-  expect_golden("watch-terminal.txt", program.output());
+  expect_golden_screen("watch-terminal.txt", program.output(), 72);
 }
 
 TEST_F(Watch, InAPipeIsANewBlockOnlyWhenSomethingChanged) {
-  then(status("waiting"));
-  then(status("waiting"));
+  then(answer_of("waiting"));
+  then(answer_of("waiting"));
   program.client.fail_once("GET /v1/status", {Errc::Unavailable, "no daemon", ""});
   program.client.fail_once("GET /v1/status", {Errc::Unavailable, "no daemon", ""});
-  then(status("waiting"));
-  then(status("ready"));
+  then(answer_of("waiting"));
+  then(answer_of("ready"));
   EXPECT_EQ(looks(7, {"-w", "5"}), 130);
   EXPECT_EQ(program.errors(), "spark-stage: no daemon - still trying\n");
   expect_golden("watch-pipe.txt", program.output());
@@ -51,8 +51,8 @@ TEST_F(Watch, InAPipeIsANewBlockOnlyWhenSomethingChanged) {
 
 TEST_F(Watch, AsJsonIsAnObjectALine) {
   program.context.terminal = {true, true, 72, true, true, 24};
-  then(status("waiting"));
-  then(status("ready"));
+  then(answer_of("waiting"));
+  then(answer_of("ready"));
   EXPECT_EQ(looks(3, {"--watch=0.5", "--json"}), 130);
   const std::vector<std::string> lines = split(program.output(), '\n');
   ASSERT_EQ(lines.size(), 4U);
@@ -62,7 +62,7 @@ TEST_F(Watch, AsJsonIsAnObjectALine) {
 
 TEST_F(Watch, LooksAsOftenAsItIsTold) {
   const SteadyTime begin = program.timer.steady();
-  then(status("ready"));
+  then(answer_of("ready"));
   EXPECT_EQ(looks(4, {"--watch=2.5"}), 130);
   EXPECT_EQ(program.timer.steady() - begin, std::chrono::seconds(10));
   for (const char* bad : {"--watch=0", "--watch=often", "--watch=-3", "--watch=1e9"}) {
@@ -79,7 +79,7 @@ TEST_F(Watch, ATallScreenKeepsItsTitleInSight) {
     many += (i == 0 ? "" : ",") + std::string(R"({"dataset": "d)") + std::to_string(i) +
             R"(", "phase": "queued"})";
   }
-  then(status("ready", many));
+  then(answer_of("ready", many));
   EXPECT_EQ(looks(1, {"-w"}), 130);
   const std::string frame = program.output().substr(program.output().find("\x1b[H"));
   EXPECT_LT(std::count(frame.begin(), frame.end(), '\n'), 9) << frame;
@@ -90,7 +90,7 @@ TEST_F(Watch, FollowsTheWindowsSize) {
   program.context.terminal = {true, true, 72, false, true, 24};
   unsigned columns = 72;
   program.context.look_at_terminal = [&] { return Terminal{true, true, columns -= 20, false, true, 24}; };
-  then(status(
+  then(answer_of(
       "ready",
       R"({"dataset": "imagenet", "phase": "stalled", "bytes_done": 1, "bytes_total": 2, "reason": "volume models is waiting; it goes on"})"));
   EXPECT_EQ(looks(1, {"-w"}), 130);
