@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "cli/format/text.hpp"
+#include "cli/say.hpp"
 #include "daemon/config/parse.hpp"
 
 namespace spark::cli {
@@ -145,8 +145,7 @@ int usage_error(const CLI::App& parser, const CLI::ParseError& error, Context& c
 
 int report(Context& context, const Error& error) {
   context.out.flush();
-  context.err << sentence(kProgram + (": " + error.message()), context.terminal.columns,
-                          context.terminal.err);
+  tell(context, kProgram + (": " + error.message()));
   return exit_status(error.kind);
 }
 

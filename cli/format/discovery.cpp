@@ -64,11 +64,13 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
   const std::string where = target != nullptr ? portal_of(*target) : "the target";
   const json::object* host = get_object(discovery, "host");
   const std::string who = host != nullptr ? text_of(*host, "nqn") : "this host";
+  const auto line = [&](const std::string& words) { return sentence(words, terminal.columns, terminal.out); };
   const std::vector<json::object> entries = objects_in(discovery, "entries");
   if (entries.empty()) {
-    out << where << " answers, and offers nothing to this host.\nAllow on the target: " << who << "\n";
+    out << line(where + " answers, and offers nothing to this host.\nAllow on the target: " + who);
   } else {
-    Table table({"ADDRESS", "TRANSPORT", "KIND", "SUBSYSTEM"}, {});
+    constexpr std::size_t kSubsystemColumn = 3;
+    Table table({"ADDRESS", "TRANSPORT", "KIND", "SUBSYSTEM"}, {kSubsystemColumn});
     for (const json::object& entry : entries) {
       table.add({{portal_of(entry)},
                  {text_of(entry, "transport")},
@@ -76,11 +78,11 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
                  {text_of(entry, "nqn")}});
     }
     table.print(out, terminal);
-    out << "\nOffered to " << who << "\n";
+    out << line("\nOffered to " + who);
   }
   if (const json::array* ignored = get_array(discovery, "ignored")) {
-    for (const json::value& sentence : *ignored) {
-      if (sentence.is_string()) out << "ignored: " << printable(std::string(sentence.get_string())) << "\n";
+    for (const json::value& why : *ignored) {
+      if (why.is_string()) out << line("ignored: " + printable(std::string(why.get_string())));
     }
   }
 }

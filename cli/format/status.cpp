@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -89,10 +90,23 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
   table.print(out, terminal);
 }
 
+// "rose: raid6-archive, scratch and 3 more": on a terminal no more names than fit into a line.
+std::string offered_in_words(const std::string& target, const std::vector<std::string>& names,
+                             const Terminal& terminal) {
+  const auto words = [&](std::size_t shown) {
+    const std::size_t more = names.size() - shown;
+    return target + ": " + join(std::span(names).first(shown), ", ") +
+           (more == 0 ? "" : " and " + std::to_string(more) + " more");
+  };
+  constexpr std::size_t kMostNames = 3;
+  std::size_t shown = std::min(names.size(), kMostNames);
+  while (terminal.out && shown > 1 && display_width(words(shown)) > terminal.columns) --shown;
+  return words(shown);
+}
+
 // What targets offer to this host and the configuration has no volume for: some names of each, a line a
 // target.
 void print_offers(std::ostream& out, const Terminal& terminal, const json::array& targets) {
-  constexpr std::size_t kMostNames = 3;
   bool has_title = false;
   for (const json::value& value : targets) {
     const json::object* target = value.if_object();
@@ -107,10 +121,7 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
     if (names.empty()) continue;
     if (!std::exchange(has_title, true))
       out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
-    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
-    names.resize(names.size() - more);
-    out << cell_of(*target, "name") << ": " << join(names, ", ")
-        << (more == 0 ? "" : " and " + std::to_string(more) + " more") << "\n  spark-stage discover "
+    out << offered_in_words(cell_of(*target, "name"), names, terminal) << "\n  spark-stage discover "
         << cell_of(*target, "address") << " --yaml\n";
   }
 }

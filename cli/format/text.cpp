@@ -9,7 +9,7 @@ namespace spark::cli {
 
 namespace {
 
-constexpr std::size_t kLongestQuote = 60;
+constexpr std::size_t kLongestQuote = 60;  // of what may be no command
 
 // Words, and quotations that are short enough, at their spaces.
 std::vector<std::string> pieces_of(std::string_view text) {
@@ -22,7 +22,7 @@ std::vector<std::string> pieces_of(std::string_view text) {
       std::string quoted = piece;
       std::size_t last = i;
       while (quoted.find(quote, 1) == std::string::npos && ++last < words.size()) quoted += " " + words[last];
-      if (last < words.size() && display_width(quoted) <= kLongestQuote) {
+      if (last < words.size() && (quote == '`' || display_width(quoted) <= kLongestQuote)) {
         piece = quoted;
         i = last;
       }

@@ -13,7 +13,7 @@
 namespace spark::cli {
 
 // Words broken into lines of at most `width` columns, each behind `indent` spaces, each with its end. A
-// command in quotes stays on one line, so that it can be copied.
+// command in quotes stays on one line, even on a wider one, so that it can be copied.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
 // A sentence of a person's: on a terminal broken at its width, further lines behind two more spaces than the

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "bench/plan.hpp"
 #include "bench/report/report.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -90,7 +91,8 @@ class ProgressLine {
 
   void show(const bench::Progress& progress) {
     if (context_.terminal.err) {
-      context_.err << "\r\x1b[2K" << bench::progress_line(progress) << std::flush;
+      context_.err << "\r\x1b[2K" << cut_short(bench::progress_line(progress), context_.terminal.columns - 1)
+                   << std::flush;
       return;
     }
     const SteadyTime now = context_.timer.steady();
@@ -108,8 +110,8 @@ class ProgressLine {
 };
 
 Result<bench::Record> measure(Context& context, const bench::BenchOptions& options) {
-  context.err << "Measuring " << options.paths.size() << (options.paths.size() == 1 ? " path" : " paths")
-              << ", about " << format_duration(bench::estimate(options)) << "; ^C ends it and tidies up.\n";
+  tell(context, "Measuring " + counted(options.paths.size(), "path") + ", about " +
+                    format_duration(bench::estimate(options)) + "; ^C ends it and tidies up.");
   ProgressLine line(context);
   return context.bench(
       options, [&](const bench::Progress& progress) { line.show(progress); }, context.stop);
@@ -143,8 +145,8 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   if (auto reported = report_all(context, given, *record); !reported) {
     return tl::unexpected<Error>(std::move(reported.error()));
   }
-  context.err << "Kept as " << record->run_id << ": 'spark-stage bench report " << record->run_id
-              << "' shows it again.\n";
+  tell(context,
+       "Kept as " + record->run_id + ": 'spark-stage bench report " + record->run_id + "' shows it again.");
   if (record->interrupted)
     return fail(Errc::Cancelled, "interrupted", "the table has what was measured until then");
   return bench::has_results(*record) ? 0 : exit_status(Errc::Failed);
@@ -161,7 +163,7 @@ Result<> write_report(Context& context, const std::string& file, const std::stri
   if (auto written = write_file_atomically(std::filesystem::absolute(file), text); !written) {
     return fail_with(written.error(), "writing " + printable(file));
   }
-  context.err << what << " is in " << printable(file) << "\n";
+  tell(context, what + " is in " + printable(file));
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include "bench/existing_files.hpp"
 #include "bench/run_folder.hpp"
 #include "cli/api.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/bench.hpp"
 #include "daemon/config/parse.hpp"
 
@@ -32,9 +33,8 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
                 "give the dataset's own folder, or its size");
   }
   if (!get_bool(answer, "complete").value_or(false)) {
-    context.err << "spark-stage: " << printable(folder)
-                << " is larger than could be counted in a minute: " << format_bytes(asked.dataset_bytes)
-                << " is taken for its size\n";
+    tell(context, "spark-stage: " + printable(folder) + " is larger than could be counted in a minute: " +
+                      format_bytes(asked.dataset_bytes) + " is taken for its size");
   }
   return {};
 }
@@ -114,7 +114,7 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
       if (state == "ready") {
         paths.push_back({name, get_string(*volume, "mount").value_or("")});
       } else {
-        context.err << "spark-stage: " << name << " is left out: it is " << printable(state) << "\n";
+        tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
       }
     }
   }

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/format/text.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 
@@ -26,9 +27,9 @@ Result<int> check(Context& context, const std::string& given) {
   const std::string file = given.empty() ? context.config_file : given;
   const auto loaded = load(file);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
-  context.out << printable(file) << ": in order - " << counted(loaded->targets.size(), "target") << ", "
-              << counted(loaded->volumes.size(), "volume") << ", "
-              << counted(loaded->datasets.size(), "dataset") << "\n";
+  say(context, printable(file) + ": in order - " + counted(loaded->targets.size(), "target") + ", " +
+                   counted(loaded->volumes.size(), "volume") + ", " +
+                   counted(loaded->datasets.size(), "dataset"));
   return 0;
 }
 
@@ -92,24 +93,31 @@ std::vector<PlannedStep> steps_in(const json::object& plan) {
   return steps;
 }
 
-void print_plan(std::ostream& out, const std::vector<PlannedStep>& steps,
+// What a reload does to each volume: its changes under each other, at the same column.
+void print_plan(Context& context, const std::vector<PlannedStep>& steps,
                 const std::vector<std::string>& settings) {
+  std::ostream& out = context.out;
+  const bool is_idle = std::ranges::all_of(
+      steps, [](const auto& step) { return step.action == "nothing" && step.refused.empty(); });
+  if (is_idle && settings.empty()) return say(context, "Nothing would change.");
   std::size_t width = 0;
   for (const PlannedStep& step : steps) width = std::max(width, display_width(printable(step.name)));
   constexpr std::size_t kActionWidth = 9;  // "reconnect"
   for (const PlannedStep& step : steps) {
     const std::string name = printable(step.name);
     out << name << std::string(width - display_width(name) + 2, ' ') << printable(step.action);
-    const std::string indent(width + 2 + kActionWidth + 2, ' ');
-    std::string gap(kActionWidth + 2 - std::min(kActionWidth, step.action.size()), ' ');
-    for (const std::string& change : step.changes) {
-      out << gap << printable(change) << "\n";
-      gap = indent;
+    const std::size_t column = width + 2 + kActionWidth + 2;
+    const std::size_t columns = context.terminal.out ? context.terminal.columns : std::string::npos;
+    std::vector<std::string> words = step.changes;
+    if (!step.refused.empty()) words.push_back("refused: " + step.refused);
+    if (words.empty()) out << "\n";
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string lines = wrapped(printable(words[i]), columns, column);
+      const std::size_t used = i == 0 ? width + 2 + step.action.size() : 0;  // of the first line
+      out << lines.substr(std::min(used, column - 1));
     }
-    if (!step.refused.empty()) out << gap << "refused: " << printable(step.refused) << "\n";
-    if (step.changes.empty() && step.refused.empty()) out << "\n";
   }
-  for (const std::string& setting : settings) out << printable(setting) << "\n";
+  for (const std::string& setting : settings) say(context, printable(setting));
 }
 
 Result<int> plan(Context& context, const std::string& given, bool as_json) {
@@ -120,7 +128,7 @@ Result<int> plan(Context& context, const std::string& given, bool as_json) {
     const std::string text = pretty(*planned);
     context.out << text << (text.ends_with('\n') ? "" : "\n");
   } else {
-    print_plan(context.out, steps, texts_in(*planned, "settings"));
+    print_plan(context, steps, texts_in(*planned, "settings"));
   }
   const bool is_refused = std::ranges::any_of(steps, [](const auto& step) { return !step.refused.empty(); });
   return is_refused ? exit_status(Errc::Refused) : 0;

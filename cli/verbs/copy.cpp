@@ -2,6 +2,7 @@
 #include "cli/format/screens.hpp"
 #include "cli/format/text.hpp"
 #include "cli/progress_view.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -72,6 +73,17 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
   return engine;
 }
 
+// A source that is not there is often a volume that is not mounted.
+tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source) {
+  std::error_code ignored;
+  if (error.kind == Errc::NotFound && error.hint.empty() && !std::filesystem::exists(source, ignored)) {
+    const auto folder = std::filesystem::absolute(source).lexically_normal().parent_path();
+    error.hint = "is its volume mounted? 'spark-stage status' says; 'ls " + printable(folder.string()) +
+                 "' shows what is there";
+  }
+  return tl::unexpected<Error>(std::move(error));
+}
+
 Result<int> copy(Context& context, const CopyOptions& options) {
   const auto engine = engine_options(options);
   if (!engine) return tl::unexpected<Error>(engine.error());
@@ -89,7 +101,7 @@ Result<int> copy(Context& context, const CopyOptions& options) {
   if (!report && report.error().kind == Errc::Cancelled) {
     return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
   }
-  if (!report) return tl::unexpected<Error>(report.error());
+  if (!report) return fail_with_next_step(report.error(), options.source);
   view.clear();
   if (!report->skipped.empty()) view.note("spark-stage: " + skipped_in_words(report->skipped));
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
@@ -98,8 +110,8 @@ Result<int> copy(Context& context, const CopyOptions& options) {
     context.out << pretty(answer) << "\n";
   } else {
     const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
-    context.out << printable(named.string()) << ": " << words << "\n";
-    if (options.sha256) context.out << counted(report->sha256_files, "file") << " as published (SHA-256)\n";
+    say(context, printable(named.string()) + ": " + words);
+    if (options.sha256) say(context, counted(report->sha256_files, "file") + " as published (SHA-256)");
   }
   return 0;
 }

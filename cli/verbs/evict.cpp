@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -17,7 +18,7 @@ Result<int> evict(Context& context, const std::string& dataset, bool as_json) {
     return 0;
   }
   const auto freed = std::max<std::int64_t>(0, get_int(*result, "freed_bytes").value_or(0));
-  context.out << printable(dataset) << ": evicted, " << format_bytes(static_cast<Bytes>(freed)) << " freed\n";
+  say(context, printable(dataset) + ": evicted, " + format_bytes(static_cast<Bytes>(freed)) + " freed");
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/namespace_formatter.hpp"
+#include "cli/say.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
@@ -170,22 +171,28 @@ std::string reservation_words(const Plan& plan, nvmetcp::Hold hold) {
   return hold == nvmetcp::Hold::Ours ? "this host has it" : "taken first, so that no other host can write";
 }
 
-void print_plan(std::ostream& out, const Plan& plan, nvmetcp::Hold hold) {
+void print_plan(Context& context, const Plan& plan, nvmetcp::Hold hold) {
   const mounts::NewFilesystem& made = plan.request.filesystem;
+  const auto row = [&](const std::string& what, const std::string& words) {
+    constexpr std::size_t kIndent = 15;
+    const std::size_t columns = context.terminal.err ? context.terminal.columns : std::string::npos;
+    const std::string title = "  " + what;
+    context.err << title << wrapped(words, columns, kIndent).substr(title.size());
+  };
   const std::string id = plan.block.id().empty() ? "" : ", " + printable(plan.block.id());
-  out << "Volume " << printable(plan.volume.name) << " gets its first file system:\n\n"
-      << "  target       " << printable(address_of(plan.target)) << "\n"
-      << "  subsystem    " << printable(plan.request.subsystem) << "\n"
-      << "  namespace    " << plan.request.nsid << id << "\n"
-      << "  device       " << plan.request.device << ", " << format_bytes(plan.block.bytes) << " ("
-      << plan.block.bytes << " bytes)\n"
-      << "  reservation  " << reservation_words(plan, hold) << "\n"
-      << "  file system  " << made.type << (made.type == "ext4" ? " with multi-mount protection" : "")
-      << ", label " << made.label << ", on the whole namespace\n"
-      << "  UUID         " << made.uuid << "\n\n"
-      << (plan.request.unfinished.is_there()
-              ? "It shows no signature; what an earlier attempt of this host left is written over.\n"
-              : "It shows no signature, and its first and last 4 MiB are empty.\n");
+  tell(context, "Volume " + printable(plan.volume.name) + " gets its first file system:\n");
+  row("target", printable(address_of(plan.target)));
+  row("subsystem", printable(plan.request.subsystem));
+  row("namespace", std::to_string(plan.request.nsid) + id);
+  row("device", plan.request.device + ", " + format_bytes(plan.block.bytes) + " (" +
+                    std::to_string(plan.block.bytes) + " bytes)");
+  row("reservation", reservation_words(plan, hold));
+  row("file system", made.type + (made.type == "ext4" ? " with multi-mount protection" : "") + ", label " +
+                         made.label + ", on the whole namespace");
+  row("UUID", made.uuid);
+  tell(context, plan.request.unfinished.is_there()
+                    ? "\nIt shows no signature; what an earlier attempt of this host left is written over."
+                    : "\nIt shows no signature, and its first and last 4 MiB are empty.");
 }
 
 Result<> confirm(Context& context, const FormatOptions& options) {
@@ -224,9 +231,8 @@ void print_made(Context& context, const Plan& plan, nvmetcp::Hold hold, const Fo
     context.out << pretty(answer) << "\n";
     return;
   }
-  context.out << printable(plan.volume.name) << ": " << made.type << " " << made.uuid << " was made on "
-              << plan.request.device << "\n"
-              << next << "\n";
+  say(context, printable(plan.volume.name) + ": " + made.type + " " + made.uuid + " was made on " +
+                   plan.request.device + "\n" + next);
 }
 
 Result<int> format(Context& context, const FormatOptions& options) {
@@ -239,7 +245,7 @@ Result<int> format(Context& context, const FormatOptions& options) {
   const auto formatter = context.make_formatter();
   const auto before = formatter->look(plan->request);
   if (!before) return tl::unexpected<Error>(before.error());
-  print_plan(context.err, *plan, *before);
+  print_plan(context, *plan, *before);
   if (auto agreed = confirm(context, options); !agreed) return tl::unexpected<Error>(agreed.error());
   const auto made = formatter->make(plan->request);
   if (!made) return tl::unexpected<Error>(made.error());

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cli/format/text.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "host/import.hpp"
 
@@ -26,11 +27,17 @@ Result<int> import(Context& context, const std::string& file) {
   } else if (auto written = write_new(file, imported.yaml); !written) {
     return tl::unexpected<Error>(written.error());
   }
-  context.err << counted(imported.targets, "target") << ", " << counted(imported.volumes, "volume");
-  if (imported.left_out > 0) {
-    context.err << "; " << imported.left_out << " not taken over, the reasons stand in the comments";
+  if (imported.targets + imported.volumes + imported.left_out == 0) {
+    tell(context,
+         "Nothing is set up by hand here: there is nothing to take over - "
+         "'spark-stage discover ADDRESS --yaml' begins with a target");
+    return 0;
   }
-  context.err << "\n";
+  std::string words = counted(imported.targets, "target") + ", " + counted(imported.volumes, "volume");
+  if (imported.left_out > 0) {
+    words += "; " + std::to_string(imported.left_out) + " not taken over, the reasons stand in the comments";
+  }
+  tell(context, words);
   return 0;
 }
 

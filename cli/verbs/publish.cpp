@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -24,9 +25,9 @@ Result<int> publish(Context& context, const PublishOptions& options) {
   const json::object* published = get_object(*result, "published");
   const std::int64_t generation = published == nullptr ? 0 : get_int(*published, "generation").value_or(0);
   const std::string name = printable(options.name);
-  context.out << name << ": published as generation " << generation
-              << (options.then_write ? "; writable again\n"
-                                     : "; read-only until 'spark-stage volumes up " + name + "'\n");
+  say(context, name + ": published as generation " + std::to_string(generation) +
+                   (options.then_write ? "; writable again"
+                                       : "; read-only until 'spark-stage volumes up " + name + "'"));
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -8,7 +9,7 @@ namespace {
 Result<int> release(Context& context, const std::string& lease) {
   const auto answer = call(*context.client, {"DELETE", "/v1/leases/" + percent_encoded(lease), {}});
   if (!answer) return tl::unexpected<Error>(answer.error());
-  context.out << "lease " << printable(lease) << ": released\n";
+  say(context, "lease " + printable(lease) + ": released");
   return 0;
 }
 

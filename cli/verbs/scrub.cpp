@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/format/text.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -51,7 +52,7 @@ Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bo
     context.out << "Nothing is staged - there is nothing to scrub.\n";
   } else {
     for (const json::value& row : *rows) {
-      if (row.is_object()) context.out << verdict(row.get_object()) << "\n";
+      if (row.is_object()) say(context, verdict(row.get_object()));
     }
   }
   return rows == nullptr ? 0 : exit_status_of(*rows);

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -18,26 +19,30 @@ Result<json::object> find_volume(Context& context, const std::string& name) {
   const auto status = call(*context.client, {"GET", "/v1/status", {}});
   if (!status) return tl::unexpected<Error>(status.error());
   const json::array* volumes = get_array(*status, "volumes");
+  std::vector<std::string> known;
   for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
     const json::object* volume = (*volumes)[i].if_object();
-    if (volume != nullptr && get_string(*volume, "name") == name) return *volume;
+    if (volume == nullptr) continue;
+    known.push_back(get_string(*volume, "name").value_or(""));
+    if (known.back() == name) return *volume;
   }
+  const std::string near = nearest(name, known);
   return fail(Errc::NotFound, "no volume " + printable(name) + " in the configuration",
-              "`spark-stage status` lists them");
+              near.empty() ? "`spark-stage status` lists them" : "did you mean '" + printable(near) + "'?");
 }
 
 void print_plan(Context& context, const json::object& volume, const std::string& name) {
   const json::object* fence = get_object(volume, "fence");
   const std::string reason = get_string(volume, "reason").value_or("");
   const std::string holder = fence == nullptr ? "" : get_string(*fence, "held_by").value_or("");
-  context.err << "Volume " << printable(name) << " is "
-              << printable(get_string(volume, "state").value_or("in an unknown state"))
-              << (reason.empty() ? "" : ": " + printable(reason)) << "\n\n"
-              << "Taking it over from " << (holder.empty() ? "whoever holds it" : printable(holder)) << ":\n"
+  tell(context, "Volume " + printable(name) + " is " +
+                    printable(get_string(volume, "state").value_or("in an unknown state")) +
+                    (reason.empty() ? "" : ": " + printable(reason)) + "\n");
+  context.err << "Taking it over from " << (holder.empty() ? "whoever holds it" : printable(holder)) << ":\n"
               << "  1. takes the namespace's reservation, where it offers one: from then on the\n"
                  "     target refuses that host's writes\n"
                  "  2. waits about 22 s, for that host's last writes to end, and for multi-mount\n"
-                 "     protection, where the file system has it: refused if it sees that host write\n"
+                 "     protection, where the file system has it: refused if that host still writes\n"
                  "  3. mounts it here for writing; the journal is replayed\n"
                  "What that host had not flushed is lost. Where the namespace offers no\n"
                  "reservations nothing stops that host when it comes back, and its late writes\n"
@@ -64,8 +69,8 @@ Result<int> take(Context& context, const TakeOptions& options) {
   if (!result) return tl::unexpected<Error>(result.error());
   view.clear();
   const std::string from = get_string(*result, "taken_from").value_or("");
-  context.out << printable(options.name) << ": mounted here"
-              << (from.empty() ? "; nobody held it" : ", taken over from " + printable(from)) << "\n";
+  say(context, printable(options.name) + ": mounted here" +
+                   (from.empty() ? "; nobody held it" : ", taken over from " + printable(from)));
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/api.hpp"
 #include "cli/format/text.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -28,12 +29,12 @@ Result<int> verify(Context& context, const VerifyOptions& options) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(*result, key).value_or(0)));
   };
   const std::chrono::duration<double> seconds(std::max(0.0, get_double(*result, "seconds").value_or(0)));
-  context.out << printable(dataset) << ": equal to its manifest - " << format_bytes(count("bytes")) << ", "
-              << counted(count("files"), "file") << ", read in "
-              << format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds)) << "\n";
+  say(context, printable(dataset) + ": equal to its manifest - " + format_bytes(count("bytes")) + ", " +
+                   counted(count("files"), "file") + ", read in " +
+                   format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds)));
   if (options.sha256) {
-    context.out << printable(dataset) << ": " << counted(count("sha256_files"), "file")
-                << " as published (SHA-256)\n";
+    say(context,
+        printable(dataset) + ": " + counted(count("sha256_files"), "file") + " as published (SHA-256)");
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 #include "cli/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -52,10 +53,10 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
     }
     const std::string state = get_string(*result, "state").value_or("done");
     const bool is_under_way = verb == "up" && state != "ready";
-    context.out << printable(names[i]) << ": " << printable(state)
-                << (is_under_way ? " - 'spark-stage wait " + printable(names[i]) + "' waits until it is ready"
-                                 : "")
-                << std::endl;
+    say(context,
+        printable(names[i]) + ": " + printable(state) +
+            (is_under_way ? " - 'spark-stage wait " + printable(names[i]) + "' waits until it is ready"
+                          : ""));
   }
   return status;
 }

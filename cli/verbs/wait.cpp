@@ -4,6 +4,7 @@
 #include "cli/api.hpp"
 #include "cli/format/screens.hpp"
 #include "cli/format/text.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -39,9 +40,9 @@ tl::unexpected<Error> unknown(const std::string& name, const Volumes& volumes) {
 // Prints what changed since the last look.
 class Narrator {
  public:
-  explicit Narrator(std::ostream& err) : err_(err) {}
+  explicit Narrator(Context& context) : context_(context) {}
   void say(const std::string& about, const std::string& sentence) {
-    if (std::exchange(said_[about], sentence) != sentence) err_ << sentence << std::endl;
+    if (std::exchange(said_[about], sentence) != sentence) tell(context_, sentence);
   }
   // The last sentence about each, for the end of a wait that failed.
   std::string last(const std::string& about) const {
@@ -50,7 +51,7 @@ class Narrator {
   }
 
  private:
-  std::ostream& err_;
+  Context& context_;
   std::map<std::string, std::string> said_;
 };
 
@@ -85,7 +86,7 @@ Result<int> wait(Context& context, const WaitOptions& options) {
     timeout = *parsed;
   }
   context.catch_interrupts();
-  Narrator narrator(context.err);
+  Narrator narrator(context);
   const SteadyTime begin = context.timer.steady();
   for (;;) {
     const auto waiting = look(context, options.volumes, narrator);

@@ -32,7 +32,7 @@ std::string how_to_end(const std::vector<std::string>& jobs) {
   if (jobs.empty()) return wait;
   const std::string ids = jobs.size() == 1 ? jobs.front() : "{" + join(jobs, ",") + "}";
   return wait + "; one that was detached: `curl -X DELETE --unix-socket /run/spark-stage/api.sock " +
-         "http://localhost/v1/jobs/" + ids + "`";
+         "localhost/v1/jobs/" + ids + "`";
 }
 
 }  // namespace
@@ -168,13 +168,13 @@ std::optional<std::string> Stager::due_for_scrub() const {
 }
 
 Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
-  const bool has_rest = failed_.contains(dataset);  // what a failed staging left
-  if (auto known = check_known(dataset); !known && !has_rest)
-    return tl::unexpected<Error>(std::move(known.error()));
   if (wanted_.contains(dataset) || tasks_.contains(dataset)) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
                 how_to_end(jobs_that_stage(dataset)));
   }
+  const bool has_rest = failed_.contains(dataset);  // what a failed staging left
+  if (auto known = check_known(dataset); !known && !has_rest)
+    return tl::unexpected<Error>(std::move(known.error()));
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");

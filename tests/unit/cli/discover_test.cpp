@@ -30,7 +30,7 @@ class OneTarget final : public nvmetcp::NvmeGateway {
                                       const nvmetcp::HostIdentity&, const nvmetcp::ConnectOptions&) override {
     return fail(Errc::Unsupported, "not in this test");
   }
-  Result<Change> disconnect(const std::string&, const std::string&) override {
+  Result<Change> disconnect(const std::string&, const std::string&, nvmetcp::Users) override {
     return fail(Errc::Unsupported, "not in this test");
   }
 
@@ -77,6 +77,13 @@ class Discover : public ::testing::Test {
 TEST_F(Discover, ListsWhatIsOffered) {
   EXPECT_EQ(discover(log), 0) << program.errors();
   expect_golden("discover.txt", program.output());
+}
+
+TEST_F(Discover, FitsItsTerminal) {
+  program.context.terminal = {true, true, 60, false, false, 24};
+  EXPECT_EQ(discover(log), 0) << program.errors();
+  expect_golden("discover-narrow.txt", program.output());  // the host's NQN has no place to break
+  EXPECT_NE(program.output().find("nqn.2024-…M Models"), std::string::npos);
 }
 
 TEST_F(Discover, OfNothingNamesTheHostToAllow) {

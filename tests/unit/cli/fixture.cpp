@@ -4,6 +4,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <regex>
+
+#include "base/text.hpp"
 
 namespace spark::cli {
 namespace {
@@ -92,6 +95,16 @@ void expect_golden(const std::string& name, const std::string& text) {
     return;
   }
   EXPECT_EQ(golden_input(name), text) << "golden file " << name;
+}
+
+std::string without_escapes(const std::string& text) {
+  return std::regex_replace(text, std::regex("\x1b\\[[0-9;?]*[A-Za-z]"), "");
+}
+
+void expect_golden_screen(const std::string& name, const std::string& text, std::size_t columns) {
+  for (const std::string& line : split(without_escapes(text), '\n'))
+    EXPECT_LE(display_width(line), columns) << name << ": " << line;
+  expect_golden(name, text);
 }
 
 }  // namespace spark::cli

@@ -79,6 +79,9 @@ class Program {
 // Compares with tests/unit/cli/golden/NAME; SPARK_UPDATE_GOLDEN=1 writes it instead.
 void expect_golden(const std::string& name, const std::string& text);
 
+// The same of a terminal's screen, none of whose lines is wider than it.
+void expect_golden_screen(const std::string& name, const std::string& text, std::size_t columns = 80);
+
 std::string golden_input(const std::string& name);
 
 }  // namespace spark::cli

@@ -75,8 +75,9 @@ class Format : public testing::Test {
 
 TEST_F(Format, ShowsWhatItWillDoAndAsksForTheName) {
   program.in.str("models\n");
+  program.context.terminal = {true, true, 60, false, false, 24};
   EXPECT_EQ(format({}), 0) << program.errors();
-  expect_golden("format.txt", program.errors() + "\n" + program.output());
+  expect_golden_screen("format.txt", program.errors() + "\n" + program.output(), 60);
   EXPECT_EQ(formatter.last.device, "/dev/nvme3n1");
   EXPECT_EQ(formatter.last.filesystem.label, "models");
   EXPECT_TRUE(formatter.last.may_reserve);

@@ -45,7 +45,7 @@ class NewIdentity : public testing::Test {
 TEST_F(NewIdentity, SaysWhatItWillDoAsksAndKeepsTheOldFiles) {
   program.in.str("yes\n");
   EXPECT_EQ(run({}), 0) << program.errors();
-  expect_golden("new-identity.txt", program.errors() + "\n" + program.output());
+  expect_golden_screen("new-identity.txt", program.errors() + "\n" + program.output());
   EXPECT_EQ(host.files.read("etc/nvme/hostnqn"), std::string("nqn.2014-08.org.nvmexpress:uuid:") + kFresh);
   EXPECT_EQ(host.files.read("etc/nvme/hostid"), kFresh);
   EXPECT_EQ(host.files.read("etc/nvme/hostnqn.old"), test::test_host().nqn);

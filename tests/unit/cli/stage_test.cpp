@@ -59,7 +59,7 @@ TEST_F(Stage, DrawsABarOnATerminal) {
   program.context.terminal = {true, true, 80, true};
   program.client.stream_once(kEvents, whole_run());
   EXPECT_EQ(program.run({"stage", "imagenet"}), 0);
-  expect_golden("stage-terminal.txt", program.errors());
+  expect_golden_screen("stage-terminal.txt", program.errors(), program.context.terminal.columns);
 }
 
 TEST_F(Stage, AsJsonIsTheContractsObject) {

@@ -58,7 +58,7 @@ TEST_F(Status, OnATerminalIsColouredAndFits) {
   program.context.terminal = {true, true, 72, true};
   program.client.answer("GET /v1/status", 200, kBusy);
   EXPECT_EQ(program.run({"status"}), 0);
-  expect_golden("status-colour.txt", program.output());
+  expect_golden_screen("status-colour.txt", program.output(), 72);
 }
 
 TEST_F(Status, AsJsonIsWhatTheDaemonSaid) {

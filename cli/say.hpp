@@ -1,0 +1,21 @@
+// A sentence to a person: broken at the width of the terminal that it goes to, else one line.
+#pragma once
+
+#include <string>
+
+#include "cli/context.hpp"
+#include "cli/format/text.hpp"
+
+namespace spark::cli {
+
+// What came out, on stdout.
+inline void say(Context& context, const std::string& words) {
+  context.out << sentence(words, context.terminal.columns, context.terminal.out) << std::flush;
+}
+
+// What else there is to know, on stderr.
+inline void tell(Context& context, const std::string& words) {
+  context.err << sentence(words, context.terminal.columns, context.terminal.err) << std::flush;
+}
+
+}  // namespace spark::cli
