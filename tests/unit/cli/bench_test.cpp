@@ -110,6 +110,12 @@ TEST_F(Bench, WithoutPathsAndDaemonSaysWhatToGive) {
   EXPECT_NE(program.errors().find("give paths: spark-stage bench"), std::string::npos);
 }
 
+TEST_F(Bench, SaysWhatIsWrongBeforeItAnnouncesAnything) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--scenario", "nonsense"}), 2);
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--scenario", "demand"}), 2);
+  EXPECT_EQ(program.errors().find("Measuring"), std::string::npos) << program.errors();
+}
+
 TEST_F(Bench, ADryRunMeasuresNothing) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dry-run"}), 0);
   EXPECT_TRUE(options.paths.empty());

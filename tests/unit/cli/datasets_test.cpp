@@ -24,6 +24,17 @@ TEST_F(Datasets, AreListedWithTheirLeases) {
   expect_golden("ls.txt", program.output());
 }
 
+TEST_F(Datasets, FitTheirTerminal) {
+  program.context.terminal = {true, true, 80, true};
+  program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
+    {"name": "datasets:laion/laion2B-en/part-00007-of-00128", "state": "ready", "bytes": 142000000000, "files": 1281167,
+     "path": "/var/lib/spark-stage/cache/data/datasets:laion%2Flaion2B-en%2Fpart-00007-of-00128/3", "generation": 3,
+     "leases": [{"id": "3ee4d2ad", "holder": "pid 4242 (/opt/conda/bin/python3.12), uid 1000, in slurm job 7731", "expires":
+     "2026-11-20T16:51:26Z"}], "last_used": "2026-11-20T15:16:20Z"}]})json");
+  EXPECT_EQ(program.run({"ls"}), 0);
+  expect_golden_screen("ls-terminal.txt", program.output());
+}
+
 TEST_F(Datasets, ThatAreOutdatedOrDoubtfulSaySo) {
   program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
     {"name": "imagenet", "state": "ready", "path": "/c/imagenet", "bytes": 1000, "files": 1, "generation": 3, "leases": [],

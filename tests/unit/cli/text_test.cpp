@@ -12,6 +12,21 @@ TEST(Text, IsWrappedAtWords) {
   EXPECT_EQ(wrapped("unbreakable-word", 5, 0), "unbreakable-word\n");
 }
 
+TEST(Text, ACommandInBackticksIsNotBroken) {
+  EXPECT_EQ(wrapped("wait, or `run it now` then", 12, 0), "wait, or\n`run it now`\nthen\n");
+  EXPECT_EQ(wrapped("say `a b c d e f g h`, so", 10, 0), "say\n`a b c d e f g h`,\nso\n");
+  EXPECT_EQ(wrapped("it's one two", 8, 0), "it's one\ntwo\n") << "an apostrophe begins no quotation";
+  EXPECT_EQ(wrapped("an `open end of it", 10, 0), "an `open\nend of it\n");
+}
+
+TEST(Text, ASentenceIsOneLineUnlessATerminalShowsIt) {
+  EXPECT_EQ(sentence("one two three four", 9, false), "one two three four\n");
+  EXPECT_EQ(sentence("one two three four", 9, true), "one two\n  three\n  four\n");
+  EXPECT_EQ(sentence("  one two three", 10, true), "  one two\n    three\n") << "its own indent stays";
+  EXPECT_EQ(sentence("one two\nthree four", 8, true), "one two\nthree\n  four\n");
+  EXPECT_EQ(sentence("", 8, true), "\n");
+}
+
 TEST(Text, CountsHaveThousandsAndPlurals) {
   EXPECT_EQ(format_count(0), "0");
   EXPECT_EQ(format_count(999), "999");
