@@ -114,7 +114,8 @@ class Release {
     std::string said;
     for (const nvmetcp::Controller& controller : controllers()) {
       if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
-      const auto gone = co_await actions_.disconnect(controller.name, controller.subsystem);
+      const auto gone =
+          co_await actions_.disconnect(controller.name, controller.subsystem, nvmetcp::Users::CutOff);
       said += ", " + (gone ? controller.name + " disconnected" : gone.error().what);
     }
     co_return said;

@@ -48,9 +48,10 @@ class NvmeGateway {
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 
   // Disconnects one controller and waits until it is gone; AlreadyThere: it was. Refused: its NQN is not
-  // `subsystem`, it is another program's, or another device is built on its last namespace path. TimedOut:
-  // the kernel is still at it. The caller has unmounted before.
-  virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem) = 0;
+  // `subsystem`, it is another program's, or it is the last path to a namespace in use whose users are
+  // spared. TimedOut: the kernel is still at it.
+  virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
+                                    Users users) = 0;
 };
 
 }  // namespace spark::nvmetcp

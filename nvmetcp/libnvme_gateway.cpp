@@ -145,7 +145,8 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   if (proven) return Connection{controller->name, Change::Done, {}};
   // Not what was asked for: taken back. If that fails too, the first error still is the one to tell.
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
-  (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), deadlines_.removal);
+  (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), Users::CutOff,
+                          deadlines_.removal);
   return tl::unexpected<Error>(std::move(proven.error()));
 }
 
@@ -203,8 +204,9 @@ Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& su
               "switch the option off in the config, or boot another kernel");
 }
 
-Result<Change> LibnvmeGateway::disconnect(const std::string& controller, const std::string& subsystem) {
-  return remove_controller(root_, controller, subsystem, deadlines_.removal);
+Result<Change> LibnvmeGateway::disconnect(const std::string& controller, const std::string& subsystem,
+                                          Users users) {
+  return remove_controller(root_, controller, subsystem, users, deadlines_.removal);
 }
 
 Result<> check_libnvme_version() {

@@ -33,7 +33,8 @@ class LibnvmeGateway final : public NvmeGateway {
   Result<DiscoveryLog> read_discovery(const std::string& controller) override;
   Result<Connection> connect(const std::string& subsystem, const Portal& portal, const HostIdentity& host,
                              const ConnectOptions& options) override;
-  Result<Change> disconnect(const std::string& controller, const std::string& subsystem) override;
+  Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
+                            Users users) override;
 
  private:
   Result<Portal> prepare(const std::vector<Portal>& addresses, const std::string& interface) const;

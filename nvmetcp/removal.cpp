@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr int kLooks = 4;  // others claim a device for a moment, to look at it
 constexpr std::chrono::milliseconds kTargetAnswersWithin{1500};
 
 // A name can be taken by the next controller at once; its folder's inode can't.
@@ -58,18 +59,34 @@ bool is_last_path(const std::vector<Controller>& all, const Controller& leaving)
   });
 }
 
-Result<> refuse_if_held(const SystemRoot& root, const std::string& controller) {
+// By a mount in whichever namespace, swap, or who opened it for itself alone: of a partition too.
+bool is_claimed(const fs::path& device) {
+  for (int look = 0; look < kLooks; ++look) {
+    const UniqueFd fd(::open(device.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
+    if (fd || errno != EBUSY) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
+}
+
+Result<> refuse_if_used(const SystemRoot& root, const std::string& controller) {
   std::vector<std::string> names;
   collect_names(root / "sys/class/nvme" / controller, names);
   for (const std::string& name : names) {
     const auto node = parse_namespace_name(name);
     if (!node) continue;
-    const auto holders = holders_of(root, node->block_device());
-    if (holders.empty()) continue;
-    return fail(Errc::Refused,
-                "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " +
-                    node->block_device(),
-                "take that device down first (`dmsetup remove`, `mdadm --stop`, `vgchange -an`)");
+    const std::string device = node->block_device();
+    if (const auto holders = holders_of(root, device); !holders.empty()) {
+      return fail(Errc::Refused,
+                  "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " + device,
+                  "take that device down first (`dmsetup remove`, `mdadm --stop`, `vgchange -an`)");
+    }
+    if (is_claimed(root / "dev" / device)) {
+      return fail(Errc::Refused,
+                  "disconnecting " + controller + ": its " + device +
+                      " is still in use on this host, mounted or as swap, perhaps in a container",
+                  "`lsblk /dev/" + device + "` shows where; unmount it there first");
+    }
   }
   return {};
 }
@@ -98,7 +115,8 @@ Result<> start_removal(const SystemRoot& root, const std::string& controller) {
 }  // namespace
 
 Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
-                                 const std::string& subsystem, std::chrono::milliseconds deadline) {
+                                 const std::string& subsystem, Users users,
+                                 std::chrono::milliseconds deadline) {
   if (!is_controller_name(controller)) {
     return fail(Errc::Invalid, "\"" + printable(controller) + "\" is not the name of a controller");
   }
@@ -120,8 +138,8 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
     return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
                 "that program keeps it, and takes it away when it is told to");
   }
-  if (is_last_path(*all, *found)) {
-    if (auto free = refuse_if_held(root, controller); !free) {
+  if (users == Users::Spared && is_last_path(*all, *found)) {
+    if (auto free = refuse_if_used(root, controller); !free) {
       return tl::unexpected<Error>(std::move(free.error()));
     }
   }

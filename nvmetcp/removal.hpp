@@ -6,15 +6,16 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
 
 // Removes the controller and waits until it is gone. A target that went silent costs up to its keep-alive.
 // AlreadyThere: there was none of this name. Refused: it belongs to another subsystem or transport, or to
-// another program (registry.hpp), or it is the last path to a namespace that another device (dm, md, …) is
-// built on. TimedOut: the kernel is still
-// busy with it.
+// another program (registry.hpp), or it is the last path to a namespace that is in use on this host and
+// `users` says so. TimedOut: the kernel is still busy with it.
 Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
-                                 const std::string& subsystem, std::chrono::milliseconds deadline);
+                                 const std::string& subsystem, Users users,
+                                 std::chrono::milliseconds deadline);
 
 }  // namespace spark::nvmetcp

@@ -76,6 +76,9 @@ struct Controller {
   bool is_going() const { return state.starts_with("deleting") || state == "dead"; }
 };
 
+// Of a namespace whose last path is to go: who uses it on this host keeps it, or loses what is not written.
+enum class Users { Spared, CutOff };
+
 // A namespace's block device: the multipath head where there is one.
 struct Namespace {
   std::string device;  // "nvme3n1": valid until the next look, never an identity

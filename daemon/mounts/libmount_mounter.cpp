@@ -20,6 +20,7 @@
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
+#include "daemon/mounts/xfs.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -45,7 +46,7 @@ std::string options_of(const MountRequest& request) {
   std::vector<std::string> all = {"_netdev", request.read_only ? "ro" : "rw"};
   if (request.read_only && !request.keeps_journal && !is_nfs(request.type))
     all.emplace_back(no_replay_option(request.type));
-  if (request.beside_detached && request.type == "xfs") all.emplace_back("nouuid");
+  if (request.type == "xfs" && has_dead_xfs({})) all.emplace_back("nouuid");
   for (const std::string& option : request.options) {
     if (std::find(all.begin(), all.end(), option) == all.end()) all.push_back(option);
   }
@@ -123,6 +124,13 @@ Result<> verify(const MountRequest& request, const Source& source) {
 Result<> mount_block(const MountRequest& request) {
   const auto superblock = probe_superblock(request.source);
   if (!superblock) return fail_with(superblock.error(), doing(request));
+  // Since it was looked at, the name may have gone to another volume's disk.
+  if (!request.uuid.empty() && superblock->uuid != request.uuid) {
+    return fail(Errc::Unavailable,
+                doing(request) + ": file system " + printable(superblock->uuid) + " is there now, not " +
+                    printable(request.uuid),
+                "the device is looked for again");
+  }
   const auto set = set_device_read_only(request.source, request.read_only);
   if (!set) return fail_with(set.error(), doing(request));
   if (!request.claim_as.empty()) {

@@ -15,15 +15,16 @@ struct MountRequest {
   std::string type;                  // "ext4", "xfs", "nfs"
   bool read_only = true;             // also sets the block device read-only, and adds noload / norecovery
   std::vector<std::string> options;  // the user's; _netdev is always added
-  bool keeps_journal = false;    // of a read-only mount that a remount makes writable: no noload / norecovery
-  bool beside_detached = false;  // a dead mount of the same file system may still have users in the kernel
-  std::string claim_as{};        // for writing, without a reservation: this host's name (mmp_claim.hpp)
+  bool keeps_journal = false;  // of a read-only mount that a remount makes writable: no noload / norecovery
+  std::string claim_as{};      // for writing, without a reservation: this host's name (mmp_claim.hpp)
+  std::string uuid{};          // of the file system that it has to be; empty: whichever is there
 };
 
 class Mounter {
  public:
   virtual ~Mounter() = default;
-  // AlreadyThere: the same source is mounted there already, as writable as asked for. Refused: the mount
+  // AlreadyThere: the same source is mounted there already, as writable as asked for. Unavailable: the
+  // device has another file system by now than it was asked for. Refused: the mount
   // point is not an empty folder or lies behind a symbolic link, something else is mounted there, the device
   // is mounted somewhere else the other way, or another host has it open (MMP, which takes about twice its
   // interval to say so). Unsupported: the kernel or a helper program lacks the type. NFS: Unavailable,

@@ -1,6 +1,7 @@
 #include "daemon/mounts/xfs.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "daemon/mounts/ext4.hpp"
 
@@ -124,6 +125,18 @@ Result<bool> xfs_log_is_clean(const DirectReader& device, const XfsLog& log) {
   for (std::size_t at = window->size(); at >= kLogBlock;) {
     at -= kLogBlock;
     if (word(*window, at) == kRecordMagic) return is_last_unmount(*window, at);
+  }
+  return false;
+}
+
+// /sys/fs/xfs has a folder for each that is mounted, by its disk's name, as long as anybody uses it.
+bool has_dead_xfs(const SystemRoot& root) {
+  namespace fs = std::filesystem;
+  std::error_code error;  // no such folder: no xfs
+  for (fs::directory_iterator entry(root / "sys/fs/xfs", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with("nvme") && !fs::exists(root / "sys/class/block" / name)) return true;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/file.hpp"
 #include "daemon/mounts/direct_read.hpp"
 #include "daemon/mounts/superblock.hpp"
 
@@ -20,5 +21,10 @@ std::optional<XfsLog> parse_xfs(const std::vector<std::uint8_t>& start, Superblo
 
 // Whether the last record in the log is that of an unmount. What can't be made sense of is not clean.
 Result<bool> xfs_log_is_clean(const DirectReader& device, const XfsLog& log);
+
+// Whether an xfs lives on in the kernel although its disk is gone: a mount that was detached and still has
+// users. The kernel then refuses the file system under its own UUID (mount option nouuid) on the disk that
+// came back.
+bool has_dead_xfs(const SystemRoot& root);
 
 }  // namespace spark::mounts

@@ -75,7 +75,8 @@ class VolumeActions {
                                                nvmetcp::ConnectOptions options) = 0;
   // Has the kernel look for its namespaces again; they appear a moment later.
   virtual asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) = 0;
-  virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) = 0;
+  virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
+                                                     nvmetcp::Users users) = 0;
   virtual asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) = 0;
   // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
   virtual asio::awaitable<Result<Change>> mount(mounts::MountRequest request,

@@ -237,10 +237,10 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.source = status_.device;
   request.target = settings_.mount;
   request.type = superblock->type;
+  request.uuid = superblock->uuid;
   request.read_only = !is_writer;
   request.keeps_journal = is_published();
   request.options = settings_.options;
-  request.beside_detached = has_detached_;
   if (is_writer && is_alone() && superblock->has_mmp) request.claim_as = actions_->node_name();
   FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
                               block.id(),       superblock->stamp, is_published()};
@@ -277,7 +277,8 @@ asio::awaitable<Result<>> Volume::disconnect_all() {
   if (!all) co_return tl::unexpected<Error>(all.error());
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
-    const auto gone = co_await actions_->disconnect(controller.name, controller.subsystem);
+    const auto gone =
+        co_await actions_->disconnect(controller.name, controller.subsystem, nvmetcp::Users::Spared);
     if (!gone) co_return tl::unexpected<Error>(gone.error());
   }
   co_return Result<>{};

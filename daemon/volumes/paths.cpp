@@ -109,7 +109,8 @@ asio::awaitable<void> Volume::leave_old_addresses() {
       return portal.controller == controller.name || portal_text(portal.address) == address;
     });
     if (is_wanted || controller.is_live() || nvmetcp::is_anothers(controller)) continue;
-    const auto gone = co_await actions_->disconnect(controller.name, controller.subsystem);
+    const auto gone =
+        co_await actions_->disconnect(controller.name, controller.subsystem, nvmetcp::Users::Spared);
     if (!gone) log::survived(gone.error());
   }
 }

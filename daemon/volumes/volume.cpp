@@ -136,8 +136,12 @@ asio::awaitable<Result<>> Volume::bring_up() {
 
 // A dead device's mount is detached, whoever uses it, unless the configuration says to hold it. A live device
 // keeps its broken file system in the kernel until the last user has let go.
+bool Volume::may_detach(Place place) const {
+  return place == Place::Dead && settings_.on_loss == config::OnLoss::Remount;
+}
+
 asio::awaitable<Result<>> Volume::clear_mount(Place place) {
-  const bool detach = place == Place::Dead && settings_.on_loss == config::OnLoss::Remount;
+  const bool detach = may_detach(place);
   const bool lost_fence = !fence_lost_.empty();
   set_state(lost_fence ? State::Refused : State::Lost,
             lost_fence ? fence_lost_ : "taking the dead mount off " + settings_.mount.native());
@@ -153,7 +157,6 @@ asio::awaitable<Result<>> Volume::clear_mount(Place place) {
   is_broken_ = false;
   fence_lost_.clear();
   left_behind_ = unmounted->users;
-  has_detached_ = has_detached_ || detach;
   co_return Result<>{};
 }
 
@@ -173,7 +176,7 @@ asio::awaitable<void> Volume::take_down() {
       done = fail(Errc::Failed, "what is mounted on " + settings_.mount.native() + " can't be read",
                   "try again");
     } else if (place == Place::Ours || place == Place::Dead || place == Place::Broken) {
-      const auto unmounted = co_await actions_->unmount(settings_.mount, place == Place::Dead);
+      const auto unmounted = co_await actions_->unmount(settings_.mount, may_detach(place));
       if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
     }
     if (done) co_await give_back();

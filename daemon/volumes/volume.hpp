@@ -124,6 +124,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> run();
   asio::awaitable<Result<>> bring_up();
   asio::awaitable<Result<>> clear_mount(Place place);
+  bool may_detach(Place place) const;
   asio::awaitable<void> take_down();
   asio::awaitable<void> wait_for_answer();
 
@@ -247,7 +248,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   SteadyTime link_trusted_from_{};         // max: it is down, or no read has come back since
   bool unsaved_ = false, saving_ = false;  // the history
   std::string left_behind_;                // who still has files of the detached mount open
-  bool has_detached_ = false;              // a mount, ever: who used it may not be known
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;

@@ -122,8 +122,10 @@ asio::awaitable<Result<>> WorkerActions::rescan(std::string controller, std::str
   co_return Result<>{};
 }
 
-asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {
-  json::object request{{"controller", controller}, {"subsystem", subsystem}};
+asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem,
+                                                          nvmetcp::Users users) {
+  json::object request{
+      {"controller", controller}, {"subsystem", subsystem}, {"cut_off", users == nvmetcp::Users::CutOff}};
   auto answer = co_await act("disconnect", std::move(request), kFabric);
   co_return answer.map(workers::change_from_json);
 }

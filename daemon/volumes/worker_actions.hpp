@@ -23,7 +23,8 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
                                        nvmetcp::ConnectOptions options) override;
   asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) override;
-  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem) override;
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
+                                             nvmetcp::Users users) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
   asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;

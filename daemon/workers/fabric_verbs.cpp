@@ -92,12 +92,13 @@ Result<json::object> rescan_verb(const json::object& request, const ProgressLine
   return json::object{};
 }
 
-// {"controller", "subsystem"} → {"done"}
+// {"controller", "subsystem", "cut_off"?: also who uses it} → {"done"}
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
   return gateway
-      .disconnect(get_string(request, "controller").value_or(""),
-                  get_string(request, "subsystem").value_or(""))
+      .disconnect(
+          get_string(request, "controller").value_or(""), get_string(request, "subsystem").value_or(""),
+          get_bool(request, "cut_off").value_or(false) ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared)
       .map([](Change change) { return to_json(change); });
 }
 

@@ -196,14 +196,10 @@ mounts::Superblock superblock_from_json(const json::object& object) {
 }
 
 json::object to_json(const mounts::MountRequest& request) {
-  return {{"source", request.source},
-          {"target", request.target.native()},
-          {"type", request.type},
-          {"read_only", request.read_only},
-          {"keeps_journal", request.keeps_journal},
-          {"beside_detached", request.beside_detached},
-          {"claim_as", request.claim_as},
-          {"options", texts_to_json(request.options)}};
+  return {
+      {"source", request.source},       {"target", request.target.native()},        {"type", request.type},
+      {"read_only", request.read_only}, {"keeps_journal", request.keeps_journal},   {"uuid", request.uuid},
+      {"claim_as", request.claim_as},   {"options", texts_to_json(request.options)}};
 }
 
 mounts::MountRequest mount_request_from_json(const json::object& object) {
@@ -213,7 +209,7 @@ mounts::MountRequest mount_request_from_json(const json::object& object) {
   request.type = text(object, "type");
   request.read_only = get_bool(object, "read_only").value_or(true);
   request.keeps_journal = get_bool(object, "keeps_journal").value_or(false);
-  request.beside_detached = get_bool(object, "beside_detached").value_or(false);
+  request.uuid = get_string(object, "uuid").value_or("");
   request.claim_as = text(object, "claim_as");
   request.options = texts(object, "options");
   return request;

@@ -142,7 +142,8 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
     return create(subsystem, portal, host, options);
   }
 
-  Result<Change> disconnect(const std::string& controller, const std::string& subsystem) override {
+  Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
+                            nvmetcp::Users) override {
     if (auto begun = begin("disconnect " + controller); !begun) return tl::unexpected<Error>(begun.error());
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     for (const auto& one : all.value_or(std::vector<nvmetcp::Controller>{})) {

@@ -158,7 +158,7 @@ class FakeVolumeActions final : public VolumeActions {
     if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
-  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string) override {
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string, nvmetcp::Users) override {
     world_.touched.emplace_back("disconnect");
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
     if (world_.controllers.empty()) world_.lose_device();

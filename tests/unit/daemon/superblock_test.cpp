@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "daemon/mounts/xfs.hpp"
+#include "tests/support/fake_sysfs.hpp"
 #include "tests/support/loop_device.hpp"
 #include "tests/support/temp_folder.hpp"
 
@@ -249,6 +250,17 @@ TEST_F(SuperblockOfMounted, AnXfsOfLongRecordsIsReadTheSame) {
   EXPECT_TRUE(read().being_written);
   unmount();
   EXPECT_FALSE(read().being_written);
+}
+
+TEST(DeadXfs, IsOneWhoseDiskIsGoneWhileItLivesOn) {
+  test::FakeSysfs files;
+  EXPECT_FALSE(has_dead_xfs(files.root()));
+  files.write("sys/fs/xfs/stats/stats", "");
+  files.write("sys/fs/xfs/nvme2n1/log/log_head_lsn", "1:2");
+  files.write("sys/class/block/nvme2n1/size", "8");
+  EXPECT_FALSE(has_dead_xfs(files.root()));
+  files.remove("sys/class/block/nvme2n1");
+  EXPECT_TRUE(has_dead_xfs(files.root()));
 }
 
 }  // namespace

@@ -52,6 +52,20 @@ TEST_F(DownTest, KeepsTheVolumeWhileItIsInUseAndSaysWhy) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(DownTest, ADeadMountThatIsHeldForItsUsersIsNotDetachedByIt) {
+  settings.on_loss = config::OnLoss::Hold;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  world.offers.clear();
+  world.lose_device();
+  ASSERT_TRUE(becomes(State::Lost));
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().what, HasSubstr("python3"));
+  EXPECT_EQ(world.count("detach"), 0);
+}
+
 TEST_F(DownTest, KeepsAControllerThatAnotherVolumeNeeds) {
   world.shared = true;
   start();

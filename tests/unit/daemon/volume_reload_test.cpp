@@ -46,6 +46,23 @@ TEST_F(VolumeReload, TimersThatTheKernelDoesNotTakeAreAnError) {
   EXPECT_THAT(set.error().message(), HasSubstr("fast_fail is off, not 10"));
 }
 
+TEST_F(VolumeReload, ADeadMountHasUsersIfItIsHeldForThem) {
+  world.open_files = "python3 (pid 7, open file)";
+  settings.on_loss = config::OnLoss::Hold;
+  world.offers.clear();
+  start();
+  world.offer(kNqn, "10.0.0.5", 4420);
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "in use", ""};
+  world.lose_device();
+  ASSERT_TRUE(becomes(State::Lost));
+  EXPECT_EQ(wait(volume->users()).value(), world.open_files);
+  settings.on_loss = config::OnLoss::Remount;
+  EXPECT_TRUE(wait(volume->set_live(settings, target)));
+  world.offers.clear();
+  EXPECT_EQ(wait(volume->users()).value(), "");
+}
+
 TEST_F(VolumeReload, AConnectionThatEndsMeanwhileIsNoError) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

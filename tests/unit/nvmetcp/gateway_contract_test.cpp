@@ -95,7 +95,8 @@ TEST_P(GatewayContract, ConnectingRightAfterADisconnectWorks) {
 TEST_P(GatewayContract, AnotherSubsystemsControllerIsNotDisconnected) {
   const auto connection = connect();
   ASSERT_TRUE(connection) << connection.error().message();
-  const auto refused = fabric->gateway().disconnect(connection->controller, "nqn.2026-01.io.spark:not-this");
+  const auto refused =
+      fabric->gateway().disconnect(connection->controller, "nqn.2026-01.io.spark:not-this", Users::Spared);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_EQ(ours().size(), 1U);

@@ -120,7 +120,7 @@ struct GatewayContract : testing::TestWithParam<const char*> {
     return fabric->gateway().connect(fabric->subsystem, fabric->portal, fabric->host, options);
   }
   Result<Change> disconnect(const std::string& controller) {
-    return fabric->gateway().disconnect(controller, fabric->subsystem);
+    return fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared);
   }
   std::string attribute(const std::string& controller, const std::string& name) {
     return read_line_file(fabric->root / ("sys/class/nvme/" + controller + "/" + name)).value_or("");

@@ -61,7 +61,7 @@ TEST_F(LibnvmeGatewayTest, AHostIdThatClashesWithALiveConnectionIsTold) {
 }
 
 TEST_F(LibnvmeGatewayTest, DisconnectingWhatIsGoneNeedsNothing) {
-  EXPECT_EQ(gateway.disconnect("nvme7", "s").value(), Change::AlreadyThere);
+  EXPECT_EQ(gateway.disconnect("nvme7", "s", Users::Spared).value(), Change::AlreadyThere);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "nvmetcp/removal.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,6 +8,7 @@
 
 #include "tests/support/fake_sysfs.hpp"
 #include "tests/support/local_port.hpp"
+#include "tests/support/loop_device.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -52,16 +54,17 @@ struct RemovalTest : testing::Test {
 
 TEST_F(RemovalTest, ItIsDoneWhenTheControllerIsGone) {
   const FakeKernel kernel(sysfs, "nvme1");
-  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", kSoon).value(), Change::Done);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
   EXPECT_FALSE(sysfs.has("sys/class/nvme/nvme1"));
 }
 
 TEST_F(RemovalTest, AControllerThatIsGoneNeedsNothing) {
-  EXPECT_EQ(remove_controller(sysfs.root(), "nvme9", "s", kSoon).value(), Change::AlreadyThere);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme9", "s", Users::Spared, kSoon).value(),
+            Change::AlreadyThere);
 }
 
 TEST_F(RemovalTest, AnotherSubsystemsControllerIsRefusedUntouched) {
-  const auto removed = remove_controller(sysfs.root(), "nvme1", "other", kSoon);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "other", Users::Spared, kSoon);
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind, Errc::Refused);
   EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
@@ -71,18 +74,19 @@ TEST_F(RemovalTest, ALocalDriveIsRefusedWhateverItsNqn) {
   auto local = tcp_controller("nvme2", "s");
   local.transport = "pcie";
   sysfs.add_controller(local);
-  EXPECT_EQ(remove_controller(sysfs.root(), "nvme2", "s", kSoon).error().kind, Errc::Refused);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme2", "s", Users::Spared, kSoon).error().kind, Errc::Refused);
 }
 
 TEST_F(RemovalTest, NamesThatLeaveTheFolderAreRefused) {
   for (const char* name : {"../nvme1", "nvme1/", "nvme", "nvme1n1", ""}) {
-    EXPECT_EQ(remove_controller(sysfs.root(), name, "s", kSoon).error().kind, Errc::Invalid) << name;
+    EXPECT_EQ(remove_controller(sysfs.root(), name, "s", Users::Spared, kSoon).error().kind, Errc::Invalid)
+        << name;
   }
 }
 
 TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
   sysfs.write("sys/class/block/nvme0n1/nvme0n1p1/holders/dm-3", "");
-  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", kSoon);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind, Errc::Refused);
   EXPECT_NE(removed.error().what.find("dm-3"), std::string::npos);
@@ -93,11 +97,29 @@ TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
   sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
   sysfs.add_controller(tcp_controller("nvme2", "s"));
   const FakeKernel kernel(sysfs, "nvme1");
-  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", kSoon).value(), Change::Done);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
+}
+
+// As a mount does, in whichever namespace, of the disk or of a partition.
+TEST_F(RemovalTest, TheLastPathOfADeviceThatSomebodyClaimsIsRefusedUnlessUsersAreCutOff) {
+  if (const auto why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
+  sysfs.write("image", std::string(1 << 20, '\0'));
+  const test::LoopDevice disk(sysfs.root() / "image");
+  std::filesystem::create_directories(sysfs.root() / "dev");
+  std::filesystem::create_symlink(disk.path(), sysfs.root() / "dev/nvme0n1");
+  const UniqueFd user(::open(disk.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+  ASSERT_TRUE(user);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_NE(removed.error().what.find("nvme0n1 is still in use"), std::string::npos) << removed.error().what;
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::CutOff, kSoon).value(), Change::Done);
 }
 
 TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
-  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", milliseconds(120));
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, milliseconds(120));
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind, Errc::TimedOut);
 }
@@ -112,7 +134,7 @@ TEST_F(RemovalTest, ADeadTargetIsLeftToTheKeepAliveFirst) {
     written_while_live = sysfs.read("sys/class/nvme/nvme1/delete_controller");
     sysfs.write("sys/class/nvme/nvme1/state", "connecting");
   });
-  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", kSoon);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
   keep_alive.join();
   EXPECT_EQ(removed.value(), Change::Done);
   EXPECT_EQ(written_while_live, "");
