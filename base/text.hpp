@@ -9,6 +9,7 @@
 namespace spark {
 
 std::string_view trim(std::string_view text);
+std::string lower(std::string_view text);  // ASCII alone
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

@@ -1,11 +1,14 @@
 #include "daemon/release.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -22,25 +25,29 @@ namespace {
 
 namespace asio = boost::asio;
 
+using Actions = std::shared_ptr<volumes::VolumeActions>;
+
+// Outlives whoever asked, who may have seen that it hangs.
+asio::awaitable<void> unmount_into(Actions actions, std::filesystem::path mount,
+                                   std::shared_ptr<std::optional<Result<>>> done) {
+  const auto unmounted = co_await actions->unmount(std::move(mount), false);
+  *done = unmounted ? Result<>() : Result<>(tl::unexpected<Error>(unmounted.error()));
+}
+
 class Release {
  public:
-  Release(volumes::VolumeActions& actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
+  Release(Actions actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
           ReleasePatience patience)
-      : actions_(actions), volume_(volume), link_(link), clock_(clock), patience_(patience) {}
+      : actions_(std::move(actions)), volume_(volume), link_(link), clock_(clock), patience_(patience) {}
 
   asio::awaitable<std::string> go() {
     const bool is_mounted = look_at_mount();
     const bool answers = co_await does_answer(is_mounted);
     std::string said = "volume " + volume_.name + ": ";
     if (is_mounted && answers) {
-      const auto unmounted = co_await unmount_patiently();
-      said += unmounted ? "unmounted" : unmounted.error().what;
-      // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
-      link_.is_needed = link_.is_needed || !unmounted;
-      if (unmounted) said += co_await give_back();
+      said += co_await unmount();
     } else if (is_mounted) {
-      said += "its target does not answer: cut off, what was not written yet is lost";
-      if (volume_.nfs) said += co_await cut_off();
+      said += co_await cut_off();
     } else {
       said += "not mounted";
     }
@@ -50,15 +57,16 @@ class Release {
   }
 
  private:
-  volumes::VolumeActions& actions_;
+  Actions actions_;
   const config::Volume& volume_;
   SharedLink& link_;
   const Clock& clock_;
   ReleasePatience patience_;
   std::string device_;
+  bool went_silent_ = false;
 
   bool look_at_mount() {
-    const auto mount = actions_.mount_at(volume_.mount);
+    const auto mount = actions_->mount_at(volume_.mount);
     if (!mount || !*mount) return false;
     if (volume_.nvme) device_ = (*mount)->source;
     return true;
@@ -66,17 +74,35 @@ class Release {
 
   std::vector<nvmetcp::Controller> controllers() {
     if (!volume_.nvme) return {};
-    return actions_.controllers(volume_.nvme->subsystem).value_or(std::vector<nvmetcp::Controller>{});
+    return actions_->controllers(volume_.nvme->subsystem).value_or(std::vector<nvmetcp::Controller>{});
   }
 
   asio::awaitable<bool> does_answer(bool is_mounted) {
     if (!is_mounted) co_return false;
-    bool is_live = !volume_.nvme;
-    for (const auto& controller : controllers()) is_live = is_live || controller.is_live();
-    if (!is_live) co_return false;
-    volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
-    const auto answer = co_await actions_.probe(std::move(request));
+    if (!has_live_link()) co_return false;
+    const auto answer = co_await probe();
     co_return answer.has_value();
+  }
+
+  bool has_live_link() {
+    if (!volume_.nvme) return true;
+    const auto all = controllers();
+    return std::ranges::any_of(all, [](const auto& controller) { return controller.is_live(); });
+  }
+
+  asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
+    volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
+    auto answer = co_await actions_->probe(std::move(request));
+    co_return answer;
+  }
+
+  asio::awaitable<std::string> unmount() {
+    const auto unmounted = co_await unmount_patiently();
+    if (went_silent_) co_return co_await cut_off();
+    if (unmounted) co_return "unmounted" + co_await give_back();
+    // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
+    link_.is_needed = true;
+    co_return unmounted.error().what;
   }
 
   // Programs end while this waits: the machine's shutdown stops them at the same time.
@@ -84,7 +110,7 @@ class Release {
     const SteadyTime end = clock_.steady() + patience_.users;
     asio::steady_timer timer(co_await asio::this_coro::executor);
     for (;;) {
-      const auto unmounted = co_await actions_.unmount(volume_.mount, false);
+      auto unmounted = co_await unmount_while_it_answers();
       if (unmounted) co_return Result<>{};
       if (unmounted.error().kind != Errc::Refused || clock_.steady() >= end)
         co_return tl::unexpected<Error>(unmounted.error());
@@ -93,10 +119,39 @@ class Release {
     }
   }
 
+  // A target that goes silent only now is waited for in the kernel, and nothing calls the unmount back.
+  asio::awaitable<Result<>> unmount_while_it_answers() {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto done = std::make_shared<std::optional<Result<>>>();
+    asio::co_spawn(executor, unmount_into(actions_, volume_.mount, done), asio::detached);
+    asio::steady_timer timer(executor);
+    unsigned silent_looks = 0;
+    while (!*done && !went_silent_) {
+      timer.expires_after(patience_.look_again);
+      co_await timer.async_wait(kToken);
+      if (*done) break;
+      const bool is_silent = co_await has_gone_silent();
+      silent_looks = is_silent ? silent_looks + 1 : 0;
+      went_silent_ = silent_looks >= patience_.silent_looks;
+    }
+    if (*done) co_return **done;
+    co_return fail(Errc::Unavailable, "its target went silent");
+  }
+
+  // A server has no link to look at: it is asked.
+  asio::awaitable<bool> has_gone_silent() {
+    if (volume_.nvme) co_return !has_live_link();
+    const auto answer = co_await probe();
+    co_return !answer && answer.error().kind == Errc::TimedOut;
+  }
+
   // What waits for the server gets an error, so that programs end. A block device's does by the disconnect.
   asio::awaitable<std::string> cut_off() {
-    const auto detached = co_await actions_.unmount(volume_.mount, true);
-    co_return detached ? "" : ", " + detached.error().what;
+    std::string said = "its target does not answer: cut off, what was not written yet is lost";
+    if (volume_.nvme) co_return said;
+    const auto detached = co_await actions_->unmount(volume_.mount, true);
+    if (!detached) said += ", " + detached.error().what;
+    co_return said;
   }
 
   // Another host may write from now on.
@@ -104,8 +159,9 @@ class Release {
     const bool has_reservation = volume_.nvme && volume_.access == config::Access::Exclusive &&
                                  volume_.fence != config::Fence::None && volume_.fence != config::Fence::Mmp;
     if (!has_reservation) co_return "";
-    volumes::ReservationRequest request{volumes::ReservationAct::Release, device_, volume_.nvme->nsid};
-    const auto given = co_await actions_.reservation(std::move(request));
+    volumes::ReservationRequest request{
+        volumes::ReservationAct::Release, device_, {volume_.nvme->subsystem, volume_.nvme->nsid}};
+    const auto given = co_await actions_->reservation(std::move(request));
     if (!given) co_return ", its reservation was not given back: " + given.error().what;
     co_return given->hold == nvmetcp::Hold::Unsupported ? "" : ", its reservation given back";
   }
@@ -115,16 +171,16 @@ class Release {
     for (const nvmetcp::Controller& controller : controllers()) {
       if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
       const auto gone =
-          co_await actions_.disconnect(controller.name, controller.subsystem, nvmetcp::Users::CutOff);
+          co_await actions_->disconnect(controller.name, controller.subsystem, nvmetcp::Users::CutOff);
       said += ", " + (gone ? controller.name + " disconnected" : gone.error().what);
     }
     co_return said;
   }
 };
 
-asio::awaitable<void> release_one(std::shared_ptr<volumes::VolumeActions> actions, config::Volume volume,
-                                  std::shared_ptr<SharedLink> link, const Clock& clock) {
-  Release release(*actions, volume, *link, clock, {});
+asio::awaitable<void> release_one(Actions actions, config::Volume volume, std::shared_ptr<SharedLink> link,
+                                  const Clock& clock) {
+  Release release(std::move(actions), volume, *link, clock, {});
   const std::string said = co_await release.go();
   log::info(said);
 }
@@ -146,9 +202,9 @@ std::vector<nvmetcp::Controller> watches(Sight& sight) {
 
 }  // namespace
 
-asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions, const config::Volume& volume,
-                                            SharedLink& link, const Clock& clock, ReleasePatience patience) {
-  Release release(actions, volume, link, clock, patience);
+asio::awaitable<std::string> release_volume(Actions actions, const config::Volume& volume, SharedLink& link,
+                                            const Clock& clock, ReleasePatience patience) {
+  Release release(std::move(actions), volume, link, clock, patience);
   co_return co_await release.go();
 }
 

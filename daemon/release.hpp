@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@
 namespace spark {
 
 struct ReleasePatience {
-  Duration users{8'000};     // for the programs that use it to end, as the machine ends them meanwhile
-  Duration look_again{300};  // between two attempts to unmount
+  Duration users{8'000};      // for the programs that use it to end, as the machine ends them meanwhile
+  Duration look_again{300};   // between two attempts to unmount, and two looks at one that takes long
+  unsigned silent_looks = 2;  // in a row, until a target that has answered counts as silent
 };
 
 // The connection to one subsystem, of which each volume is a namespace.
@@ -25,7 +27,7 @@ struct SharedLink {
 };
 
 // A sentence for the log.
-boost::asio::awaitable<std::string> release_volume(volumes::VolumeActions& actions,
+boost::asio::awaitable<std::string> release_volume(std::shared_ptr<volumes::VolumeActions> actions,
                                                    const config::Volume& volume, SharedLink& link,
                                                    const Clock& clock, ReleasePatience patience);
 

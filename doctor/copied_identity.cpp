@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 
@@ -24,11 +23,6 @@ constexpr std::array kCommonUuids = {"03000200-0400-0500-0006-000700080009",
                                      "00020003-0004-0005-0006-000700080009",
                                      "ffffffff-ffff-ffff-ffff-ffffffffffff"};
 constexpr std::size_t kUuidLength = 36, kVersionAt = 14;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 bool has_common_uuid(const nvmetcp::HostIdentity& identity, Report& report) {
   for (const char* uuid : kCommonUuids) {

@@ -1,9 +1,6 @@
 // Who this host is to its targets, and whether another host may be the same.
 #include "nvmetcp/host_identity.hpp"
 
-#include <algorithm>
-#include <cctype>
-
 #include "base/text.hpp"
 #include "doctor/copied_identity.hpp"
 #include "doctor/doctor.hpp"
@@ -11,11 +8,6 @@
 
 namespace spark::doctor {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 void check_running(const Host& host, const nvmetcp::HostIdentity& identity, Report& report) {
   const auto controllers = nvmetcp::list_controllers(host.root);

@@ -1,6 +1,5 @@
 #include "nvmetcp/host_identity.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -15,13 +14,6 @@ constexpr const char* kHowToMake =
     "`sudo spark-stage host new-identity` makes both; never copy them to another host";
 constexpr const char* kNqnFile = "etc/nvme/hostnqn";
 constexpr const char* kIdFile = "etc/nvme/hostid";
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 bool is_uuid(std::string_view text) {
   if (text.size() != 36) return false;

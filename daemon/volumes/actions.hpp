@@ -31,10 +31,16 @@ struct FilesystemIdentity {
   bool is_published = false;  // an exclusive volume's: it is read-only until a person wants it writable again
 };
 
+// Whose it is has to be said: a device's name may be another volume's by the time that it is asked.
+struct NamespaceOf {
+  std::string subsystem;
+  std::uint32_t nsid = 0;
+};
+
 struct ProbeRequest {
   std::filesystem::path target;
-  std::string device;                               // empty for NFS
-  std::optional<std::uint32_t> keep_reservation{};  // of this namespace: an exclusive volume's
+  std::string device;                             // empty for NFS
+  std::optional<NamespaceOf> keep_reservation{};  // an exclusive volume's
 };
 
 struct ProbeAnswer {
@@ -53,7 +59,7 @@ enum class ReservationAct { Look, Hold, Take, Release };
 struct ReservationRequest {
   ReservationAct act = ReservationAct::Look;
   std::string device;
-  std::uint32_t nsid = 0;
+  NamespaceOf of;
 };
 
 struct Unmounted {

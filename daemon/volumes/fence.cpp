@@ -23,7 +23,7 @@ bool Volume::wants_reservation() const {
 
 asio::awaitable<Result<Holding>> Volume::ask_reservation(ReservationAct act) {
   if (!wants_reservation()) co_return Holding{};
-  ReservationRequest request{act, status_.device, settings_.nvme->nsid};
+  ReservationRequest request{act, status_.device, {settings_.nvme->subsystem, settings_.nvme->nsid}};
   auto answer = co_await actions_->reservation(std::move(request));
   co_return answer;
 }

@@ -50,7 +50,11 @@ asio::awaitable<void> Volume::watch() {
       outage_starts(found.reason);
       set_state(State::Stalled, found.reason);
     }
-    if (found.verdict == Verdict::Good && !is_link_trusted()) found = {};
+    if (found.verdict == Verdict::Good && !is_link_trusted()) {
+      found = {};
+      if (status_.state == State::Stalled)
+        set_state(State::Stalled, "the link is back: reads are looked at for a second before it is believed");
+    }
     if (found.verdict == Verdict::Good && is_outdated_ && co_await leave_outdated_mount()) {
       set_state(State::Recovering, "another host wrote it: mounting it anew");
       co_return;
@@ -133,7 +137,7 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   }
   next_probe_ = clock_.steady() + (is_reader() ? pace_.probe_reader : pace_.probe);
   ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : "", std::nullopt};
-  if (wants_reservation()) request.keep_reservation = settings_.nvme->nsid;
+  if (wants_reservation()) request.keep_reservation = {settings_.nvme->subsystem, settings_.nvme->nsid};
   const auto answer = co_await actions_->probe(std::move(request));
   if (!answer) {
     next_probe_ = clock_.steady();

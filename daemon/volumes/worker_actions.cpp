@@ -19,8 +19,8 @@ constexpr Duration kTimers{10'000};  // three attributes of sysfs, or one
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
-constexpr Duration kDetach{10'000};   // beyond it, NFS waits for its server with what is dirty
 constexpr Duration kUsers{30'000};    // every process of the host is looked at
+constexpr Duration kDetach{kUsers + Duration(10'000)};  // and NFS waits for its server with what is dirty
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 constexpr Duration kSmart{10'000};
@@ -102,8 +102,10 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
                                                                     nvmetcp::Portal portal,
                                                                     nvmetcp::ConnectOptions options) {
   json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
-  // Volumes of one subsystem share its connection: the first makes it, the others find it.
-  auto answer = co_await act_jointly(subject_, "connect", std::move(request), kFabric);
+  // Volumes of one subsystem share its connection: the first makes it, the others find it. A portal that
+  // hangs says nothing of a volume whose other path works.
+  std::string target = "target " + portal_text(portal);
+  auto answer = co_await act_jointly(std::move(target), "connect", std::move(request), kFabric);
   co_return answer.map(workers::connection_from_json);
 }
 
@@ -151,6 +153,8 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
 
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
+  // Somebody may mount something else there before the worker gets to it.
+  if (const auto seen = mount_at(target); seen && *seen) request["seen"] = (*seen)->device_number;
   auto answer = co_await act("unmount", std::move(request), detach ? kDetach : kUnmount);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
@@ -165,7 +169,8 @@ asio::awaitable<Result<std::string>> WorkerActions::users(std::filesystem::path 
 
 asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   json::object request{{"path", wanted.target.native()}, {"device", wanted.device}};
-  if (wanted.keep_reservation) request["keep_reservation"] = *wanted.keep_reservation;
+  if (const auto& keep = wanted.keep_reservation)
+    request["keep_reservation"] = json::object{{"subsystem", keep->subsystem}, {"nsid", keep->nsid}};
   auto answer = co_await ask("probe", std::move(request), kProbe);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   ProbeAnswer probed;
@@ -184,8 +189,10 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
 
 asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(ReservationRequest wanted) {
   static constexpr const char* kActs[] = {"look", "hold", "take", "release"};
-  json::object request{
-      {"act", kActs[static_cast<std::size_t>(wanted.act)]}, {"device", wanted.device}, {"nsid", wanted.nsid}};
+  json::object request{{"act", kActs[static_cast<std::size_t>(wanted.act)]},
+                       {"device", wanted.device},
+                       {"subsystem", wanted.of.subsystem},
+                       {"nsid", wanted.of.nsid}};
   auto answer = co_await act("reservation", std::move(request), kReservation);
   co_return answer.map(workers::holding_from_json);
 }

@@ -26,6 +26,15 @@ std::string users_of_mount(const std::string& target) {
   return users.empty() ? "" : mounts::describe_users(users, *table, *mount);
 }
 
+Result<> check_still_there(const std::string& target, dev_t device) {
+  const auto table = mounts::read_mount_table({});
+  if (!table) return tl::unexpected<Error>(table.error());
+  const mounts::Mount* mount = mounts::mounted_at(*table, target);
+  if (mount == nullptr || mount->device_number == device) return {};
+  return fail(Errc::Unavailable, "unmounting " + printable(target) + ": " + printable(mount->source) +
+                                     " has been mounted there meanwhile, and is not this volume's");
+}
+
 // The server is asked for its space; a handle that it does not know any more is a mount that stays dead.
 Result<json::object> probe_nfs(const std::string& path) {
   const auto before = std::chrono::steady_clock::now();
@@ -81,10 +90,15 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return to_json(*change);
 }
 
-// {"target", "detach"} → {"done", "users"?}: who still uses what was detached.
+// {"target", "detach", "seen"?: the device number of what is to go} → {"done", "users"?}: who still uses what
+// was detached.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string target = get_string(request, "target").value_or("");
   const bool detach = get_bool(request, "detach").value_or(false);
+  if (const auto seen = get_int(request, "seen")) {
+    if (auto same = check_still_there(target, static_cast<dev_t>(*seen)); !same)
+      return tl::unexpected<Error>(std::move(same.error()));
+  }
   std::string users;
   if (detach) users = users_of_mount(target);
   mounts::LibmountMounter mounter;
@@ -100,8 +114,8 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
   return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
 }
 
-// {"path", "device", "keep_reservation"?: namespace} → {"us", "uuid", "shut_down", "being_written", "stamp",
-// "mmp_node", "published"?, "reservation"?}; without a device it is an NFS mount.
+// {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "shut_down",
+// "being_written", "stamp", "mmp_node", "published"?, "reservation"?}; without a device it is an NFS mount.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
@@ -118,8 +132,11 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
                       {"mmp_node", superblock->mmp_node}};
   const auto published = mounts::read_published(path);
   if (published && *published) answer["published"] = mounts::to_json(**published);
-  if (const auto nsid = get_int(request, "keep_reservation")) {
-    auto kept = reservation_verb({{"act", "keep"}, {"device", device}, {"nsid", *nsid}}, progress);
+  if (const json::object* keep = get_object(request, "keep_reservation")) {
+    json::object act = *keep;
+    act["act"] = "keep";
+    act["device"] = device;
+    auto kept = reservation_verb(act, progress);
     if (!kept) return kept;
     answer["reservation"] = std::move(*kept);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <functional>
 #include <map>
@@ -46,7 +48,9 @@ struct FakeWorld {
   std::string open_files;                                 // of a mount that is there: who
   std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
   nvmetcp::ConnectOptions last_options;                   // of the last connect
-  std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {};
+  std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
+                        while_unmounting = [] {};
+  Duration unmount_takes{0};
   unsigned publish_takes = 1;  // turns of the loop
   std::string claimed_as;      // by the last mount
   dev_t next_device = 100;
@@ -186,6 +190,11 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override {
     world_.touched.emplace_back(detach ? "detach" : "unmount");
+    world_.while_unmounting();
+    if (!detach && world_.unmount_takes.count() > 0) {
+      asio::steady_timer timer(co_await asio::this_coro::executor, world_.unmount_takes);
+      co_await timer.async_wait(asio::use_awaitable);
+    }
     if (world_.unmount_error) co_return tl::unexpected<Error>(*world_.unmount_error);
     std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
     co_return Unmounted{Change::Done, detach ? world_.users : ""};

@@ -182,6 +182,11 @@ def test_a_connection_that_was_there_before_the_daemon_becomes_ours(house):
     house.wait_ready()
 
 
+def questions(house):
+    """Connections to a discovery service that the kernel has made."""
+    return house.host.sh("dmesg | grep -c 'new ctrl: NQN \"nqn.2014-08.org.nvmexpress.discovery\"' || true")
+
+
 def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(house):
     with house.volume("banned", fill="echo hello >file"):
         house.product.wait_volume("banned", "ready", 60)
@@ -193,6 +198,12 @@ def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(
             assert f"{EXCLUSIONS}:3 excludes it" in reason
             assert house.host.run("grep -qx banned /sys/class/nvme/*/subsysnqn").rc == 1
             assert house.product.volume("datasets")["state"] == "ready"
+            # Nor is the target's address asked what it offers, if that is what they exclude.
+            house.host.put(EXCLUSIONS, f"[exclusions]\nexclusion = transport=tcp;traddr={TARGET_ADDRESS}\n")
+            asked = questions(house)
+            house.product.run("volumes up banned")
+            house.product.wait_volume("banned", lambda volume: f"{EXCLUSIONS}:2" in (volume["reason"] or ""), 60)
+            assert questions(house) == asked
         finally:
             house.host.sh(f"rm {EXCLUSIONS}")
         house.product.run("volumes up banned")

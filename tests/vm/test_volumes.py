@@ -1,7 +1,7 @@
 """Volumes that cannot be had, or not like this: each says why, and the others go on."""
 import re
 
-from rig.house import DATASETS_MOUNT, NAS_MOUNT
+from rig.house import DATASETS_MOUNT, NAS_MOUNT, TARGET_ADDRESS
 from rig.target import stable_uuid
 
 OTHER_HOST = "nqn.2014-08.org.nvmexpress:uuid:00000000-1111-2222-3333-444444444444"
@@ -119,6 +119,27 @@ def test_down_refuses_while_somebody_uses_the_volume(house):
         house.host.sh("findmnt /mnt/busy")
         user.signal(9)
         user.wait(10)
+
+
+def test_down_cuts_no_mount_off_that_somebody_made_elsewhere(house):
+    host, product = house.host, house.product
+    with house.volume("handy"):
+        product.wait_volume("handy", "ready")
+        product.sh("volumes down handy")
+        host.sh(f"nvme connect -t tcp -n handy -a {TARGET_ADDRESS} -s 4420", 60)
+        head = host.sh("until d=$(ls -d /sys/class/nvme-subsystem/*/nvme*n1 2>/dev/null | while read n; do "
+                       "grep -qx handy ${n%/*}/subsysnqn && echo ${n##*/}; done | grep .); do sleep 0.2; done; echo $d", 30)
+        host.sh(f"mkdir -p /mnt/elsewhere && mount /dev/{head.strip()} /mnt/elsewhere", 60)
+        try:
+            product.run("volumes up handy")
+            product.wait_volume("handy", "refused", 60)
+            result = product.run("volumes down handy", 60)
+            assert result.rc == 7 and "still in use on this host" in result.err, result
+            host.sh("echo hello >/mnt/elsewhere/file && sync /mnt/elsewhere/file")
+        finally:
+            host.sh("umount /mnt/elsewhere && rmdir /mnt/elsewhere", 60)
+        product.sh("volumes down handy", 60)
+        assert host.run("grep -qx handy /sys/class/nvme/*/subsysnqn").rc != 0
 
 
 def test_what_the_target_says_of_its_drives_is_shown(house):

@@ -50,6 +50,10 @@ TEST(Text, NearestFindsTyposAndNotStrangers) {
   EXPECT_EQ(nearest("anything", {}), "");
 }
 
+TEST(Text, LowerCaseIsOfAsciiAlone) {
+  EXPECT_EQ(lower("NQN.2014-08:AbÄ"), "nqn.2014-08:abÄ");
+}
+
 TEST(Text, IsShortenedInTheMiddleAndByCharacter) {
   EXPECT_EQ(shorten("short", 10), "short");
   EXPECT_EQ(shorten("/mnt/a/very/long/path", 11), "/mnt/…/path");

@@ -32,7 +32,7 @@ class ReleaseTest : public testing::Test {
 
   // All of one subsystem, side by side.
   std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
-    FakeVolumeActions actions(world);
+    const auto actions = std::make_shared<FakeVolumeActions>(world);
     boost::asio::io_context context;
     SharedLink link{volumes.size(), false};
     std::vector<std::string> said(volumes.size());
@@ -73,6 +73,27 @@ TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
   world.answers = false;
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "disconnect"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentWhileItIsUnmounted) {
+  world.unmount_takes = Duration(300);
+  world.while_unmounting = [this] { world.set_link("connecting"); };
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, AnUnmountThatTakesLongWhileTheTargetAnswersIsWaitedFor) {
+  world.unmount_takes = Duration(100);
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
+  volume.nvme.reset();
+  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  world.unmount_takes = Duration(100);
+  world.while_unmounting = [this] { world.answers = false; };
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_EQ(world.count("detach"), 1);
 }
 
 TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {

@@ -34,9 +34,11 @@ TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceA
   const auto probes = world.count("probe");
   world.set_link("live");
   ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 2; }));
+  EXPECT_THAT(reason(), HasSubstr("the link is back"));
   world.lose_device();
+  ASSERT_TRUE(becomes(State::Lost));
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Ready)));
   ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
-  EXPECT_EQ(seen.front(), State::Lost);
   EXPECT_EQ(volume->status().history.outage_count(), 1U);
   EXPECT_EQ(volume->status().history.reconnects(), 0U);
 }
