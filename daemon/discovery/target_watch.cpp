@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "daemon/token.hpp"
+#include "nvmetcp/resolve.hpp"
 
 namespace spark::discovery {
 namespace {
@@ -99,13 +100,18 @@ asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
   co_return Result<>{};
 }
 
-// As long as the connection is there, live or not: the kernel reconnects it for ever.
+// The kernel goes on trying the address that it was given, and looks up no name.
+bool TargetWatch::may_be_elsewhere() const {
+  return target_.portals.size() > 1 || !nvmetcp::is_numeric(target_.portals.front().address);
+}
+
+// As long as the connection is there, live or not, unless the target may be found elsewhere.
 asio::awaitable<Result<>> TargetWatch::listen() {
   auto connected = co_await at_first_portal(&TargetWatch::connect_to);
   if (!connected) co_return connected;
   backoff_.reset();
   is_changed_ = true;
-  SteadyTime read_next = clock_.steady();
+  SteadyTime read_next = clock_.steady(), last_live = read_next;
   while (!stopped_) {
     if (!actions_->autoconnect_rule().empty()) {  // somebody has installed it since
       co_await leave();
@@ -114,6 +120,11 @@ asio::awaitable<Result<>> TargetWatch::listen() {
     const auto found = find_connection();
     if (found && !*found) co_return Result<>{};
     const bool is_live = found && (*found)->is_live();
+    if (is_live) last_live = clock_.steady();
+    if (found && may_be_elsewhere() && clock_.steady() - last_live >= pace_.doubt) {
+      co_await leave();
+      co_return Result<>{};
+    }
     status_.reason = is_live ? ""
                      : found ? (*found)->name + " is " + printable((*found)->state)
                              : found.error().message();

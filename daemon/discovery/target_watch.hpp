@@ -24,6 +24,7 @@ struct Pace {
   Duration first_retry{2'000}, longest_retry{60'000};
   Duration look{2'000};          // between two looks at the connection's state
   Duration read_again{300'000};  // the log, although nothing was heard
+  Duration doubt{30'000};        // down for so long: another portal, or another address of its name, is tried
   Duration ask_again{600'000};   // a target that can't be listened to: each costs it a connection
 };
 
@@ -61,6 +62,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   asio::awaitable<Result<>> listen();
   asio::awaitable<bool> read();
   asio::awaitable<void> leave();
+  bool may_be_elsewhere() const;
   // No value: it is gone.
   Result<std::optional<nvmetcp::Controller>> find_connection();
   void note(const nvmetcp::DiscoveryLog& log);

@@ -100,13 +100,17 @@ const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::
   // As text: with hundreds of mounts, comparing paths part by part is most of what a look costs.
   std::string wanted = target.lexically_normal().native();
   if (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
-  const Mount* top = nullptr;
+  std::vector<const Mount*> stack;
   for (const Mount& mount : table) {
-    if (mount.target.native() != wanted) continue;
-    // The table's order is not that of stacking on every kernel; parents are.
-    if (top == nullptr || top->parent_id != mount.id) top = &mount;
+    if (mount.target.native() == wanted) stack.push_back(&mount);
   }
-  return top;
+  // The table's order is not that of stacking on every kernel; parents are: the top is nobody's.
+  const auto is_top = [&](const Mount* mount) {
+    return std::ranges::none_of(
+        stack, [&](const Mount* other) { return other != mount && other->parent_id == mount->id; });
+  };
+  const auto top = std::ranges::find_if(stack, is_top);
+  return top == stack.end() ? nullptr : *top;
 }
 
 bool has_option(std::string_view options, std::string_view name) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "daemon/mounts/table.hpp"
@@ -42,6 +43,16 @@ TEST(MountTable, OfStackedMountsTheTopmostCountsWhateverTheOrder) {
   EXPECT_EQ(mounted_at(table, "/mnt/stack")->source, "/dev/nvme5n1");
   EXPECT_EQ(mounted_at(table, "/mnt/rosa")->source, "/dev/nvme3n1");
   EXPECT_EQ(mounted_at(table, "/mnt"), nullptr);
+}
+
+TEST(MountTable, OfThreeStackedMountsTheTopmostCountsInEveryOrder) {
+  std::vector<std::string> lines = {"50 27 0:50 / /mnt/s rw - tmpfs bottom rw",
+                                    "51 50 0:51 / /mnt/s rw - tmpfs middle rw",
+                                    "52 51 0:52 / /mnt/s rw - tmpfs top rw"};
+  do {
+    const auto table = parse_mount_table(lines[0] + "\n" + lines[1] + "\n" + lines[2] + "\n");
+    EXPECT_EQ(mounted_at(table, "/mnt/s")->source, "top") << lines[0];
+  } while (std::ranges::next_permutation(lines).found);
 }
 
 TEST(MountTable, AnEmptySourceIsNoEndOfTheLine) {

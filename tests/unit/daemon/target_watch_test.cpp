@@ -126,6 +126,28 @@ TEST_F(TargetWatchTest, ListensAndReadsWhatIsOfferedOnce) {
   EXPECT_THAT(changes, IsEmpty()) << "the first look is no change";
 }
 
+TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetMayBeElsewhere) {
+  pace.doubt = Duration(5);
+  settings.portals.push_back({"10.0.0.6", 4420});
+  start();
+  ASSERT_TRUE(hears());
+  target.connection->state = "connecting";
+  EXPECT_TRUE(run_until(context, [&] { return count("watch 10.0.0.5") == 2; }));
+  EXPECT_EQ(count("disconnect nvme5"), 1);
+  EXPECT_THAT(watch->status().offered, ElementsAre("datasets")) << "unknown is not empty";
+  EXPECT_TRUE(hears());
+}
+
+TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongItIsDown) {
+  pace.doubt = Duration(5);
+  start();
+  ASSERT_TRUE(hears());
+  target.connection->state = "connecting";
+  run_a_moment();
+  EXPECT_EQ(count("disconnect nvme5"), 0);
+  EXPECT_EQ(count("watch 10.0.0.5"), 1);
+}
+
 TEST_F(TargetWatchTest, WhatTheTargetTellsIsReadAtOnce) {
   pace.look = std::chrono::hours(1);
   start();
