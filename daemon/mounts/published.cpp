@@ -1,9 +1,7 @@
 #include "daemon/mounts/published.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,26 +21,33 @@ std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
 }
 
-// Whoever wrote the file system may have put a link, a pipe or a mount there.
-UniqueFd open_in(const std::filesystem::path& mount, const char* path, int flags) {
-  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return {};
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root.get(), path, &how, sizeof how)));
+// Whoever wrote the file system may have put a link, a pipe or a mount where our folder or a file of it
+// should be.
+UniqueFd open_own(const UniqueFd& parent, const std::string& name, int flags) {
+  constexpr int kNothingElse = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  UniqueFd own(::openat(parent.get(), name.c_str(), O_RDONLY | kNothingElse | flags));
+  struct stat above {};
+  struct stat here {};
+  if (!own || ::fstat(parent.get(), &above) != 0 || ::fstat(own.get(), &here) != 0) return {};
+  if (above.st_dev == here.st_dev) return own;
+  errno = EXDEV;
+  return {};
+}
+
+UniqueFd open_root(const std::filesystem::path& mount) {
+  return UniqueFd(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 // Durable when it returns, in a folder that is made if it is missing.
 Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
   const std::filesystem::path file = mount / name;
   const std::string folder = file.parent_path().filename();
-  const UniqueFd root(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd root = open_root(mount);
   if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
   const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
   if (!is_new && errno != EEXIST)
     return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
-  if (!open_in(mount, folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+  if (!open_own(root, folder, O_DIRECTORY)) {
     return fail(Errc::Refused,
                 printable(file.parent_path().native()) + " is not a folder of this file system",
                 "move it away: spark-stage keeps there which state was published");
@@ -64,7 +69,10 @@ std::optional<Published> published_from_json(const json::object& object) {
 }
 
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
-  const UniqueFd fd = open_in(mount, kPublishedFile, O_RDONLY);
+  const std::filesystem::path own = kPublishedFile;
+  const UniqueFd root = open_root(mount);
+  const UniqueFd folder = root ? open_own(root, own.parent_path(), O_DIRECTORY) : UniqueFd();
+  const UniqueFd fd = folder ? open_own(folder, own.filename(), 0) : UniqueFd();
   struct stat info {};
   if (!fd) {
     if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));

@@ -4,6 +4,7 @@ import signal
 from contextlib import contextmanager
 
 from rig.house import CACHE, DATASETS_MOUNT
+from rig.target import NVMET
 
 
 def instances(house):
@@ -93,6 +94,38 @@ def is_whole(house):
     assert house.host.get("/mnt/mortal/file") == "hello\n"
     assert house.host.sh("grep -c ' /mnt/mortal ' /proc/self/mountinfo").strip() == "1"
     assert house.host.sh("grep -lx mortal /sys/class/nvme/*/subsysnqn | wc -l").strip() == "1", "connected twice"
+
+
+def enable_namespace(house, value):
+    house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/mortal/namespaces/1/enable")
+
+
+def test_a_crash_while_its_device_is_gone_ends_where_it_belongs(house):
+    """`hold` keeps it `lost` as long as somebody has a file open; without users it is `recovering` until the device is back."""
+    with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
+        is_whole(house)
+        before = mount_ids(house)
+        user = house.host.spawn("sh -c 'echo open >&2; exec sleep 600' </mnt/mortal/file")
+        user.wait_said("open")
+        try:
+            enable_namespace(house, 0)
+            dies(house, "lost")
+            assert "sleep" in house.product.wait_volume("mortal", lambda volume: "sleep" in (volume["reason"] or ""), 60)["reason"]
+            assert mount_ids(house) == before, "the dead mount was not left to its user"
+        finally:
+            user.signal(signal.SIGKILL)
+        enable_namespace(house, 1)
+        is_whole(house)
+
+        enable_namespace(house, 0)
+        dies(house, "recovering")
+        assert house.product.wait_failed_attempt("mortal")["reason"]
+        enable_namespace(house, 1)
+        is_whole(house)
+
+
+def mount_ids(house):
+    return house.host.sh("grep ' /mnt/mortal ' /proc/self/mountinfo | cut -d' ' -f1")
 
 
 def test_a_crash_in_every_other_state_ends_where_it_belongs(house):

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from rig.house import LOCAL, NAS_MOUNT
-from rig.settings import patience
+from rig.settings import KERNEL, patience
 
 WITHIN_S = 30
 NAME = "busy"
@@ -39,8 +39,15 @@ def pull_the_cable(house):
     return lambda: house.target_machine.set_link(True)
 
 
-@pytest.mark.parametrize("verb, fault", [("poweroff", None), ("reboot", freeze), ("poweroff", pull_the_cable)],
-                         ids=["the_target_healthy", "the_target_frozen", "the_target_gone"])
+def also(verb, fault):
+    """To our units the two are one, so the other kernel does each fault once."""
+    return pytest.param(verb, fault, marks=pytest.mark.skipif(KERNEL == "6.1", reason="this pair runs on the newest kernel"))
+
+
+@pytest.mark.parametrize("verb, fault", [
+    ("poweroff", None), ("reboot", freeze), ("poweroff", pull_the_cable),
+    also("reboot", None), also("poweroff", freeze), also("reboot", pull_the_cable)],
+    ids=lambda value: value if isinstance(value, str) else value.__name__ if value else "healthy")
 def test_the_machine_goes_down_within_30_s_with(house, verb, fault):
     with house.volume(NAME, access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume(NAME, "ready", 90)
