@@ -35,7 +35,7 @@ packages_of() {  # SET SYSTEM
     package) echo "$tools $libraries $package" ;;
     cross) echo "$tools $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $libraries $package $test" ;;
-    others) echo "$tools $libraries $package $test qemu-user-static qemu-system-arm" ;;
+    others) echo "$tools $libraries $package $test arch-test qemu-user-static qemu-system-arm" ;;
     bench) echo "$tools $libraries rclone fpart" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac
