@@ -29,11 +29,11 @@ def pytest(folder):
     return [PYTHON, "-m", "pytest", folder, "-c", f"{folder}/pytest.ini", "-q"]
 
 
-def machines(name, kernel, purpose, *arguments):
+def machines(name, kernel, purpose, *arguments, **environment):
     return Step(name, f"{purpose}, in virtual machines, kernel {kernel}", 3600,
                 [[PYTHON, "-m", "pytest", *arguments, "-q", "-raP", "-p", "no:cacheprovider", "--durations=30"]],
                 {"SPARK_VM_KERNEL": kernel, "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": name,
-                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1"}, needs_programs=True)
+                 "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1", **environment}, needs_programs=True)
 
 
 def scenarios(names):
@@ -77,8 +77,8 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + APART)), DEBIAN_13],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL + APART), "--deselect",
               "tests/vm/test_publish.py::test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new")],
-    [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
-              *scenarios(TWO_HOSTS + ANY_KERNEL))],
+    [machines("vm-more", "newest", "scenarios of two hosts, those that a kernel does not change, and the demo",
+              *scenarios(TWO_HOSTS + ANY_KERNEL), SPARK_VM_DEMO="1")],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
