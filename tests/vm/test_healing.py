@@ -114,13 +114,13 @@ def test_packets_lost_in_one_direction_stall_and_heal(pair):
                    "nft add rule ip loss out tcp sport 4420 drop")
 
     heals(house, "packets to the host dropped", drop, lambda: machine.sh("nft delete table ip loss"),
-          meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 10, lasts=15)
+          meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 5, lasts=15)
 
 
 def test_a_frozen_target_stalls_and_heals(pair):
     house, _ = pair
     heals(house, "target frozen", house.target_machine.freeze, house.target_machine.thaw, meanwhile={"stalled"},
-          by="kernel", within=KERNEL_HEALS_S + 10, lasts=120 / patience(1))
+          by="kernel", within=KERNEL_HEALS_S + 5, lasts=120 / patience(1))
 
 
 def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
@@ -137,7 +137,7 @@ def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
             house.target.link(name)
 
     unlinked_by = healer_of_a_refusal(house)
-    heals(house, "subsystem unlinked 15 s", unlink, link, meanwhile=gone, by=unlinked_by, within=WE_HEAL_S + 25, lasts=15)
+    heals(house, "subsystem unlinked 15 s", unlink, link, meanwhile=gone, by=unlinked_by, within=WE_HEAL_S + 10, lasts=15)
 
 
 def healer_of_a_refusal(house):
@@ -162,7 +162,7 @@ def test_a_host_taken_off_the_allow_list_is_back_when_it_is_put_back(pair):
 
     assert target.address
     heals(house, "host off the allow list 15 s", forbid, allow, meanwhile={"stalled", "lost", "recovering", "waiting"},
-          by=healer_of_a_refusal(house), within=WE_HEAL_S + 25, lasts=15)
+          by=healer_of_a_refusal(house), within=WE_HEAL_S + 10, lasts=15)
 
 
 def enable_namespaces(house, value, **identity):
@@ -176,7 +176,7 @@ def enable_namespaces(house, value, **identity):
 def test_a_namespace_disabled_and_enabled_is_mounted_again(pair):
     house, _ = pair
     heals(house, "namespace disabled 10 s", lambda: enable_namespaces(house, 0), lambda: enable_namespaces(house, 1),
-          meanwhile={"lost", "recovering", "waiting", "stalled"}, by="spark-stage", within=WE_HEAL_S + 25, lasts=10)
+          meanwhile={"lost", "recovering", "waiting", "stalled"}, by="spark-stage", within=WE_HEAL_S + 10, lasts=10)
 
 
 def reboot_target(house):
