@@ -60,6 +60,10 @@ build_inside() {  # ARCHITECTURE JOBS
   tools/deb.sh "$2" "$1"
   rm -rf build/installed
   dpkg-deb -x build/deb/*.deb build/installed
+  if [ -d build/installed/lib ]; then  # a link to usr/lib wherever it is installed
+    cp -a build/installed/lib/. build/installed/usr/lib/
+    rm -r build/installed/lib
+  fi
   cmake --preset release -DSPARK_TESTS=ON >/dev/null
   # shellcheck disable=SC2086  # several words
   cmake --build --preset release -j "$2" --target $tests
