@@ -37,7 +37,7 @@ void Verb::optional_argument(const std::string& name, Value& value, const std::s
 template <typename Value>
 void Verb::option(const std::string& name, const std::string& type, Value& value, const std::string& help) {
   CLI::Option* option = parser_->add_option(name, value, help)->type_name(type);
-  if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all();
+  if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all()->allow_extra_args(false);
 }
 
 void Verb::option_or(const std::string& name, const std::string& type, std::string& value,
@@ -74,7 +74,7 @@ void Verb::choice(const std::string& name, const std::string& type, Value& value
   };
   CLI::Option* option = parser_->add_option(name, value, help)->type_name(type);
   option->check(CLI::Validator(check, "", join(choices, kBetweenChoices)));
-  if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all();
+  if constexpr (std::is_same_v<Value, Words>) option->expected(1)->take_all()->allow_extra_args(false);
 }
 
 Words choices_of(const CLI::Option& option) {

@@ -62,6 +62,15 @@ TEST_F(Bench, PassesItsOptionsOn) {
   EXPECT_EQ(options.seed, 9u);
 }
 
+TEST_F(Bench, AnOptionThatMayComeAgainTakesOneWordAndLeavesThePathsAlone) {
+  EXPECT_EQ(program.run({"bench", "--scenario", "latency", "nfs=/mnt/b", "--scenario", "shards", "local=/c"}),
+            0)
+      << program.errors();
+  ASSERT_EQ(options.paths.size(), 2U);
+  EXPECT_EQ(options.paths[0].name, "nfs");
+  EXPECT_EQ(options.scenarios, (std::vector<std::string>{"latency", "shards"}));
+}
+
 TEST_F(Bench, PrintsALineForEachStepAndNowAndThen) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b"}), 0);
   const std::string errors = program.errors();
