@@ -20,7 +20,8 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
 constexpr Duration kUsers{30'000};    // every process of the host is looked at
-constexpr Duration kDetach{kUsers + Duration(10'000)};  // and NFS waits for its server with what is dirty
+constexpr Duration kDetach{kUsers + Duration(10'000)};
+constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with what is dirty
 constexpr Duration kProbe{5'000};
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 constexpr Duration kSmart{10'000};
@@ -154,8 +155,11 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
   // Somebody may mount something else there before the worker gets to it.
-  if (const auto seen = mount_at(target); seen && *seen) request["seen"] = (*seen)->device_number;
-  auto answer = co_await act("unmount", std::move(request), detach ? kDetach : kUnmount);
+  const auto seen = mount_at(target);
+  const bool is_there = seen && *seen;
+  if (is_there) request["seen"] = (*seen)->device_number;
+  const Duration detaching = is_there && (*seen)->type.starts_with("nfs") ? kDetachNfs : kDetach;
+  auto answer = co_await act("unmount", std::move(request), detach ? detaching : kUnmount);
   if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }
