@@ -1,5 +1,7 @@
 """Each check against what it must find and what it must spare: a check that can't fail is worth nothing."""
+import sys
 import unittest
+from pathlib import Path
 
 import built
 import co_await
@@ -10,6 +12,10 @@ import sizes
 import sources
 import units
 import words
+
+sys.path.append(str(Path(__file__).parents[1]))
+import check  # noqa: E402  make check
+import steps  # noqa: E402
 
 
 class Sources(unittest.TestCase):
@@ -252,6 +258,16 @@ class Units(unittest.TestCase):
         self.assertTrue(units.check("a.service", "[Service]\nProtectSystem=strict"))
         self.assertTrue(units.check("a.service", "PrivateTmp = yes"))
         self.assertEqual(units.check("a.service", "# ProtectSystem=\nNoNewPrivileges=yes\nUMask=0022"), [])
+
+
+class SecondAttempt(unittest.TestCase):
+    def test_what_failed_in_a_lane_of_machines_is_run_by_a_command_that_pytest_takes(self):
+        test = "tests/vm/test_boot.py::test_it[ext4]"
+        for step in steps.MACHINES:
+            failed, command = check.of_failures(step.commands[-1], f"FAILED {test} - AssertionError\n")
+            self.assertEqual((failed, command[-1]), ([test], test), step.name)
+            cut = [word for word in command if word.startswith("--") and "=" not in word]
+            self.assertEqual(cut, [], f"{step.name}: the file names behind these were left out")
 
 
 if __name__ == "__main__":
