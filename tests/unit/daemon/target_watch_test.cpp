@@ -16,6 +16,7 @@ using testing::IsEmpty;
 struct FakeTarget {
   std::set<std::string> offered = {"datasets"};
   std::optional<Error> refuses;  // every connect
+  std::set<std::string> dead;    // addresses where nobody answers
   std::optional<nvmetcp::Controller> connection;
   std::string rule;  // nvme-cli's
   std::vector<std::string> calls;
@@ -30,6 +31,9 @@ class FakeActions final : public Actions {
   asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal, std::string) override {
     target_.calls.push_back("watch " + portal.address);
     if (target_.refuses) co_return tl::unexpected<Error>(*target_.refuses);
+    if (target_.dead.contains(portal.address)) {
+      co_return fail(Errc::Unavailable, "reaching " + portal.address + ": no route to host");
+    }
     target_.while_connecting();
     nvmetcp::Controller made;
     made.name = "nvme5";
@@ -126,16 +130,42 @@ TEST_F(TargetWatchTest, ListensAndReadsWhatIsOfferedOnce) {
   EXPECT_THAT(changes, IsEmpty()) << "the first look is no change";
 }
 
-TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetMayBeElsewhere) {
+TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewAtTheFirstPortalThatAnswers) {
   pace.doubt = Duration(5);
   settings.portals.push_back({"10.0.0.6", 4420});
   start();
   ASSERT_TRUE(hears());
   target.connection->state = "connecting";
-  EXPECT_TRUE(run_until(context, [&] { return count("watch 10.0.0.5") == 2; }));
+  target.dead = {"10.0.0.5"};
+  EXPECT_TRUE(run_until(context, [&] { return count("watch 10.0.0.6") == 1; }));
+  EXPECT_EQ(count("watch 10.0.0.5"), 2) << "in their order";
   EXPECT_EQ(count("disconnect nvme5"), 1);
   EXPECT_THAT(watch->status().offered, ElementsAre("datasets")) << "unknown is not empty";
   EXPECT_TRUE(hears());
+  EXPECT_EQ(count("read nvme5"), 2) << "what was not heard meanwhile is read";
+}
+
+TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetsNameLeadsNow) {
+  pace.doubt = Duration(5);
+  settings.portals = {{"rose.lan", 4420}};
+  start();
+  ASSERT_TRUE(hears());
+  target.connection->state = "connecting";
+  EXPECT_TRUE(run_until(context, [&] { return count("watch rose.lan") == 2; }));
+  EXPECT_EQ(count("disconnect nvme5"), 1);
+  EXPECT_THAT(changes, IsEmpty());
+}
+
+TEST_F(TargetWatchTest, AConnectionThatIsSoonLiveAgainIsKept) {
+  pace.doubt = std::chrono::hours(1);
+  settings.portals.push_back({"10.0.0.6", 4420});
+  start();
+  ASSERT_TRUE(hears());
+  target.connection->state = "connecting";
+  ASSERT_TRUE(run_until(context, [&] { return !watch->status().reason.empty(); }));
+  target.connection->state = "live";
+  ASSERT_TRUE(hears());
+  EXPECT_THAT(target.calls, ElementsAre("watch 10.0.0.5", "read nvme5", "read nvme5"));
 }
 
 TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongItIsDown) {
