@@ -31,7 +31,7 @@ check:  ## everything that tests, from nothing; some of it: make check STEPS="li
 deb:  ## the Debian package of this release and architecture, in build/deb, checked by lintian
 	tools/deb.sh $(JOBS)
 
-debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, each tested (root, half an hour)
+debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, each tested (root, an hour)
 	tools/setup.sh others
 	for system in debian-12 debian-13; do \
 	  for arch in amd64 arm64; do tools/deb-for.sh $$system $$arch $(JOBS) || exit 1; done; \
