@@ -28,12 +28,12 @@ void finish(datasets::Job& job, const volumes::Volume& volume, const Result<>& r
 
 asio::awaitable<void> bring_up(JobPtr job, VolumePtr volume) {
   const auto writable = co_await volume->ask_writable();
-  volume->ask_up();
-  finish(*job, *volume, writable);
+  const auto up = co_await volume->keep_up();
+  finish(*job, *volume, up ? writable : up);
 }
 
-asio::awaitable<void> take_down(JobPtr job, VolumePtr volume) {
-  const auto down = co_await volume->ask_down();
+asio::awaitable<void> take_down(JobPtr job, VolumePtr volume, std::string by) {
+  const auto down = co_await volume->keep_down(std::move(by));
   finish(*job, *volume, down);
 }
 
@@ -90,7 +90,10 @@ Answer Service::post_up(const Request& request) {
 }
 
 Answer Service::post_down(const Request& request) {
-  return ask_volume(request, take_down);
+  constexpr std::size_t kLongestName = 64;
+  std::string by = printable(get_string(request.body, "by").value_or("")).substr(0, kLongestName);
+  if (by.empty()) by = "uid " + std::to_string(request.caller.uid);
+  return ask_volume(request, [by](JobPtr job, VolumePtr volume) { return take_down(job, volume, by); });
 }
 
 Answer Service::post_take(const Request& request) {

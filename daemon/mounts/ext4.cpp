@@ -11,7 +11,7 @@ namespace {
 // Offsets within the superblock, little endian.
 constexpr std::size_t kBlocksLow = 0x04, kLogBlockSize = 0x18, kMagic = 0x38, kState = 0x3A, kCompat = 0x5C,
                       kIncompat = 0x60, kUuid = 0x68, kLabel = 0x78, kBlocksHigh = 0x150,
-                      kMmpInterval = 0x166, kMmpBlock = 0x168;
+                      kMmpInterval = 0x166, kMmpBlock = 0x168, kErrorCount = 0x194;
 constexpr std::uint16_t kStateClean = 1, kStateErrors = 2;
 constexpr std::uint32_t kHasJournal = 0x4;                                                    // compat
 constexpr std::uint32_t kNeedsRecovery = 0x4, kIsJournal = 0x8, k64Bit = 0x80, kMmp = 0x100;  // incompat
@@ -36,15 +36,17 @@ const char* type_of(std::uint32_t compat, std::uint32_t incompat) {
   return (compat & kHasJournal) != 0 ? "ext3" : "ext2";
 }
 
+// The kernel marks a file system in which it found an error, and counts them until e2fsck has repaired it.
 void check_damage(const std::uint8_t* raw, Superblock& superblock) {
-  if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0) {
-    superblock.damage = "the file system is marked as having errors; run e2fsck on the host that writes it";
+  const auto errors = little_endian<std::uint32_t>(raw + kErrorCount);
+  if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0 || errors > 0) {
+    superblock.damage = "errors are recorded in its " + superblock.type +
+                        (errors > 0 ? " (" + std::to_string(errors) + " since the last e2fsck)" : "");
   } else if (superblock.filesystem_bytes > superblock.bytes) {
     superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
                         " bytes, but the device only " + std::to_string(superblock.bytes) +
                         "; it was cut off, or this is the wrong device";
   }
-  superblock.has_errors = !superblock.damage.empty();
 }
 
 }  // namespace

@@ -1,12 +1,8 @@
 #include "daemon/mounts/mount_point.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <cerrno>
-#include <memory>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -15,16 +11,6 @@ namespace spark::mounts {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct CloseDir {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-// What ext4 and xfs say once they have shut down, or when what they read is not what they wrote: a bad
-// checksum, a structure that can't be.
-bool is_damage(int error) {
-  return error == EIO || error == EBADMSG || error == EUCLEAN;
-}
 
 // mkdir -p, mode 0755 whatever the umask is.
 Result<> make_folders(const fs::path& target) {
@@ -70,23 +56,6 @@ Result<> prepare_mount_point(const fs::path& target) {
                 "a mount would hide what is there: move it away, or name another folder");
   }
   return {};
-}
-
-Result<bool> gives_names(const fs::path& target) {
-  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
-  if (!root && is_damage(errno)) return false;
-  if (!root) return fail_errno(errno, "opening " + printable(target.native()));
-  const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
-  if (!folder) return fail_errno(errno, "listing " + printable(target.native()));
-  root.release();
-  // Linux 6.1 lists the folders of an ext4 that shut down, and refuses it only what would write.
-  struct statvfs space {};
-  const bool is_writable = ::fstatvfs(::dirfd(folder.get()), &space) == 0 && (space.f_flag & ST_RDONLY) == 0;
-  if (is_writable && ::fsync(::dirfd(folder.get())) != 0 && is_damage(errno)) return false;
-  errno = 0;
-  if (::readdir(folder.get()) != nullptr || errno == 0) return true;
-  if (is_damage(errno)) return false;
-  return fail_errno(errno, "listing " + printable(target.native()));
 }
 
 }  // namespace spark::mounts

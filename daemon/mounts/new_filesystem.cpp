@@ -152,7 +152,7 @@ Result<> check_made(const std::string& device, const NewFilesystem& wanted, cons
   if (!found) return fail_with(found.error(), doing + ", reading it back");
   const bool is_it = found->type == wanted.type && found->uuid == wanted.uuid &&
                      found->label == wanted.label && found->has_mmp == (wanted.type == "ext4") &&
-                     !found->being_written && !found->has_errors;
+                     !found->being_written && found->damage.empty();
   if (is_it) return {};
   return fail(Errc::Mismatch,
               doing + ": what is read back is not what was made: " +

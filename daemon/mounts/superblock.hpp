@@ -27,8 +27,7 @@ struct Superblock {
   unsigned mmp_interval_s = 0;  // its check interval; a mount waits about twice this and a second
   std::string mmp_node;   // who wrote the MMP block last: the host's node name; empty: never mounted with it
   bool mmp_open = false;  // MMP's block says that this node has it open, or died while it had
-  bool has_errors = false;  // must not be mounted; `damage` says why, in words
-  std::string damage;
+  std::string damage;     // why it must not be mounted for writing, in words; empty: nothing is recorded
 
   // Differs as soon as anybody has written the superblock again: what a reader mounted before then is old.
   std::uint64_t stamp = 0;

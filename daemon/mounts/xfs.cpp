@@ -29,14 +29,12 @@ std::uint32_t word(const std::vector<std::uint8_t>& bytes, std::size_t at) {
 
 void check_damage(const std::vector<std::uint8_t>& raw, Superblock& superblock) {
   if ((word(raw, kXfsIncompat) & kNeedsRepair) != 0 || raw[kInProgress] != 0) {
-    superblock.damage =
-        "the file system is marked as in need of repair; run xfs_repair on the host that writes it";
+    superblock.damage = "its xfs is marked as in need of repair";
   } else if (superblock.filesystem_bytes > superblock.bytes) {
     superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
                         " bytes, but the device only " + std::to_string(superblock.bytes) +
                         "; it was cut off, or this is the wrong device";
   }
-  superblock.has_errors = !superblock.damage.empty();
 }
 
 Result<std::uint32_t> round_of(const DirectReader& device, const XfsLog& log, Bytes block) {

@@ -10,10 +10,12 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/volumes/intent.hpp"
 #include "nvmetcp/gateway.hpp"
 #include "nvmetcp/reservation_hold.hpp"
 #include "nvmetcp/smart.hpp"
@@ -46,12 +48,12 @@ struct ProbeRequest {
 struct ProbeAnswer {
   double us = 0;           // a direct read of the superblock, or a question to the NFS server
   std::string uuid;        // of the file system on the device
-  bool shut_down = false;  // the file system gives nothing but errors, although its device answers
+  bool shut_down = false;  // NFS: the mount gives nothing but errors, although its server answers
   bool being_written = false;
-  std::uint64_t stamp = 0;                       // of the superblock; 0: none
-  std::string mmp_node{};                        // who has it open for writing, with multi-mount protection
-  std::optional<nvmetcp::Holding> holding{};     // if it was asked for
-  std::optional<mounts::Published> published{};  // in the mounted file system
+  std::uint64_t stamp = 0;                    // of the superblock; 0: none
+  std::string mmp_node{};                     // who has it open for writing, with multi-mount protection
+  std::string damage{};                       // recorded in the superblock, in words; empty: none
+  std::optional<nvmetcp::Holding> holding{};  // if it was asked for
 };
 
 // What is done with a namespace's reservation: nvmetcp/reservation_hold.hpp.
@@ -92,8 +94,11 @@ class VolumeActions {
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
   // Who has files of the mount open, in words; empty: nobody. Asks /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
-  // The mounted file system and its device answer. Not while the link is down: it would hang.
+  // The device answers, or the NFS server. Not while the link is down: it would hang.
   virtual asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) = 0;
+  // Of the file system in the kernel, whose worker may wait for other programs' changes. TimedOut, or
+  // Unavailable as long as such a worker is left: it does, and is alive.
+  virtual asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) = 0;
   // What the target says of its drives, asked of a controller that is live.
   virtual asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) = 0;
   // Release answers Free, or whose it is now.
@@ -106,6 +111,8 @@ class VolumeActions {
                                                   bool alone) = 0;
   // The mounted file system writes nothing more to `device`, not even what it has not flushed.
   virtual asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) = 0;
+  // Durable when it returns: what saved_intent() gives after a restart.
+  virtual asio::awaitable<Result<>> save_intent(Intent intent) = 0;
   // What saved_history() gives after a restart.
   virtual asio::awaitable<void> save_history(json::object history) = 0;
 
@@ -124,8 +131,12 @@ class VolumeActions {
   // The topmost mount at exactly `target`; none: nothing is mounted there.
   virtual Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) = 0;
   virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
+  // Up if none was ever saved; an error if what was saved can't be read or understood.
+  virtual Result<Intent> saved_intent() = 0;
   virtual json::object saved_history() = 0;
-  // A worker of this volume was given up on and still waits in the kernel.
+  // How many requests to the device have ended, whoever sent them; no value: not known.
+  virtual std::optional<std::uint64_t> completed_io(const std::string& device) = 0;
+  // A worker that asked this volume's device was given up on and still waits in the kernel.
   virtual bool has_stuck_worker() = 0;
   // Another volume of ours that is up uses the same subsystem: its controllers stay.
   virtual bool subsystem_shared() = 0;

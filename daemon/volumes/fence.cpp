@@ -210,6 +210,15 @@ asio::awaitable<void> Volume::lose_fence(std::string reason) {
   set_state(State::Refused, fence_lost_);
 }
 
+// A writable mount that was there before this daemon, and a device that holds another file system than it by
+// now.
+asio::awaitable<void> Volume::stop_writing_to(std::string other_uuid) {
+  const auto mounted = co_await actions_->mounted_state(settings_.mount);
+  if (!mounted || mounted->uuid.empty() || mounted->uuid == other_uuid) co_return;
+  co_await lose_fence(status_.device + " holds another file system than " + mounted->uuid +
+                      ", which is mounted");
+}
+
 // Ends when it is taken over, with whom from, or with why it can't be.
 asio::awaitable<Result<std::string>> Volume::ask_take() {
   const auto self = shared_from_this();
@@ -223,6 +232,9 @@ asio::awaitable<Result<std::string>> Volume::ask_take() {
     co_return fail(Errc::Unavailable, "volume " + settings_.name + " is mounted here, and is " +
                                           to_string(status_.state) + ": " + status_.reason);
   }
+  Intent up;
+  if (auto recorded = co_await record(std::move(up)); !recorded)
+    co_return tl::unexpected<Error>(std::move(recorded.error()));
   wanted_up_ = is_take_asked_ = true;
   tried_ = false;
   taken_from_.clear();

@@ -59,8 +59,21 @@ Result<> Volume::check_identity(const mounts::Superblock& superblock) const {
   return {};
 }
 
+// An operator's way out: the daemon never repairs.
+std::string Volume::damaged(const std::string& damage) const {
+  const bool is_xfs = status_.filesystem_type == "xfs";
+  return printable(damage) + ": it has to be repaired by `" + (is_xfs ? "xfs_repair " : "e2fsck -f ") +
+         status_.device + "` on one host, while no host has it mounted";
+}
+
 Result<> Volume::check_safe_to_mount(const mounts::Superblock& superblock) const {
   const std::string where = namespace_name();
+  // The kernel mounts no xfs that needs a repair, not even to read.
+  if (!superblock.damage.empty() && (!is_reader() || superblock.type == "xfs")) {
+    return fail(Errc::Refused, where + " is not mounted: " + damaged(superblock.damage),
+                "run that on this host, which has it connected and does not mount it; afterwards the volume "
+                "comes up without being asked");
+  }
   if (is_reader() && superblock.being_written) {
     return fail(
         Errc::Refused,

@@ -52,7 +52,10 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await actions_->read_superblock(status_.device);
   if (!superblock) co_return tl::unexpected<Error>(superblock.error());
-  if (auto same = check_identity(*superblock); !same) co_return same;
+  if (auto same = check_identity(*superblock); !same) {
+    if (!is_reader()) co_await stop_writing_to(superblock->uuid);
+    co_return same;
+  }
   status_.filesystem_uuid = superblock->uuid;
   if (const auto pinned = co_await pin_adopted(*superblock); !pinned) log::survived(pinned.error());
   if (is_reader() && !mounts::has_option(mount->super_options, "norecovery")) {

@@ -74,6 +74,10 @@ asio::awaitable<Result<>> Volume::check_still_ours() {
   if (holding->hold == nvmetcp::Hold::Theirs)
     co_return tl::unexpected<Error>(held_elsewhere(*holding, *superblock));
   status_.fence.reservation = holding->hold == nvmetcp::Hold::Ours;
+  if (!superblock->damage.empty()) {
+    co_return fail(Errc::Refused,
+                   "volume " + settings_.name + " stays read-only: " + damaged(superblock->damage));
+  }
   if (!superblock->being_written && superblock->stamp == mounted_stamp_) co_return Result<>{};
   co_return fail(Errc::Refused,
                  "volume " + settings_.name + " was published, and another host has written it since",

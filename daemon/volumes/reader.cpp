@@ -14,6 +14,10 @@ void Volume::look_for_writers(const ProbeAnswer& answer) {
   const bool moved = answer.stamp != mounted_stamp_;
   status_.foreign_writes = answer.being_written || moved;
   is_outdated_ = moved && !answer.being_written;
+  if (is_outdated_) return;
+  leave_backoff_.reset();
+  next_leave_ = {};
+  reader_users_.clear();
 }
 
 std::string Volume::reader_reason() const {
@@ -23,10 +27,15 @@ std::string Volume::reader_reason() const {
          (reader_users_.empty() ? "" : " (" + reader_users_ + ")");
 }
 
-// The writer has closed it: what is mounted here is old. True if it was taken off.
+// The writer has closed it: what is mounted here is old. True if it was taken off. Its users may keep it for
+// hours, and each attempt looks through all processes for them.
 asio::awaitable<bool> Volume::leave_outdated_mount() {
+  if (clock_.steady() < next_leave_) co_return false;
   const auto unmounted = co_await actions_->unmount(settings_.mount, false);
+  next_leave_ = clock_.steady() + leave_backoff_.next();
+  const bool was_in_use = !reader_users_.empty();
   reader_users_ = unmounted ? "" : unmounted.error().what;
+  if (was_in_use && !unmounted) status_.reason = ready_reason();  // by others meanwhile: no news for the log
   co_return unmounted.has_value();
 }
 

@@ -12,10 +12,20 @@ asio::awaitable<Result<std::string>> Volume::users() {
   co_return co_await actions_->users(settings_.mount);
 }
 
+// What a connection refuses is not in force, and is in the next plan again.
 asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optional<config::Target> target) {
   const auto self = shared_from_this();
-  settings_ = std::move(settings);
-  target_ = std::move(target);
+  std::swap(settings_, settings);
+  std::swap(target_, target);
+  auto set = co_await set_timers();
+  if (!set) {
+    std::swap(settings_, settings);
+    std::swap(target_, target);
+  }
+  co_return set;
+}
+
+asio::awaitable<Result<>> Volume::set_timers() {
   if (!settings_.nvme) co_return Result<>{};
   const auto all = actions_->controllers(settings_.nvme->subsystem);
   if (!all) co_return tl::unexpected<Error>(all.error());
@@ -28,12 +38,6 @@ asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optiona
     if (!set && set.error().kind != Errc::NotFound && first_failure) first_failure = std::move(set);
   }
   co_return first_failure;
-}
-
-void Volume::start_down() {
-  wanted_up_ = false;
-  set_state(State::Down);
-  start();
 }
 
 }  // namespace spark::volumes

@@ -41,6 +41,11 @@ json::value published_of(const std::optional<mounts::Published>& published) {
                       {"at", text_or_null(published->at)}};
 }
 
+json::value taken_down_of(const std::optional<Intent>& taken_down) {
+  if (!taken_down) return nullptr;
+  return json::object{{"since", rfc3339(taken_down->since)}, {"by", text_or_null(taken_down->by)}};
+}
+
 template <class Number>
 json::value measured(const std::optional<Number>& number) {
   return number ? json::value(*number) : json::value(nullptr);
@@ -92,7 +97,7 @@ std::string portal_text(const nvmetcp::Portal& portal) {
 
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings = status.warnings;
-  for (const std::string& sentence : {status.pending, status.insecure}) {
+  for (const std::string& sentence : {status.pending, status.insecure, status.damage}) {
     if (!sentence.empty()) warnings.push_back(sentence);
   }
   if (status.drives && !status.drives->smart.critical.empty()) {
@@ -118,6 +123,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"state", to_string(status.state)},
           {"reason", text_or_null(status.reason)},
           {"since", rfc3339(status.since)},
+          {"down", taken_down_of(status.taken_down)},
           {"next_attempt",
            status.next_attempt ? json::value(rfc3339(*status.next_attempt)) : json::value(nullptr)},
           {"mount", printable(volume.mount.native())},

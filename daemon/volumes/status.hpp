@@ -10,6 +10,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/published.hpp"
 #include "daemon/volumes/health.hpp"
+#include "daemon/volumes/intent.hpp"
 #include "nvmetcp/smart.hpp"
 #include "nvmetcp/types.hpp"
 
@@ -49,6 +50,8 @@ struct Status {
   std::vector<PathStatus> paths;
   std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
   std::string pending;                // a sentence: what a reload could not change; empty: nothing
+  std::optional<Intent> taken_down;   // by an operator, who wants it to stay so; none: it is to be up
+  std::string damage;                 // a sentence: errors recorded in what is mounted; empty: none
   std::string insecure;               // a sentence: a path without the keys that were asked for; empty: none
   std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
   History history;

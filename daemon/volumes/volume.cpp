@@ -20,7 +20,8 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       backoff_(pace.first_retry, pace.longest_retry),
       sleep_timer_(executor),
       path_timer_(executor),
-      answered_(executor, asio::steady_timer::time_point::max()) {
+      answered_(executor, asio::steady_timer::time_point::max()),
+      leave_backoff_(pace.first_leave, pace.longest_leave) {
   status_.since = clock_.wall();
   status_.reason = "starting";
   if (target_) {
@@ -29,6 +30,7 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
     }
   }
   status_.history = History::from_json(actions_->saved_history());
+  note_intent(actions_->saved_intent());
 }
 
 void Volume::start() {
@@ -130,6 +132,7 @@ asio::awaitable<void> Volume::run() {
 }
 
 asio::awaitable<Result<>> Volume::bring_up() {
+  if (auto intended = check_intent(); !intended) co_return intended;
   if (settings_.nfs) co_return co_await bring_up_nfs();
   co_return co_await bring_up_nvme();
 }
@@ -190,6 +193,7 @@ asio::awaitable<void> Volume::take_down() {
     fence_lost_.clear();
     status_.fence = {};
     status_.published.reset();
+    status_.damage.clear();
     status_.history.outage_ends(clock_.wall(), std::nullopt);
     remember();
     status_.device.clear();

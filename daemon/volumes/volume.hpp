@@ -28,10 +28,13 @@ struct Pace {
   Duration watch{1000};              // between two looks at a mounted volume
   Duration watch_closely{300};       // the same while it is not ready: its return is noticed at once
   Duration probe{10'000};            // between two reads of a ready volume's superblock
+  Duration mounted_state{10'000};    // between two questions to a ready volume's file system
+  Duration io_silence{5'000};        // no I/O has ended for so long: a device that owes an answer is silent
   Duration smart{60'000};            // between two questions about the target's drives
   Duration smart_refused{3600'000};  // the same of a target that did not answer one
   Duration probe_reader{2'000};      // the same where another host may publish
   Duration first_retry{1000}, longest_retry{5'000};
+  Duration first_leave{2'000}, longest_leave{30'000};  // between attempts to leave an outdated mount in use
   Duration settled{30'000};         // ready for so long: the next loss is a new one, and retried at once
   Duration refused_retry{30'000};   // until a refused volume is looked at again
   Duration namespace_wait{20'000};  // for a namespace to appear after the connect
@@ -54,6 +57,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void start();
   void stop();
 
+  // intent.cpp: as an operator wants it from now on, also after a restart. Durable before anything is done.
+  // `by`: who asks. What can't be taken down stays up.
+  asio::awaitable<Result<>> keep_up();
+  asio::awaitable<Result<>> keep_down(std::string by);
   // Wants it up (default), or unmounted and disconnected. `ask_down` ends when it is down or with why it
   // can't be; `ask_take`: fence.cpp.
   void ask_up();
@@ -76,10 +83,9 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // reload.cpp: what a new configuration asks of it.
   // Who would lose open files if it were unmounted, in words; empty: nobody.
   asio::awaitable<Result<std::string>> users();
-  // Takes over settings that leave mount and connection as they are, and sets its controllers' timers.
+  // Takes over settings that leave mount and connection as they are, and sets its controllers' timers; none
+  // of it if a controller refuses.
   asio::awaitable<Result<>> set_live(config::Volume settings, std::optional<config::Target> target);
-  // Instead of start() for a volume that a person took down: it stays so until it is asked up.
-  void start_down();
   // A sentence for `status`: what the configuration says of it and could not be done; empty: nothing.
   void note_pending(std::string sentence) { status_.pending = std::move(sentence); }
 
@@ -115,7 +121,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
     SteadyTime next_attempt{};
     std::optional<SteadyTime> down_since{};
   };
-  enum class Verdict { Good, Silent, Lost, Fenced, Unsure };
+  enum class Verdict { Good, Silent, Lost, Fenced, Unsure };  // Fenced: nothing may be written to it any more
   struct Finding {
     Verdict verdict = Verdict::Unsure;
     std::string reason;
@@ -133,6 +139,9 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Finding> check_nvme();
   asio::awaitable<Finding> probe();
   Finding silence(const Error& error);
+  bool is_io_moving();
+  asio::awaitable<bool> is_shut_down();
+  void look_for_damage(const ProbeAnswer& answer);
   bool is_link_trusted();
   bool may_fail_over();
   asio::awaitable<void> ask_about_drives();
@@ -141,6 +150,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void outage_ends();
   void remember();
   asio::awaitable<void> save_history();
+
+  asio::awaitable<Result<>> set_timers();  // reload.cpp
+
+  // intent.cpp
+  asio::awaitable<Result<>> record(Intent intent);
+  void note_intent(Result<Intent> intent);
+  Result<> check_intent();
 
   // nvme_steps.cpp
   asio::awaitable<Result<>> bring_up_nvme();
@@ -175,6 +191,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::string why_fence_is_lost(const ProbeAnswer& answer);
   asio::awaitable<std::string> who_took_over();
   asio::awaitable<void> lose_fence(std::string reason);
+  asio::awaitable<void> stop_writing_to(std::string other_uuid);
   void answer_take(const Result<>& result);
 
   // publish.cpp
@@ -205,6 +222,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Result<> check_identity(const mounts::Superblock& superblock) const;
   Result<> check_safe_to_mount(const mounts::Superblock& superblock) const;
   std::string namespace_name() const;
+  std::string damaged(const std::string& damage) const;
 
   // observe.cpp: what is, from sysfs and mountinfo
   Link look_at_paths();
@@ -234,6 +252,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::steady_timer answered_;  // never expires: cancelled when an answer is there
   bool stopped_ = false;
   bool wanted_up_ = true;
+  Result<Intent> intent_;  // an error: not known
+  bool is_recording_ = false;
   Connection on_down_ = Connection::Removed;
   bool tried_ = false;         // and failed, since it was last ready or asked up
   bool was_ready_ = false;     // since it was last asked up: what is under way now is a recovery
@@ -244,10 +264,12 @@ class Volume : public std::enable_shared_from_this<Volume> {
   unsigned down_looks_ = 0;         // in a row that found no live path
   unsigned silent_probes_ = 0;      // in a row that were not answered
   std::optional<SteadyTime> silent_since_;
-  SteadyTime next_probe_, next_smart_, ready_since_;
-  SteadyTime link_trusted_from_{};         // max: it is down, or no read has come back since
-  bool unsaved_ = false, saving_ = false;  // the history
-  std::string left_behind_;                // who still has files of the detached mount open
+  SteadyTime next_probe_, next_mounted_state_, next_smart_, ready_since_;
+  std::optional<std::uint64_t> completed_io_;  // when it was looked at last
+  SteadyTime io_ended_at_{};                   // when it was last seen to have grown
+  SteadyTime link_trusted_from_{};             // max: it is down, or no read has come back since
+  bool unsaved_ = false, saving_ = false;      // the history
+  std::string left_behind_;                    // who still has files of the detached mount open
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;
@@ -261,6 +283,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool is_changing_writing_ = false;   // it is being published, or made writable again
   bool is_outdated_ = false;           // a writer has closed what is mounted here
   std::string reader_users_;           // why the outdated mount stays
+  Backoff leave_backoff_;
+  SteadyTime next_leave_{};  // of attempts to leave it
   Status status_;
 };
 

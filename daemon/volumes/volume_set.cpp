@@ -74,8 +74,8 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config&
 
 asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config& wanted) {
   auto steps = co_await plan(wanted);
-  const auto down_before = co_await take_down(steps);
-  replace(wanted, steps, down_before);
+  co_await take_down(steps);
+  replace(wanted, steps);
   co_await set_live(wanted, steps);
   for (const config::Step& step : steps) {
     const auto volume = find(step.volume);
@@ -90,22 +90,19 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config
 
 // All of them before anything is started anew: volumes may share a subsystem, and its connection goes with
 // the last.
-asio::awaitable<std::set<std::string>> VolumeSet::take_down(std::vector<config::Step>& steps) {
-  std::set<std::string> down_before;
+asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
     const auto volume = find(step.volume);
-    if (!volume->is_wanted_up()) down_before.insert(step.volume);
     const auto connection =
         step.action == config::Action::Remount ? Volume::Connection::Kept : Volume::Connection::Removed;
     const auto down = co_await volume->ask_down(connection);
     if (!down) step.refused = down.error().message();
   }
-  co_return down_before;
 }
 
-void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps,
-                        const std::set<std::string>& down_before) {
+// What an operator took down stays down: each volume reads that from the state folder.
+void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps) {
   std::vector<std::shared_ptr<Volume>> next, fresh;
   for (const config::Step& step : steps) {
     const auto current = find(step.volume);
@@ -120,13 +117,7 @@ void VolumeSet::replace(const config::Config& wanted, const std::vector<config::
     fresh.push_back(next.back());
   }
   volumes_ = std::move(next);
-  for (const auto& volume : fresh) {
-    if (down_before.contains(volume->settings().name)) {
-      volume->start_down();
-    } else {
-      volume->start();
-    }
-  }
+  for (const auto& volume : fresh) volume->start();
 }
 
 asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vector<config::Step>& steps) {

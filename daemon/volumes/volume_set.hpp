@@ -3,7 +3,6 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +37,8 @@ class VolumeSet {
 
  private:
   std::shared_ptr<Volume> make(const config::Config& config, const config::Volume& settings);
-  // Gives the names of those that a person had taken down before.
-  asio::awaitable<std::set<std::string>> take_down(std::vector<config::Step>& steps);
-  void replace(const config::Config& wanted, const std::vector<config::Step>& steps,
-               const std::set<std::string>& down_before);
+  asio::awaitable<void> take_down(std::vector<config::Step>& steps);
+  void replace(const config::Config& wanted, const std::vector<config::Step>& steps);
   asio::awaitable<void> set_live(const config::Config& wanted, std::vector<config::Step>& steps);
 
   asio::any_io_executor executor_;

@@ -131,8 +131,10 @@ void Volume::look_for_insecure_paths() {
 asio::awaitable<Volume::Finding> Volume::probe() {
   Finding found;
   if (status_.state == State::Ready && clock_.steady() < next_probe_) co_return found;
+  const bool is_moving = is_io_moving();
   if (actions_->has_stuck_worker()) {
-    found = {Verdict::Silent, "a question to " + status_.device + " still waits in the kernel"};
+    if (status_.state != State::Ready || !is_moving)
+      found = {Verdict::Silent, "a question to " + status_.device + " still waits in the kernel"};
     co_return found;
   }
   next_probe_ = clock_.steady() + (is_reader() ? pace_.probe_reader : pace_.probe);
@@ -152,12 +154,13 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     co_return found;
   }
   if (settings_.nvme && !status_.filesystem_uuid.empty() && answer->uuid != status_.filesystem_uuid) {
-    found = {Verdict::Lost, status_.device + " holds another file system than the one that is mounted: " +
-                                printable(answer->uuid)};
+    // What is not flushed yet would be written into the other file system.
+    found = {is_reader() ? Verdict::Lost : Verdict::Fenced,
+             status_.device +
+                 " holds another file system than the one that is mounted: " + printable(answer->uuid)};
     is_known_ = false;  // looked at anew, and refused
     co_return found;
   }
-  status_.published = answer->published;
   // Who only reads needs no fence: what others write is seen as every reader sees it.
   if (is_published() && answer->holding)
     status_.fence.reservation = answer->holding->hold == nvmetcp::Hold::Ours;
@@ -168,8 +171,29 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     }
   }
   look_for_writers(*answer);
-  found.verdict = Verdict::Good;
+  look_for_damage(*answer);
+  const bool shut_down = settings_.nvme && co_await is_shut_down();
+  is_broken_ = is_broken_ || shut_down;
+  found = {shut_down ? Verdict::Lost : Verdict::Good, shut_down ? why_lost(Place::Broken) : ""};
   co_return found;
+}
+
+// The mounted file system, apart from its device: an answer may have to wait for other programs' changes. One
+// that is shut down answers at once, so that no answer is no evidence.
+asio::awaitable<bool> Volume::is_shut_down() {
+  if (status_.state == State::Ready && clock_.steady() < next_mounted_state_) co_return false;
+  const auto state = co_await actions_->mounted_state(settings_.mount);
+  next_mounted_state_ = clock_.steady() + pace_.mounted_state;
+  if (!state) co_return false;
+  status_.published = state->published;
+  co_return state->is_shut_down;
+}
+
+void Volume::look_for_damage(const ProbeAnswer& answer) {
+  std::string warning = answer.damage.empty() ? "" : damaged(answer.damage);
+  if (!warning.empty() && warning != status_.damage)
+    log::warning("volume " + settings_.name + ": " + warning);
+  status_.damage = std::move(warning);
 }
 
 // For people: nothing is decided by it, and a target that does not tell is not asked again soon.
@@ -183,9 +207,20 @@ asio::awaitable<void> Volume::ask_about_drives() {
   next_smart_ = clock_.steady() + (smart ? pace_.smart : pace_.smart_refused);
 }
 
+// A question to a device waits behind the data of all who write to it. As long as some of that comes back,
+// the device answers.
+bool Volume::is_io_moving() {
+  if (!settings_.nvme) return false;
+  const auto completed = actions_->completed_io(status_.device);
+  if (completed_io_ && completed && completed != completed_io_) io_ended_at_ = clock_.steady();
+  completed_io_ = completed;
+  return io_ended_at_ != SteadyTime{} && clock_.steady() - io_ended_at_ < pace_.io_silence;
+}
+
 // A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.
 Volume::Finding Volume::silence(const Error& error) {
-  const bool is_proven = actions_->has_stuck_worker() || ++silent_probes_ >= kSilentProbes;
+  const bool is_proven =
+      (actions_->has_stuck_worker() || ++silent_probes_ >= kSilentProbes) && !is_io_moving();
   if (status_.state == State::Ready && !is_proven) return {};
   if (error.kind != Errc::TimedOut) return {Verdict::Silent, error.message()};
   return {Verdict::Silent, status_.device + " does not answer, although its link is up: I/O waits"};

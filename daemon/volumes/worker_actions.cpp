@@ -5,6 +5,7 @@
 #include "daemon/log.hpp"
 #include "daemon/volumes/status.hpp"
 #include "daemon/workers/wire.hpp"
+#include "nvmetcp/device_io.hpp"
 #include "nvmetcp/path_security.hpp"
 
 namespace spark::volumes {
@@ -23,6 +24,7 @@ constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kDetach{kUsers + Duration(10'000)};
 constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with what is dirty
 constexpr Duration kProbe{5'000};
+constexpr Duration kMountedState{2'000};  // from memory
 constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 constexpr Duration kSmart{10'000};
 constexpr Duration kStopWriting{20'000};
@@ -65,8 +67,10 @@ WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::s
     : runner_(runner),
       sight_(sight),
       subject_("volume " + volume),
+      mount_subject_("the mount of volume " + volume),
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
+      intent_file_(folder / (volume + ".intent.json")),
       shared_(std::move(shared)),
       pinned_(read_pin(pin_file_)) {}
 
@@ -181,14 +185,28 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   probed.us = get_double(*answer, "us").value_or(0);
   probed.uuid = get_string(*answer, "uuid").value_or("");
   probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
+  probed.damage = get_string(*answer, "damage").value_or("");
   probed.being_written = get_bool(*answer, "being_written").value_or(false);
   probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
   if (const json::object* holding = get_object(*answer, "reservation"))
     probed.holding = workers::holding_from_json(*holding);
-  if (const json::object* published = get_object(*answer, "published"))
-    probed.published = mounts::published_from_json(*published);
   co_return probed;
+}
+
+asio::awaitable<Result<mounts::MountedState>> WorkerActions::mounted_state(std::filesystem::path target) {
+  if (runner_.abandoned().contains(mount_subject_))
+    co_return fail(Errc::Unavailable, "a question to the file system on " + target.native() + " still waits");
+  json::object request{{"target", target.native()}};
+  const auto answer =
+      co_await runner_.ask(mount_subject_, "mounted-state", std::move(request), kMountedState);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  mounts::MountedState state;
+  state.is_shut_down = get_bool(*answer, "shut_down").value_or(false);
+  state.uuid = get_string(*answer, "uuid").value_or("");
+  if (const json::object* published = get_object(*answer, "published"))
+    state.published = mounts::published_from_json(*published);
+  co_return state;
 }
 
 asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(ReservationRequest wanted) {
@@ -257,6 +275,31 @@ asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path tar
   const auto answer = co_await act("make-writable", std::move(request), kMount);
   if (!answer) co_return tl::unexpected<Error>(answer.error());
   co_return Result<>{};
+}
+
+Result<Intent> WorkerActions::saved_intent() {
+  const auto text = read_file(intent_file_);
+  if (!text && text.error().kind == Errc::NotFound) return Intent{};
+  if (!text) return tl::unexpected<Error>(text.error());
+  const auto object = parse_json_object(*text);
+  auto intent = object ? intent_from_json(*object) : Result<Intent>(tl::unexpected<Error>(object.error()));
+  if (!intent) return fail_with(std::move(intent.error()), intent_file_.native());
+  return intent;
+}
+
+asio::awaitable<Result<>> WorkerActions::save_intent(Intent intent) {
+  json::object request{{"file", intent_file_.native()}, {"content", to_json(intent)}};
+  const auto saved = co_await ask("record", std::move(request), kRecord);
+  if (!saved) co_return tl::unexpected<Error>(saved.error());
+  co_return Result<>{};
+}
+
+std::optional<std::uint64_t> WorkerActions::completed_io(const std::string& device) {
+  std::vector<std::string> controllers;
+  if (const auto& all = sight_.controllers()) {
+    for (const nvmetcp::Controller& controller : *all) controllers.push_back(controller.name);
+  }
+  return nvmetcp::completed_io(SystemRoot{}, std::filesystem::path(device).filename(), controllers);
 }
 
 json::object WorkerActions::saved_history() {

@@ -11,7 +11,7 @@ namespace spark::volumes {
 
 class WorkerActions final : public VolumeActions {
  public:
-  // `folder`: where the volume's file system identity and its history are kept. `shared`: see
+  // `folder`: where the volume's file system identity, history and intent are kept. `shared`: see
   // VolumeActions::subsystem_shared.
   WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
                 const std::filesystem::path& folder, std::function<bool()> shared);
@@ -32,12 +32,14 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
   asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override;
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
                                                   mounts::AfterPublish then, bool alone) override;
   asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
                                           bool alone) override;
   asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
+  asio::awaitable<Result<>> save_intent(Intent intent) override;
   asio::awaitable<void> save_history(json::object history) override;
 
   Result<nvmetcp::HostIdentity> host_identity() override;
@@ -48,7 +50,9 @@ class WorkerActions final : public VolumeActions {
   Result<std::string> subsystem_of_device(dev_t device) override;
   Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override;
   std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
+  Result<Intent> saved_intent() override;
   json::object saved_history() override;
+  std::optional<std::uint64_t> completed_io(const std::string& device) override;
   bool has_stuck_worker() override { return runner_.abandoned().contains(subject_); }
   bool subsystem_shared() override { return shared_(); }
 
@@ -62,8 +66,8 @@ class WorkerActions final : public VolumeActions {
 
   workers::Runner& runner_;
   Sight& sight_;
-  std::string subject_;
-  std::filesystem::path pin_file_, history_file_;
+  std::string subject_, mount_subject_;
+  std::filesystem::path pin_file_, history_file_, intent_file_;
   std::function<bool()> shared_;
   std::optional<FilesystemIdentity> pinned_;
 };

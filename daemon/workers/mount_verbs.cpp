@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
-#include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
@@ -114,24 +114,21 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
   return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
 }
 
-// {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "shut_down",
-// "being_written", "stamp", "mmp_node", "published"?, "reservation"?}; without a device it is an NFS mount.
+// {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "being_written", "stamp",
+// "mmp_node", "damage", "reservation"?}: asks the device alone, never its mount. Without a device it is an
+// NFS mount, whose answer has "shut_down".
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");
   if (device.empty()) return probe_nfs(path);
   const auto superblock = mounts::probe_superblock(device);
   if (!superblock) return tl::unexpected<Error>(superblock.error());
-  const auto gives = mounts::gives_names(path);
-  if (!gives) return tl::unexpected<Error>(gives.error());
   json::object answer{{"us", superblock->read_us},
                       {"uuid", superblock->uuid},
-                      {"shut_down", !*gives},
                       {"being_written", superblock->being_written},
                       {"stamp", static_cast<std::int64_t>(superblock->stamp)},
-                      {"mmp_node", superblock->mmp_node}};
-  const auto published = mounts::read_published(path);
-  if (published && *published) answer["published"] = mounts::to_json(**published);
+                      {"mmp_node", superblock->mmp_node},
+                      {"damage", superblock->damage}};
   if (const json::object* keep = get_object(request, "keep_reservation")) {
     json::object act = *keep;
     act["act"] = "keep";
@@ -141,6 +138,15 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
     answer["reservation"] = std::move(*kept);
   }
   return answer;
+}
+
+// {"target"} → {"shut_down", "uuid", "published"?}
+Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return mounts::read_mounted_state(get_string(request, "target").value_or("")).map([](const auto& state) {
+    json::object answer{{"shut_down", state.is_shut_down}, {"uuid", state.uuid}};
+    if (state.published) answer["published"] = mounts::to_json(*state.published);
+    return answer;
+  });
 }
 
 // {"target", "device", "host", "then_write", "alone"} → {"generation", "host", "at", "stamp"}

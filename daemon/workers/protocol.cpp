@@ -33,6 +33,7 @@ constexpr std::array kVerbs = {
     VerbRow{"unmount", unmount_verb},
     VerbRow{"users", users_verb},
     VerbRow{"probe", probe_verb},
+    VerbRow{"mounted-state", mounted_state_verb},
     VerbRow{"record", record_verb},
     VerbRow{"stage", stage_verb},
     VerbRow{"verify", verify_verb},

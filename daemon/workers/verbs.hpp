@@ -25,6 +25,7 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> users_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);

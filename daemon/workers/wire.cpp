@@ -172,7 +172,7 @@ json::object to_json(const mounts::Superblock& superblock) {
           {"mmp_node", superblock.mmp_node},
           {"mmp_open", superblock.mmp_open},
           {"stamp", static_cast<std::int64_t>(superblock.stamp)},
-          {"has_errors", superblock.has_errors},
+          {"damage", superblock.damage},
           {"read_us", superblock.read_us}};
 }
 
@@ -190,7 +190,7 @@ mounts::Superblock superblock_from_json(const json::object& object) {
   superblock.mmp_node = text(object, "mmp_node");
   superblock.mmp_open = get_bool(object, "mmp_open").value_or(false);
   superblock.stamp = number<std::uint64_t>(object, "stamp");
-  superblock.has_errors = get_bool(object, "has_errors").value_or(false);
+  superblock.damage = text(object, "damage");
   superblock.read_us = get_double(object, "read_us").value_or(0);
   return superblock;
 }

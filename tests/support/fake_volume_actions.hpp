@@ -41,6 +41,11 @@ struct FakeWorld {
   unsigned silent_probes = 0;  // so many of the next ones get no answer
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
+  unsigned io_per_look = 0;   // of other programs, that ended since it was asked for the last time
+  bool mount_answers = true;  // not while other programs hold up who asks
+  std::string mounted_uuid;   // as the kernel has it
+  Result<Intent> intent;      // on the drive
+  std::optional<Error> intent_error;
   double probe_us = 250;
   std::string namespace_uuid;
   json::object history;
@@ -208,13 +213,17 @@ class FakeVolumeActions final : public VolumeActions {
     ProbeAnswer answer;
     answer.us = world_.probe_us;
     answer.uuid = world_.superblock.uuid;
-    answer.shut_down = world_.shut_down;
+    answer.shut_down = request.device.empty() && world_.shut_down;
+    answer.damage = world_.superblock.damage;
     answer.being_written = world_.superblock.being_written;
     answer.stamp = world_.superblock.stamp;
     answer.mmp_node = world_.superblock.mmp_node;
-    answer.published = world_.published;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, kUs);
     co_return answer;
+  }
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path) override {
+    if (!world_.mount_answers) co_return fail(Errc::TimedOut, "no answer");
+    co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.published};
   }
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override {
     if (request.act == ReservationAct::Look) co_return nvmetcp::look_at_reservation(commands_, kUs);
@@ -259,6 +268,12 @@ class FakeVolumeActions final : public VolumeActions {
     world_.touched.emplace_back("stop writing");
     co_return Result<>{};
   }
+  asio::awaitable<Result<>> save_intent(Intent intent) override {
+    world_.touched.emplace_back(intent.up ? "record up" : "record down");
+    if (world_.intent_error) co_return tl::unexpected<Error>(*world_.intent_error);
+    world_.intent = intent;
+    co_return Result<>{};
+  }
   asio::awaitable<void> save_history(json::object history) override {
     world_.history = std::move(history);
     co_return;
@@ -290,6 +305,10 @@ class FakeVolumeActions final : public VolumeActions {
     return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
   }
   std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
+  Result<Intent> saved_intent() override { return world_.intent; }
+  std::optional<std::uint64_t> completed_io(const std::string&) override {
+    return completed_ += world_.io_per_look;
+  }
   json::object saved_history() override { return world_.history; }
   bool has_stuck_worker() override { return world_.stuck; }
   bool subsystem_shared() override { return world_.shared; }
@@ -300,6 +319,7 @@ class FakeVolumeActions final : public VolumeActions {
   }
   inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
   FakeWorld& world_;
+  std::uint64_t completed_ = 0;
   nvmetcp::fake::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};
 };
 

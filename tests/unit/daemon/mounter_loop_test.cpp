@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
+#include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
@@ -298,6 +299,39 @@ TEST_F(LoopMount, AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted) {
     EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");
     ASSERT_TRUE(mounter_.unmount(point_, false));
   }
+}
+
+TEST_F(LoopMount, AWritableFileSystemTellsWhetherItIsShutDownAndNothingOfItChanges) {
+  for (const char* type : {"ext4", "xfs"}) {
+    const test::LoopDevice loop(make({"mkfs." + std::string(type), "-q"}, 320 << 20));
+    expect_mounted(request(loop, type, false));
+    struct stat before {};
+    struct stat after {};
+    ASSERT_EQ(::stat(point_.c_str(), &before), 0);
+    const auto sound = read_mounted_state(point_);
+    ASSERT_EQ(::stat(point_.c_str(), &after), 0);
+    ASSERT_TRUE(sound) << sound.error().message();
+    EXPECT_FALSE(sound->is_shut_down) << type;
+    EXPECT_EQ(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+    EXPECT_EQ(before.st_gid, after.st_gid);
+    ASSERT_TRUE(shut_down_filesystem(point_, loop.path()));
+    const auto shut_down = read_mounted_state(point_);
+    ASSERT_TRUE(shut_down) << shut_down.error().message();
+    EXPECT_TRUE(shut_down->is_shut_down) << type;
+    EXPECT_TRUE(mounter_.unmount(point_, false));
+    fs::remove(folder_ / "image");
+  }
+}
+
+TEST_F(LoopMount, WhatIsMountedKeepsItsUuidWhateverTheDeviceHoldsByNow) {
+  const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
+  const auto superblock = probe_superblock(loop.path());
+  ASSERT_TRUE(superblock);
+  expect_mounted(request(loop, "ext4", true));
+  const auto state = read_mounted_state(point_);
+  ASSERT_TRUE(state) << state.error().message();
+  EXPECT_EQ(state->uuid, superblock->uuid);
+  EXPECT_FALSE(state->is_shut_down);
 }
 
 TEST_F(LoopMount, AnotherDeviceThanTheMountedOneIsNotShutDown) {

@@ -20,11 +20,19 @@ class DownTest : public VolumeTest {
   Result<> ask_down() {
     std::optional<Result<>> answer;
     auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.ask_down();
+      into = co_await asked.keep_down("alice");
     };
     boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
     EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
     return answer.value_or(Result<>(fail(Errc::Failed, "no answer")));
+  }
+  Result<> ask_up() {
+    return await(context, volume->keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
+  }
+  void restart() {
+    volume->stop();
+    world.touched.clear();
+    start();
   }
 };
 
@@ -35,10 +43,106 @@ TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(volume->status().state, State::Down);
   std::erase(world.touched, "probe");  // one may have been due
-  EXPECT_THAT(world.touched, ElementsAre("unmount", "disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("record down", "unmount", "disconnect"));
   EXPECT_TRUE(ask_down()) << "asking again finds it down";
-  volume->ask_up();
+  EXPECT_TRUE(ask_up());
   EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, WhatAnOperatorTookDownStaysDownThroughARestart) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  const auto shown = to_json(settings, volume->status()).at("down").as_object();
+  EXPECT_EQ(shown.at("by"), "alice");
+  restart();
+  ASSERT_TRUE(becomes(State::Down));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_EQ(to_json(settings, volume->status()).at("down").as_object(), shown);
+  EXPECT_TRUE(ask_down()) << "once more, by another";
+  EXPECT_EQ(to_json(settings, volume->status()).at("down").as_object(), shown);
+  EXPECT_TRUE(ask_up());
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(to_json(settings, volume->status()).at("down").is_null());
+  restart();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, WithoutAFenceADownThatIsForgottenWouldMakeTwoWriters) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  restart();
+  ASSERT_TRUE(becomes(State::Down));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(DownTest, ADownThatCantBeRecordedTouchesNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.intent_error = Error{Errc::NoSpace, "writing datasets.intent.json: no space left", "free some"};
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().message(), HasSubstr("no space left"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  EXPECT_EQ(volume->status().state, State::Ready);
+}
+
+TEST_F(DownTest, AnUpThatCantBeRecordedLeavesItDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  world.intent_error = Error{Errc::NoSpace, "no space left", ""};
+  EXPECT_FALSE(ask_up());
+  EXPECT_EQ(volume->status().state, State::Down);
+}
+
+TEST_F(DownTest, ADownThatIsRefusedIsNotRememberedEither) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  EXPECT_FALSE(ask_down());
+  restart();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+// A crash between the record and the unmount; or an operator who mounted it meanwhile.
+TEST_F(DownTest, OneThatIsToBeDownAndIsMountedIsLeftAloneUntilAnOperatorDecides) {
+  world.intent = Intent{false, clock.wall(), "alice"};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("was taken down by alice at 20"));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_EQ(volume->status().state, State::Down);
+}
+
+TEST_F(DownTest, AnIntentThatCantBeReadBringsNothingUpOrDownUntilAnOperatorDecides) {
+  world.intent = tl::unexpected<Error>(Error{Errc::Failed, "datasets.intent.json: input/output error", ""});
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("input/output error"));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_TRUE(ask_up());
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, TakenOverIsWantedUp) {
+  settings.access = config::Access::Exclusive;
+  world.superblock.has_mmp = true;
+  world.intent = Intent{false, clock.wall(), "alice"};
+  start();
+  ASSERT_TRUE(becomes(State::Down));
+  EXPECT_TRUE(await(context, volume->ask_take()).value_or(fail(Errc::Failed, "no answer")));
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(world.intent->up);
 }
 
 TEST_F(DownTest, KeepsTheVolumeWhileItIsInUseAndSaysWhy) {

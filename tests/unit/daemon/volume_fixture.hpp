@@ -30,7 +30,8 @@ class VolumeTest : public testing::Test {
     pace.first_retry = pace.longest_retry = pace.refused_retry = Duration(2);
     pace.namespace_wait = Duration(20);
     pace.watch_closely = Duration(1);
-    pace.probe = pace.probe_reader = pace.settled = pace.link_doubt = Duration(0);
+    pace.probe = pace.probe_reader = pace.mounted_state = pace.settled = pace.link_doubt = Duration(0);
+    pace.first_leave = pace.longest_leave = pace.io_silence = Duration(1);
   }
   ~VolumeTest() override {
     if (volume) volume->stop();

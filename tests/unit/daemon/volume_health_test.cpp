@@ -111,6 +111,30 @@ TEST_F(VolumeTest, WhileAWorkerHangsInTheKernelNothingIsAskedOfTheDeviceWhileItI
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(VolumeTest, AProbeThatWaitsBehindABusyWritersDataStallsNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.io_per_look = 1;
+  world.answers = false;
+  ASSERT_TRUE(run_until([&, probes = world.count("probe")] { return world.count("probe") > probes + 5; }));
+  world.stuck = true;
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Stalled)));
+  EXPECT_EQ(volume->status().history.outage_count(), 0U);
+  world.io_per_look = 0;
+  EXPECT_TRUE(becomes(State::Stalled)) << "nothing comes back any more";
+}
+
+TEST_F(VolumeTest, AFileSystemWhoseAnswerWaitsForOtherProgramsIsNotTakenForStalledOrShutDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  seen.clear();
+  world.mount_answers = false;
+  ASSERT_TRUE(run_until([&, probes = world.count("probe")] { return world.count("probe") > probes + 5; }));
+  EXPECT_TRUE(seen.empty());
+}
+
 TEST_F(VolumeTest, IsNotProbedWhileItsLinkIsDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

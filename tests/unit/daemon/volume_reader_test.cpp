@@ -72,6 +72,23 @@ TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
   EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
 }
 
+TEST_F(ReaderTest, AnOutdatedMountThatIsInUseIsTriedLessAndLessOftenAndLoggedOnce) {
+  pace.first_leave = pace.longest_leave = Duration(60'000);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_unmounting = [&] {
+    const std::string pid = std::to_string(world.count("unmount"));
+    world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by sh (pid " + pid + ")", "end it first"};
+  };
+  seen.clear();
+  let_the_writer_close_it();
+  ASSERT_TRUE(run_until([&] { return world.count("unmount") == 1; }));
+  ASSERT_TRUE(run_until([&, probes = world.count("probe")] { return world.count("probe") > probes + 50; }));
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_EQ(seen.size(), 1U) << "changes that are logged";
+  EXPECT_THAT(reason(), HasSubstr("sh (pid 1)"));
+}
+
 TEST_F(ReaderTest, WhatWasWrittenWhileTheDaemonWasAwayIsNoticed) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);

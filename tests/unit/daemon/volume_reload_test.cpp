@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "daemon/config/plan.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volume_fixture.hpp"
 
@@ -44,6 +45,25 @@ TEST_F(VolumeReload, TimersThatTheKernelDoesNotTakeAreAnError) {
   const auto set = wait(volume->set_live(settings, target));
   ASSERT_FALSE(set);
   EXPECT_THAT(set.error().message(), HasSubstr("fast_fail is off, not 10"));
+}
+
+TEST_F(VolumeReload, TimersThatWereRefusedAreInTheNextPlanToo) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  config::Config wanted;
+  wanted.volumes = {settings};
+  wanted.targets["rose"] = *target;
+  wanted.targets["rose"].fast_fail = seconds(10);
+  const auto plan = [&] {
+    return config::plan_volumes({{volume->settings(), volume->target(), "ext4", kUuid}}, wanted).at(0);
+  };
+  world.timers_error = Error{Errc::Unsupported, "fast_fail is off, not 10", ""};
+  ASSERT_FALSE(wait(volume->set_live(settings, wanted.targets["rose"])));
+  EXPECT_EQ(plan().action, config::Action::SetLive);
+  EXPECT_THAT(plan().changes, testing::ElementsAre(HasSubstr("fast_fail")));
+  world.timers_error.reset();
+  EXPECT_TRUE(wait(volume->set_live(settings, wanted.targets["rose"])));
+  EXPECT_EQ(plan().action, config::Action::Nothing);
 }
 
 TEST_F(VolumeReload, ADeadMountHasUsersIfItIsHeldForThem) {
@@ -101,18 +121,6 @@ TEST_F(VolumeReload, ForARemountTheConnectionStays) {
   EXPECT_TRUE(wait(volume->ask_down(Volume::Connection::Kept)));
   EXPECT_EQ(world.count("unmount"), 1);
   EXPECT_EQ(world.count("disconnect"), 0);
-}
-
-TEST_F(VolumeReload, OneThatWasDownStartsDownAndComesUpWhenAsked) {
-  volume = std::make_shared<Volume>(context.get_executor(), settings, target,
-                                    std::make_unique<FakeVolumeActions>(world), clock, pace,
-                                    [](const Volume&, State) {});
-  volume->start_down();
-  context.run_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(volume->status().state, State::Down);
-  EXPECT_TRUE(world.touched.empty());
-  volume->ask_up();
-  EXPECT_TRUE(becomes(State::Ready));
 }
 
 TEST_F(VolumeReload, AskedUpMeanwhileEndsTheWaitForItToBeDown) {

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
+#include "base/file.hpp"
 #include "daemon/config/parse.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
@@ -95,12 +96,33 @@ TEST_F(Set, FollowsTheFileInWhatThereIsAndInItsOrder) {
 }
 
 TEST_F(Set, WhatAPersonTookDownStaysDown) {
+  std::filesystem::create_directories(folder.path() / "volumes");
+  const Intent down{false, clock.wall(), "alice"};
+  ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", json::serialize(to_json(down))));
   set.start(read("", volume("a") + volume("b")));
-  EXPECT_TRUE(wait(set.find("a")->ask_down()));
   EXPECT_THAT(apply(read(", keep_alive: 7s", volume("a") + volume("b"))),
               ElementsAre(Action::Reconnect, Action::Reconnect));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
   EXPECT_EQ(set.find("a")->status().state, State::Down);
+  EXPECT_EQ(set.find("a")->status().taken_down->by, "alice");
   EXPECT_NE(set.find("b")->status().state, State::Down);
+}
+
+TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
+  std::filesystem::create_directories(folder.path() / "volumes");
+  for (const char* content : {"", "{}", "{\"wanted\": \"sideways\"}"}) {
+    ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", content));
+    VolumeSet fresh(context.get_executor(), runner, sight, clock, folder.path(), [](const Volume&, State) {});
+    fresh.start(read("", volume("a")));
+    context.restart();
+    context.run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(fresh.find("a")->status().state, State::Refused) << content;
+    EXPECT_THAT(fresh.find("a")->status().reason, testing::HasSubstr("a.intent.json"));
+    fresh.stop();
+    context.restart();
+    context.run_for(std::chrono::milliseconds(20));
+  }
 }
 
 TEST_F(Set, APlanChangesNothing) {
