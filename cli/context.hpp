@@ -57,6 +57,7 @@ struct Context {
   std::function<Result<ChildOutput>(const std::vector<std::string>& argv)> run_tool;  // with a deadline
   SystemRoot root;
   bool is_root = false;
+  std::string person{};  // who runs this, also behind sudo: "alice"
 
   // From the command line, filled in before a verb runs.
   std::string config_file;

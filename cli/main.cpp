@@ -1,8 +1,10 @@
 // spark-stage: builds the real parts, runs one verb.
 #include <malloc.h>
+#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 
@@ -53,6 +55,12 @@ Result<ChildOutput> run_tool(const std::vector<std::string>& argv) {
   return run_child(argv, std::chrono::seconds(10));
 }
 
+std::string person() {
+  if (const char* behind_sudo = std::getenv("SUDO_USER"); behind_sudo != nullptr) return behind_sudo;
+  const passwd* user = ::getpwuid(::getuid());
+  return user == nullptr ? "uid " + std::to_string(::getuid()) : user->pw_name;
+}
+
 int run(int argc, char** argv) {
   SystemTimer timer;
   Context context{std::cout,
@@ -71,6 +79,7 @@ int run(int argc, char** argv) {
                   run_tool,
                   SystemRoot{},
                   ::geteuid() == 0,
+                  person(),
                   {},
                   {},
                   {},

@@ -57,7 +57,11 @@ std::string reason_of(const json::object& volume) {
   const std::string state = get_string(volume, "state").value_or("");
   std::string reason = printable(get_string(volume, "reason").value_or(""));
   if (!reason.empty()) return reason;
-  if (state == "down") return "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
+  if (state == "down") {
+    const json::object* down = get_object(volume, "down");
+    const std::string by = down == nullptr ? "" : "taken down by " + cell_of(*down, "by") + "; ";
+    return by + "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
+  }
   return std::string(words_of(state).next_step);
 }
 

@@ -32,8 +32,9 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
   }
   context.catch_interrupts();
   std::vector<Result<Job>> jobs;
+  const std::string body = verb == "down" ? json::serialize(json::object{{"by", context.person}}) : "";
   for (const std::string& name : names) {
-    jobs.push_back(start_job(context, {"POST", "/v1/volumes/" + percent_encoded(name) + "/" + verb, {}}));
+    jobs.push_back(start_job(context, {"POST", "/v1/volumes/" + percent_encoded(name) + "/" + verb, body}));
   }
   int status = 0;
   ProgressView view(context);

@@ -73,6 +73,7 @@ Program::Program()
               {},
               {},
               {},
+              {},
               nullptr} {}
 
 int Program::run(std::vector<std::string> arguments) {

@@ -14,6 +14,7 @@ constexpr char kBusy[] = R"({"version": "0.1.0", "uptime_s": 4000, "volumes": [
   {"name": "scratch", "kind": "nvme-tcp", "state": "stalled", "reason": "", "since": "2026-11-20T15:21:14Z",
    "mount": "/mnt/scratch", "access": "exclusive", "device": "nvme3n1"},
   {"name": "nas", "kind": "nfs", "state": "down", "reason": "", "since": "2026-11-20T12:00:00Z",
+   "down": {"since": "2026-11-20T12:00:00Z", "by": "alice"},
    "mount": "/mnt/dell-shared", "access": "read-only", "device": "192.168.0.98:/data/shared"}],
  "targets": [{"name": "rose", "address": "192.168.0.100", "port": 4420, "controller": "nvme4", "reason": null,
    "asked_at": "2026-11-20T15:19:20Z", "offered": [{"subsystem": "raid5-data", "configured": true},

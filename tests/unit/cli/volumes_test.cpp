@@ -33,11 +33,12 @@ TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   job("a", "down", "1", R"json({"event": "failed", "error": {"kind": "refused",
     "what": "a is in use by pid 9 (python)", "hint": "stop it"}})json");
   job("b", "down", "2", R"({"event": "done", "result": {"volume": "b", "state": "down"}})");
+  program.context.person = "alice";
   EXPECT_EQ(program.run({"volumes", "down"}), 7);
   EXPECT_EQ(program.output(), "b: down\n");
   EXPECT_EQ(program.errors(), "spark-stage: a is in use by pid 9 (python) - stop it\n");
-  EXPECT_EQ(program.client.sent[1], "POST /v1/volumes/a/down");
-  EXPECT_EQ(program.client.sent[2], "POST /v1/volumes/b/down");
+  EXPECT_EQ(program.client.sent[1], R"(POST /v1/volumes/a/down {"by":"alice"})");
+  EXPECT_EQ(program.client.sent[2], R"(POST /v1/volumes/b/down {"by":"alice"})");
 }
 
 TEST_F(Volumes, ArePublishedAndSayHowToWriteAgain) {
