@@ -133,7 +133,9 @@ def test_a_crash_in_every_other_state_ends_where_it_belongs(house):
         is_whole(house)
         house.product.sh("volumes down mortal")
         dies(house, "down")
-        is_whole(house)  # a person's `down` is for this daemon; a new one does what the configuration says
+        house.product.wait_volume("mortal", "down")
+        house.product.sh("volumes up mortal")
+        is_whole(house)
 
         house.target.unlink("mortal")
         dies(house, GONE - {"waiting"})

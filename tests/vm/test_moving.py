@@ -95,6 +95,7 @@ def by_hand(house):
         cp -p /tmp/fstab /etc/fstab; cp -p /tmp/hostnqn /tmp/hostid /etc/nvme/; ip link set eth0 mtu 1500
         rm -f {UNIT_FILE} /root/{UNIT} /etc/systemd/system/multi-user.target.wants/{UNIT}; systemctl daemon-reload
         for name in {' '.join(VOLUMES)}; do nvme disconnect -n $name; done
+        rm -f /var/lib/spark-stage/volumes/*.intent.json
         mv -f {CONFIG}.house {CONFIG}; systemctl start {DAEMON}""", 120)
     for name in VOLUMES:
         target.remove(name)

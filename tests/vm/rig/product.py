@@ -42,10 +42,15 @@ class Product:
     # --- the daemon ---
 
     def configure(self, text):
-        """Puts a configuration in force without restarting the daemon."""
+        """Puts a configuration in force without restarting the daemon. A volume that is new to it comes up, also if an
+        earlier scenario took down one of its name."""
+        before = {volume["name"] for volume in self.status()["volumes"]}
         self.machine.put(CONFIG, text)
         status, body = self.post("/v1/reload")
         assert status == 200, f"reload refused the configuration: {body}\n{text}"
+        for volume in self.status()["volumes"]:
+            if volume["down"] and volume["name"] not in before:
+                self.post(f"/v1/volumes/{volume['name']}/up")
 
     def main_pid(self):
         return int(self.machine.sh(f"systemctl show -P MainPID {UNIT}"))

@@ -1,0 +1,138 @@
+"""What a volume must never do: come up unasked, write to a damaged file system or to another one than it mounted, or be
+called stalled because a writer is busy."""
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from rig.target import stable_uuid
+
+OTHER_UUID = stable_uuid("another file system")
+
+
+def test_a_volume_that_was_taken_down_stays_down_until_it_is_brought_up(house):
+    with house.volume("idle", access="exclusive", fence="none", fill="touch file"):
+        house.product.wait_volume("idle", "ready", 90)
+        house.host.sh("SUDO_USER=alice spark-stage volumes down idle")
+        down = house.product.volume("idle")["down"]
+        assert down["by"] == "alice"
+        for again in (house.product.restart, house.product.kill, lambda: reboot(house)):
+            again()
+            volume = house.product.wait_volume("idle", lambda volume: volume["state"] != "waiting", 30)
+            assert volume["state"] == "down" and volume["down"] == down and volume["since"] == down["since"], volume
+            assert house.host.run("mountpoint -q /mnt/idle").rc != 0
+        waited = house.product.run("wait idle --timeout 1s")
+        assert waited.rc == 124 and "taken down by alice" in waited.err, waited
+        house.product.sh("volumes up idle")
+        house.product.wait_volume("idle", "ready", 90)
+        house.product.restart()
+        house.product.wait_volume("idle", "ready", 90)
+
+
+def reboot(house):
+    house.host.poweroff()
+    house.start_host()
+    house.wait_ready()
+
+
+@contextmanager
+def user_of(house, path):
+    process = house.host.spawn(f"sh -c 'echo open >&2; exec sleep 600' <{path}")
+    process.wait_said("open")
+    try:
+        yield
+    finally:
+        process.signal(signal.SIGKILL)
+
+
+def find_error(house, name):
+    """As the kernel does when it meets a damaged structure."""
+    device = house.product.wait_volume(name, "ready", 90)["device"].removeprefix("/dev/")
+    house.host.sh(f"echo damaged >/sys/fs/ext4/{device}/trigger_fs_error")
+
+
+def check_refused(house, name):
+    volume = house.product.wait_volume(name, "refused", 90)
+    assert f"e2fsck -f {volume['device']}" in volume["reason"], volume["reason"]
+    assert house.host.run(f"mountpoint -q /mnt/{name}").rc != 0
+    return volume
+
+
+def repair_and_check(house, name, device):
+    house.host.sh(f"e2fsck -fy {device} || [ $? = 1 ]", 60)
+    assert not house.product.wait_volume(name, "ready", 60)["warnings"]
+    house.host.sh(f"echo written >/mnt/{name}/file && sync -f /mnt/{name}/file")
+
+
+@pytest.mark.parametrize("errors", ["continue", "remount-ro"])
+def test_an_ext4_with_recorded_errors_is_not_written_again_until_it_is_repaired(house, errors):
+    """With remount-ro the kernel ends the writing; else the volume goes on, with a warning, until it is taken down."""
+    name = f"damaged-{errors}"
+    keys = {"access": "exclusive", "fence": "none", "options": [f"errors={errors}"]}
+    with house.volume(name, fill="touch file", **keys):
+        find_error(house, name)
+        if errors == "continue":
+            house.product.wait_volume(name, lambda volume: any("e2fsck" in one for one in volume["warnings"]), 60)
+            assert house.product.volume(name)["state"] == "ready"
+            house.product.sh(f"volumes down {name}")
+            house.product.run(f"volumes up {name}")
+        device = check_refused(house, name)["device"]
+        house.product.restart()
+        check_refused(house, name)
+        repair_and_check(house, name, device)
+
+
+def test_a_reader_of_an_ext4_with_recorded_errors_is_warned(house):
+    with house.volume("warned", fill="echo hello >file"):
+        house.product.wait_volume("warned", "ready", 90)
+        house.product.sh("volumes down warned")
+        house.target_machine.sh("debugfs -w -R 'set_super_value error_count 3' /srv/warned.img && sync")
+        house.product.run("volumes up warned")
+        volume = house.product.wait_volume("warned", lambda volume: volume["warnings"], 90)
+        assert volume["state"] == "ready" and "e2fsck" in volume["warnings"][0], volume
+        assert house.host.get("/mnt/warned/file") == "hello\n"
+
+
+def test_nothing_is_written_to_another_file_system_than_was_mounted(house):
+    """As when a snapshot is restored, or a disk is made anew, at the target under a host that writes."""
+    image = "/srv/swapped.img"
+    with house.volume("swapped", access="exclusive", fence="none", fill="touch file"):
+        house.product.wait_volume("swapped", "ready", 90)
+        with user_of(house, "/mnt/swapped/file"):  # keeps the mount there
+            house.target_machine.sh(f"mkfs.ext4 -q -F -b 4096 -J size=4 -E nodiscard -U {OTHER_UUID} {image} && sync", 60)
+            volume = house.product.wait_volume("swapped", "refused", 60)
+            assert OTHER_UUID in volume["reason"], volume["reason"]
+            before = house.target_machine.sh(f"sync; sha256sum {image}")
+            assert house.host.run("head -c 1M /dev/urandom >/mnt/swapped/late && sync").rc != 0
+            house.host.run("sync")
+            assert house.target_machine.sh(f"sync; sha256sum {image}") == before
+        volume = house.product.wait_volume("swapped", lambda volume: OTHER_UUID in volume["reason"], 60)
+        assert volume["state"] == "refused"
+
+
+WRITER = "while :; do dd if=/dev/zero of=/mnt/busy/big bs=1M count=200 conv=notrunc,fsync 2>/dev/null; touch /mnt/busy/$RANDOM; done"
+
+
+def test_a_writer_that_saturates_a_slow_link_for_two_minutes_is_no_outage(house):
+    """All requests that the kernel has under way take longer than a probe may; none as long as the kernel allows it."""
+    with house.volume("busy", access="exclusive", fence="none", size="512M"):
+        house.product.wait_volume("busy", "ready", 90)
+        house.host.sh("tc qdisc add dev eth0 root tbf rate 80mbit burst 64k latency 400ms")
+        writer = house.host.spawn(f"bash -c '{WRITER}'")
+        slowest_us = 0
+        try:
+            end = time.monotonic() + 120
+            while time.monotonic() < end:
+                for volume in house.product.status()["volumes"]:
+                    assert volume["state"] == "ready", volume
+                slowest_us = max(slowest_us, house.product.volume("busy")["probe"]["last_us"])
+                time.sleep(1)
+        finally:
+            writer.signal(signal.SIGKILL)
+            house.host.sh("pkill -x dd; tc qdisc del dev eth0 root")
+        print(f"saturated link: slowest probe that was answered {slowest_us / 1e6:.1f} s")
+        for volume in house.product.status()["volumes"]:
+            assert not volume["outages"] or volume["name"] != "busy", volume["outages"]
+        house.host.wait_until("! pgrep -x dd", 60)
+    house.host.wait_until("""spark-stage status --json | grep -q '"stuck_workers": *0'""", 60)
