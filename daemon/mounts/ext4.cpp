@@ -40,8 +40,7 @@ const char* type_of(std::uint32_t compat, std::uint32_t incompat) {
 void check_damage(const std::uint8_t* raw, Superblock& superblock) {
   const auto errors = little_endian<std::uint32_t>(raw + kErrorCount);
   if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0 || errors > 0) {
-    superblock.damage = "errors are recorded in its " + superblock.type +
-                        (errors > 0 ? " (" + std::to_string(errors) + " since the last e2fsck)" : "");
+    superblock.damage = recorded_errors(superblock.type, errors);
   } else if (superblock.filesystem_bytes > superblock.bytes) {
     superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
                         " bytes, but the device only " + std::to_string(superblock.bytes) +
@@ -50,6 +49,11 @@ void check_damage(const std::uint8_t* raw, Superblock& superblock) {
 }
 
 }  // namespace
+
+std::string recorded_errors(const std::string& type, std::uint32_t count) {
+  return "errors are recorded in its " + type +
+         (count > 0 ? " (" + std::to_string(count) + " since the last e2fsck)" : "");
+}
 
 std::string uuid_text(const std::uint8_t* bytes) {
   constexpr char kHex[] = "0123456789abcdef";

@@ -18,6 +18,9 @@ bool parse_ext4(const std::vector<std::uint8_t>& start, Superblock& superblock);
 // The MMP block, where has_mmp: who holds or held the file system, and the interval in use.
 Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& start, Superblock& superblock);
 
+// In words, of a file system in which the kernel found errors; 0: marked, not counted.
+std::string recorded_errors(const std::string& type, std::uint32_t count);
+
 // As blkid prints it.
 std::string uuid_text(const std::uint8_t* bytes);
 // Up to the first zero byte, made safe for a terminal.

@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "base/file.hpp"
@@ -96,6 +98,17 @@ std::string uuid_of(int root) {
   return ::ioctl(root, kGetExt4Uuid, &ext4) == 0 ? uuid_text(ext4.bytes.data()) : "";
 }
 
+// ext4 counts them in memory at once; on the disk the count may wait in the journal.
+std::string damage_of(dev_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  std::error_code error;
+  const auto disk = std::filesystem::read_symlink("/sys/dev/block/" + number, error).filename();
+  if (error) return "";
+  const auto text = read_line_file("/sys/fs/ext4" / disk / "errors_count");
+  const auto count = text ? std::strtoul(text->c_str(), nullptr, 10) : 0;
+  return count == 0 ? "" : recorded_errors("ext4", static_cast<std::uint32_t>(count));
+}
+
 }  // namespace
 
 Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
@@ -111,6 +124,7 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   if (!root || ::fstat(root.get(), &status) != 0 || ::fstatvfs(root.get(), &space) != 0)
     return fail_errno(errno, "looking at " + name);
   state.uuid = uuid_of(root.get());
+  state.damage = damage_of(status.st_dev);
   if ((space.f_flag & ST_RDONLY) == 0) {
     state.is_shut_down = !takes_changes(root.get(), status);
   } else {

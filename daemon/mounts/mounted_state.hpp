@@ -14,6 +14,7 @@ namespace spark::mounts {
 struct MountedState {
   bool is_shut_down = false;           // it gives nothing but errors, although its device answers
   std::string uuid;                    // of what was mounted; empty: this kernel does not tell
+  std::string damage;                  // errors that the kernel found in it, in words; empty: none
   std::optional<Published> published;  // none: nothing was, or it can't be told now
 };
 

@@ -52,7 +52,6 @@ struct ProbeAnswer {
   bool being_written = false;
   std::uint64_t stamp = 0;                    // of the superblock; 0: none
   std::string mmp_node{};                     // who has it open for writing, with multi-mount protection
-  std::string damage{};                       // recorded in the superblock, in words; empty: none
   std::optional<nvmetcp::Holding> holding{};  // if it was asked for
 };
 

@@ -141,7 +141,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Finding silence(const Error& error);
   bool is_io_moving();
   asio::awaitable<bool> is_shut_down();
-  void look_for_damage(const ProbeAnswer& answer);
+  void look_for_damage(const mounts::MountedState& mounted);
   bool is_link_trusted();
   bool may_fail_over();
   asio::awaitable<void> ask_about_drives();

@@ -171,7 +171,6 @@ asio::awaitable<Volume::Finding> Volume::probe() {
     }
   }
   look_for_writers(*answer);
-  look_for_damage(*answer);
   const bool shut_down = settings_.nvme && co_await is_shut_down();
   is_broken_ = is_broken_ || shut_down;
   found = {shut_down ? Verdict::Lost : Verdict::Good, shut_down ? why_lost(Place::Broken) : ""};
@@ -186,11 +185,12 @@ asio::awaitable<bool> Volume::is_shut_down() {
   next_mounted_state_ = clock_.steady() + pace_.mounted_state;
   if (!state) co_return false;
   status_.published = state->published;
+  look_for_damage(*state);
   co_return state->is_shut_down;
 }
 
-void Volume::look_for_damage(const ProbeAnswer& answer) {
-  std::string warning = answer.damage.empty() ? "" : damaged(answer.damage);
+void Volume::look_for_damage(const mounts::MountedState& mounted) {
+  std::string warning = mounted.damage.empty() ? "" : damaged(mounted.damage);
   if (!warning.empty() && warning != status_.damage)
     log::warning("volume " + settings_.name + ": " + warning);
   status_.damage = std::move(warning);

@@ -185,7 +185,6 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   probed.us = get_double(*answer, "us").value_or(0);
   probed.uuid = get_string(*answer, "uuid").value_or("");
   probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
-  probed.damage = get_string(*answer, "damage").value_or("");
   probed.being_written = get_bool(*answer, "being_written").value_or(false);
   probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
@@ -204,6 +203,7 @@ asio::awaitable<Result<mounts::MountedState>> WorkerActions::mounted_state(std::
   mounts::MountedState state;
   state.is_shut_down = get_bool(*answer, "shut_down").value_or(false);
   state.uuid = get_string(*answer, "uuid").value_or("");
+  state.damage = get_string(*answer, "damage").value_or("");
   if (const json::object* published = get_object(*answer, "published"))
     state.published = mounts::published_from_json(*published);
   co_return state;

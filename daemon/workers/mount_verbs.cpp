@@ -115,7 +115,7 @@ Result<json::object> users_verb(const json::object& request, const ProgressLine&
 }
 
 // {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "being_written", "stamp",
-// "mmp_node", "damage", "reservation"?}: asks the device alone, never its mount. Without a device it is an
+// "mmp_node", "reservation"?}: asks the device alone, never its mount. Without a device it is an
 // NFS mount, whose answer has "shut_down".
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
@@ -127,8 +127,7 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
                       {"uuid", superblock->uuid},
                       {"being_written", superblock->being_written},
                       {"stamp", static_cast<std::int64_t>(superblock->stamp)},
-                      {"mmp_node", superblock->mmp_node},
-                      {"damage", superblock->damage}};
+                      {"mmp_node", superblock->mmp_node}};
   if (const json::object* keep = get_object(request, "keep_reservation")) {
     json::object act = *keep;
     act["act"] = "keep";
@@ -140,10 +139,10 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target"} → {"shut_down", "uuid", "published"?}
+// {"target"} → {"shut_down", "uuid", "damage", "published"?}
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& /*progress*/) {
   return mounts::read_mounted_state(get_string(request, "target").value_or("")).map([](const auto& state) {
-    json::object answer{{"shut_down", state.is_shut_down}, {"uuid", state.uuid}};
+    json::object answer{{"shut_down", state.is_shut_down}, {"uuid", state.uuid}, {"damage", state.damage}};
     if (state.published) answer["published"] = mounts::to_json(*state.published);
     return answer;
   });

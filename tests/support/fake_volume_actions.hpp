@@ -214,7 +214,6 @@ class FakeVolumeActions final : public VolumeActions {
     answer.us = world_.probe_us;
     answer.uuid = world_.superblock.uuid;
     answer.shut_down = request.device.empty() && world_.shut_down;
-    answer.damage = world_.superblock.damage;
     answer.being_written = world_.superblock.being_written;
     answer.stamp = world_.superblock.stamp;
     answer.mmp_node = world_.superblock.mmp_node;
@@ -223,7 +222,8 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path) override {
     if (!world_.mount_answers) co_return fail(Errc::TimedOut, "no answer");
-    co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.published};
+    co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
+                                   world_.published};
   }
   asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override {
     if (request.act == ReservationAct::Look) co_return nvmetcp::look_at_reservation(commands_, kUs);
