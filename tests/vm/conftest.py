@@ -6,13 +6,14 @@ from rig.house import House
 from rig.pair import Pair, start_second_host
 from rig.settings import LANE, REPOSITORY
 from rig.topology import Topology
+from soak.world import World
 
 # The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
 ORDER = ["test_rig", "test_package", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing",
          "test_publish", "test_format", "test_staging",
          "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls", "test_moving",
          "test_bench", "test_docs", "test_frozen", "test_broken", "test_guards",
-         "test_portals", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many"]
+         "test_portals", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many", "test_soak"]
 
 _topologies = []
 _ever_started = []  # topologies, also those that ended
@@ -81,6 +82,15 @@ def pair(house, second_host):
     both.export()
     yield both
     both.end()
+
+
+@pytest.fixture(scope="module")
+def soak_world():
+    """Machines of its own: a walk leaves nothing as it found it."""
+    for rig in _started(Topology(install_tree=image.install_product())):
+        world = World(rig)
+        world.start()
+        yield world
 
 
 def _cpu_of_machines():

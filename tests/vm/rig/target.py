@@ -37,6 +37,10 @@ class Target:
     def unlink(self, nqn, port=PORT):
         self.machine.ask("nvmet-unlink", nqn, port)
 
+    def replace(self, nqn, device, namespace_uuid=None):
+        """Another device, or another identity, as the subsystem's namespace 1; no device: none until the next call."""
+        self.machine.ask("nvmet-replace", nqn, device, namespace_uuid or stable_uuid(nqn))
+
     def allow(self, nqn, hostnqn):
         self.machine.ask("nvmet-allow", nqn, hostnqn)
 

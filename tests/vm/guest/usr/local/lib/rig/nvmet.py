@@ -73,6 +73,17 @@ def forbid(nqn, hostnqn):
     return b""
 
 
+def replace(nqn, device, uuid):
+    """Another device, or another identity, as the subsystem's namespace 1; no device: none until the next call."""
+    namespace = f"{NVMET}/subsystems/{nqn}/namespaces/1"
+    _write(f"{namespace}/enable", "0")
+    if device:
+        _write(f"{namespace}/device_path", device)
+        _write(f"{namespace}/device_uuid", uuid)
+        _write(f"{namespace}/enable", "1")
+    return b""
+
+
 def remove(nqn):
     """Wherever it is offered, and ports that then offer nothing."""
     for port in _names(f"{NVMET}/ports"):

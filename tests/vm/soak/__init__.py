@@ -1,0 +1,1 @@
+"""The random walk of faults: tests/vm/test_soak.py."""

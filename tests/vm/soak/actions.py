@@ -1,0 +1,303 @@
+"""What a step can do: where it is possible, what it does to the machines, and what the world is afterwards."""
+from dataclasses import dataclass
+
+from rig.target import stable_uuid
+
+from .model import BATON, BOOKS, HOSTS, READER, TARGET, VOLUMES, WRITER, Fault, name_of
+from .world import OTHER, image_of, mount_of
+
+
+def expect(result, *wanted):
+    assert result.rc in wanted, f"exit status {result.rc} instead of {' or '.join(map(str, wanted))}:\n{result.out}{result.err}"
+    return result
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that happens. `likely` weighs it against the others that are possible."""
+    likely = 2
+
+    @classmethod
+    def choices(cls, model):
+        """Each as it may happen now; none: it can't."""
+        raise NotImplementedError
+
+    def perform(self, world, model):
+        """model: as the world is before."""
+        raise NotImplementedError
+
+    def change(self, model):
+        """What the world is afterwards."""
+
+
+# --- faults: one at a time, until a later step ends it ---
+
+@dataclass(frozen=True)
+class Begin(Action):
+    fault: Fault
+    likely = 3
+
+    @classmethod
+    def choices(cls, model):
+        if model.fault:
+            return []
+        return [cls(Fault(kind, place)) for kind in ("cable", "frozen", "off") for place in (*HOSTS, TARGET)] + [
+            cls(Fault(kind, volume)) for kind in ("unlinked", "disabled", "replaced") for volume in VOLUMES]
+
+    def perform(self, world, model):
+        kind, place = self.fault.kind, self.fault.place
+        if place in VOLUMES:
+            {"unlinked": world.target.unlink,
+             "disabled": lambda volume: world.target.replace(volume, ""),
+             "replaced": lambda volume: world.target.replace(volume, OTHER, stable_uuid("other"))}[kind](place)
+            return
+        machine = machine_of(world, place)
+        if place in HOSTS:
+            world.seen(place)  # for the last time, perhaps
+        {"cable": lambda: machine.set_link(False), "frozen": machine.freeze, "off": machine.kill}[kind]()
+
+    def change(self, model):
+        model.fault = self.fault
+
+    def __str__(self):
+        return str(self.fault)
+
+
+@dataclass(frozen=True)
+class End(Action):
+    fault: Fault
+    likely = 24
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(model.fault)] if model.fault else []
+
+    def perform(self, world, model):
+        kind, place = self.fault.kind, self.fault.place
+        if place in VOLUMES:
+            if kind == "unlinked":
+                world.target.link(place)
+            else:
+                world.target.replace(place, image_of(place))
+        elif kind == "off":
+            self._switch_on(world)
+        else:
+            machine = machine_of(world, place)
+            {"cable": lambda: machine.set_link(True), "frozen": machine.thaw}[kind]()
+
+    def _switch_on(self, world):
+        if self.fault.place == TARGET:
+            world.restart_target()
+        else:
+            machine_of(world, self.fault.place).start()
+            world.settle_in(self.fault.place)
+
+    def change(self, model):
+        model.fault = None
+
+    def __str__(self):
+        return f"{self.fault} no more"
+
+
+def machine_of(world, place):
+    return world.target.machine if place == TARGET else world.hosts[place]
+
+
+@dataclass(frozen=True)
+class Renumber(Action):
+    """The same file system under another identity, and at once under its own again."""
+    volume: str
+    likely = 1
+
+    @classmethod
+    def choices(cls, model):
+        return [] if model.fault else [cls(volume) for volume in VOLUMES]
+
+    def perform(self, world, model):
+        for identity in (f"{self.volume} renumbered", self.volume):
+            world.target.replace(self.volume, image_of(self.volume), stable_uuid(identity))
+
+    def __str__(self):
+        return f"{self.volume} with another namespace identity, and its own again"
+
+
+# --- the daemon ---
+
+@dataclass(frozen=True)
+class OnHost(Action):
+    host: int
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(host) for host in HOSTS if model.answers(host)]
+
+    def __str__(self):
+        return f"{name_of(self.host)}: {self.__doc__}"
+
+
+class TouchesNoMount(OnHost):
+    """Whatever state the volumes are in."""
+
+    def perform(self, world, model):
+        before = world.look(self.host)["mounts"]
+        self.disturb(world)
+        after = world.look(self.host)["mounts"]
+        kept = [volume for volume in VOLUMES if model.serves(self.host, volume)]
+        assert all(before[volume] == after[volume] for volume in kept), f"mounts were touched: {before}, then {after}"
+
+
+class Kill(TouchesNoMount):
+    """kill -9 of the daemon"""
+    likely = 4
+
+    def disturb(self, world):
+        world.products[self.host].kill()
+        world.note_daemon(self.host)
+
+
+class Restart(TouchesNoMount):
+    """systemctl restart"""
+    likely = 4
+
+    def disturb(self, world):
+        world.products[self.host].restart()
+        world.note_daemon(self.host)
+
+
+class Reload(TouchesNoMount):
+    """reload with another reconnect_delay"""
+
+    def disturb(self, world):
+        world.reconnect_s[self.host] = 5 - world.reconnect_s[self.host]  # 2 or 3
+        world.products[self.host].configure(world.config(self.host))
+
+
+# --- volumes, by their operators ---
+
+@dataclass(frozen=True)
+class OnVolume(Action):
+    host: int
+    volume: str
+
+    def __str__(self):
+        return f"{name_of(self.host)}: volumes {type(self).__name__.lower()} {self.volume}"
+
+
+class Down(OnVolume):
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(host, volume) for host in HOSTS for volume in VOLUMES
+                if model.is_up(host, volume) and model.works(host, volume)
+                and not (model.is_writing and (host, volume) == (WRITER, BOOKS))]
+
+    def perform(self, world, model):
+        world.pause(self.host, self.volume)
+        expect(world.products[self.host].run(f"volumes down {self.volume}", 120), 0)
+        world.go_on(self.host, self.volume)
+
+    def change(self, model):
+        model.down.add((self.host, self.volume))
+
+
+class DownInUse(OnVolume):
+    """Refused: jobs have files open."""
+    likely = 1
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(model.holder, BATON)] if model.holder is not None and model.serves(model.holder, BATON) else []
+
+    def perform(self, world, model):
+        result = expect(world.products[self.host].run(f"volumes down {self.volume}", 120), 7, 1)
+        assert "soak-witness" in result.err or "python3" in result.err, result.err
+
+    def __str__(self):
+        return f"{name_of(self.host)}: volumes down {self.volume} while a job writes there"
+
+
+class Up(OnVolume):
+    likely = 6
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(host, volume) for host, volume in sorted(model.down) if model.works(host, volume)]
+
+    def perform(self, world, model):
+        if (self.host, self.volume) == (WRITER, BOOKS):
+            world.expect_books(READER, None)
+        expect(world.products[self.host].run(f"volumes up {self.volume}", 120), 0)
+
+    def change(self, model):
+        model.down.discard((self.host, self.volume))
+        if (self.host, self.volume) == (WRITER, BOOKS):
+            model.is_writing = True
+
+
+class Take(OnVolume):
+    likely = 6
+
+    @classmethod
+    def choices(cls, model):
+        return [cls(host, BATON) for host in HOSTS if cls._is_possible(model, host)]
+
+    @staticmethod
+    def _is_possible(model, host):
+        other = 1 - host
+        if model.holder != other or not model.is_up(host, BATON) or not model.works(host, BATON):
+            return False
+        # Without reservations nothing stops the other host when it comes back: it has to be switched off.
+        return model.has_reservations or model.fault == Fault("off", other)
+
+    def perform(self, world, model):
+        result = expect(world.products[self.host].run(f"volumes take {self.volume} --yes", 300), 0)
+        assert "taken over from" in result.out, result.out
+
+    def change(self, model):
+        model.holder = self.host
+
+
+@dataclass(frozen=True)
+class Write(Action):
+    """The writer opens its books and changes all of them."""
+    likely = 3
+
+    @classmethod
+    def choices(cls, model):
+        return [cls()] if model.serves(WRITER, BOOKS) else []
+
+    def perform(self, world, model):
+        for host in HOSTS:
+            if model.answers(host):
+                world.expect_books(host, None)
+        if not model.is_writing:
+            expect(world.products[WRITER].run(f"volumes up {BOOKS}", 120), 0)
+        world.hosts[WRITER].ask("soak-write_books", mount_of(BOOKS), model.content + 1)
+
+    def change(self, model):
+        model.is_writing = True
+        model.content += 1
+
+    def __str__(self):
+        return f"{name_of(WRITER)}: writes the books"
+
+
+@dataclass(frozen=True)
+class Publish(Action):
+    likely = 12
+
+    @classmethod
+    def choices(cls, model):
+        return [cls()] if model.is_writing and model.serves(WRITER, BOOKS) else []
+
+    def perform(self, world, model):
+        world.pause(WRITER, BOOKS)  # it makes files there
+        expect(world.products[WRITER].run(f"volumes publish {BOOKS}", 120), 0)
+        world.go_on(WRITER, BOOKS)
+
+    def change(self, model):
+        model.is_writing = False
+        model.generation += 1
+
+    def __str__(self):
+        return f"{name_of(WRITER)}: volumes publish {BOOKS}"
