@@ -50,6 +50,22 @@ class Copier:
         """From the moment on in which the first file is there: on a busy computer that is not at once."""
         return any(path.is_file() for path in (self.partial / "data").rglob("*"))
 
+    def journal_size(self):
+        """0: nothing of the copy is known to be on the drive."""
+        try:
+            return (self.partial / "journal").stat().st_size
+        except OSError:
+            return 0
+
+    def start_and_wait(self, begun, *options):
+        """Starts a copy and waits until `begun` holds; it has to be under way then."""
+        process = self.start(*options)
+        end = time.monotonic() + PATIENCE_S
+        while not begun():
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.01)
+        return process
+
     def is_publishing(self):
         """From the moment on in which the journal gives way to the manifest."""
         return (self.partial / "manifest").exists() or (

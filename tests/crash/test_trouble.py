@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import trees
-from copier import Copier
+from copier import PATIENCE_S, Copier
 from drives import drive, why_none
 
 MIB = 1 << 20
@@ -71,10 +71,9 @@ def test_too_little_space_is_told_before_the_first_byte(small_drive, tmp_path):
 @pytest.mark.parametrize("io", ["io_uring", "threads"])
 def test_a_drive_that_fills_up_under_way_keeps_what_is_copied(small_drive, tmp_path, io):
     copier = Copier(make_source(tmp_path / "source", large_mib=30, small=2000), small_drive / "copy", f"--io={io}")
-    process = copier.start(f"--max-rate={20 * MIB}B/s")
-    time.sleep(1.5)
+    process = copier.start_and_wait(copier.journal_size, f"--max-rate={4 * MIB}B/s")
     ballast = fill_up(small_drive, MIB // 4)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == NO_SPACE and "No space left on device" in err, (process.returncode, err)
     assert "start again: what was copied so far is kept" in err
     assert not copier.copy.exists() and not copier.manifest.exists()
@@ -97,11 +96,10 @@ def test_too_few_inodes_are_told_before_the_first_byte(tmp_path):
 def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp_path):
     with drive(tmp_path / "small", 64 * MIB, "ext4", ["-N", "1024"]) as small:
         copier = Copier(make_source(tmp_path / "source", 1, 800), small / "copy")
-        process = copier.start(f"--max-rate={2 * MIB}B/s")
-        time.sleep(1.5)
+        process = copier.start_and_wait(copier.journal_size, f"--max-rate={MIB}B/s")
         while free(small)[1]:
             (small / f"taken-{free(small)[1]}").touch()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == NO_SPACE and "No space left on device" in err, (process.returncode, err)
         assert not copier.copy.exists()
         for taken in small.glob("taken-*"):
@@ -114,10 +112,9 @@ def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp
 def test_a_source_that_is_cut_short_under_way_is_copied_as_it_is_then(copier, size):
     copier.source.mkdir()
     trees.write(copier.source / "file", Random(1).randbytes(24 * MIB))
-    process = copier.start(f"--max-rate={16 * MIB}B/s")
-    time.sleep(0.7)
+    process = copier.start_and_wait(copier.is_copying, f"--max-rate={4 * MIB}B/s")
     os.truncate(copier.source / "file", size)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert (copier.copy / "file").stat().st_size == size
     assert not trees.differences(copier.source, copier.copy)
@@ -126,7 +123,7 @@ def test_a_source_that_is_cut_short_under_way_is_copied_as_it_is_then(copier, si
 def test_a_source_that_is_cut_short_again_and_again_is_an_error_that_names_it(copier):
     copier.source.mkdir()
     trees.write(copier.source / "file", Random(1).randbytes(32 * MIB))
-    process = copier.start(f"--max-rate={32 * MIB}B/s")
+    process = copier.start(f"--max-rate={16 * MIB}B/s")
     stop = threading.Event()
 
     def cut():
@@ -135,7 +132,7 @@ def test_a_source_that_is_cut_short_again_and_again_is_an_error_that_names_it(co
 
     cutter = threading.Thread(target=cut)
     cutter.start()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     stop.set()
     cutter.join()
     assert process.returncode == FAILED and "source/file: it changed while it was read, 3 times" in err, err

@@ -1,21 +1,20 @@
 """Every way that a link, a target or a host can fail: what the volumes show meanwhile, and how soon they are ready again.
 
-A writer and a checksumming reader run through every fault. Each scenario prints the time from the fault's end to `ready`."""
+A writer and a checksumming reader run through every fault. Each scenario prints the time from the fault's end to `ready`, for the
+table of docs/reliability.md; on a busy computer that time decides nothing: states, counts and data do."""
 import json
 import time
 
 import pytest
 
 from rig.house import NAS_EXPORT, NAS_MOUNT, SUBSYSTEM
-from rig.settings import KERNEL, patience
+from rig.settings import patience
 from rig.target import NVMET, stable_uuid
 from rig.witness import witnessed
 
 LOG, SHELF = "log", "shelf"  # subsystems and volumes: one written, one read
 JOURNAL, FILE = f"/mnt/{LOG}/journal", f"/mnt/{SHELF}/file"
 OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
-# From the fault's end: the kernel's turn comes every reconnect_delay (2 s), ours when the kernel has given up.
-KERNEL_HEALS_S, WE_HEAL_S = 5, 10
 
 
 def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(house):
@@ -38,7 +37,6 @@ def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(hous
             seconds = time.monotonic() - mended
         print(f"healing: controller given up: ready {seconds:.1f} s after the fault's end")
         assert volume["recoveries"] == 1 and volume["outages"][-1]["healed_by"] == "spark-stage"
-        assert seconds < patience(WE_HEAL_S)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +71,7 @@ def both(house, wanted, deadline=90):
     return [house.product.wait_volume(name, wanted, deadline) for name in (LOG, SHELF)]
 
 
-def heals(house, name, fault, mend, *, meanwhile, by, within, lasts=0, deadline=120):
+def heals(house, name, fault, mend, *, meanwhile, by, lasts=0, deadline=120):
     """Runs a fault through and checks states, data, who healed it, and how soon."""
     before, mounts = both(house, "ready"), mount_ids(house)
     with witnessed(house, JOURNAL, FILE):
@@ -95,13 +93,12 @@ def heals(house, name, fault, mend, *, meanwhile, by, within, lasts=0, deadline=
         assert new[counter] > old[counter] and new["last_outage_s"] > 0
     if by == "kernel":
         assert mount_ids(house) == mounts, "mounted anew although the link came back by itself"
-    assert seconds < patience(within), f"{seconds:.1f} s"
 
 
 def test_a_cable_that_is_out_for_ten_seconds_costs_no_remount(pair):
     house, _ = pair
     heals(house, "cable out 10 s", lambda: house.target_machine.set_link(False),
-          lambda: house.target_machine.set_link(True), meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 5,
+          lambda: house.target_machine.set_link(True), meanwhile={"stalled"}, by="kernel",
           lasts=10)
 
 
@@ -114,13 +111,13 @@ def test_packets_lost_in_one_direction_stall_and_heal(pair):
                    "nft add rule ip loss out tcp sport 4420 drop")
 
     heals(house, "packets to the host dropped", drop, lambda: machine.sh("nft delete table ip loss"),
-          meanwhile={"stalled"}, by="kernel", within=KERNEL_HEALS_S + 5, lasts=15)
+          meanwhile={"stalled"}, by="kernel", lasts=15)
 
 
 def test_a_frozen_target_stalls_and_heals(pair):
     house, _ = pair
     heals(house, "target frozen", house.target_machine.freeze, house.target_machine.thaw, meanwhile={"stalled"},
-          by="kernel", within=KERNEL_HEALS_S + 5, lasts=120 / patience(1))
+          by="kernel", lasts=120 / patience(1))
 
 
 def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
@@ -137,7 +134,7 @@ def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
             house.target.link(name)
 
     unlinked_by = healer_of_a_refusal(house)
-    heals(house, "subsystem unlinked 15 s", unlink, link, meanwhile=gone, by=unlinked_by, within=WE_HEAL_S + 10, lasts=15)
+    heals(house, "subsystem unlinked 15 s", unlink, link, meanwhile=gone, by=unlinked_by, lasts=15)
 
 
 def healer_of_a_refusal(house):
@@ -162,7 +159,7 @@ def test_a_host_taken_off_the_allow_list_is_back_when_it_is_put_back(pair):
 
     assert target.address
     heals(house, "host off the allow list 15 s", forbid, allow, meanwhile={"stalled", "lost", "recovering", "waiting"},
-          by=healer_of_a_refusal(house), within=WE_HEAL_S + 10, lasts=15)
+          by=healer_of_a_refusal(house), lasts=15)
 
 
 def enable_namespaces(house, value, **identity):
@@ -176,7 +173,7 @@ def enable_namespaces(house, value, **identity):
 def test_a_namespace_disabled_and_enabled_is_mounted_again(pair):
     house, _ = pair
     heals(house, "namespace disabled 10 s", lambda: enable_namespaces(house, 0), lambda: enable_namespaces(house, 1),
-          meanwhile={"lost", "recovering", "waiting", "stalled"}, by="spark-stage", within=WE_HEAL_S + 10, lasts=10)
+          meanwhile={"lost", "recovering", "waiting", "stalled"}, by="spark-stage", lasts=10)
 
 
 def reboot_target(house):
@@ -190,7 +187,7 @@ def test_a_rebooted_target_with_the_same_identity_is_back_as_soon_as_it_offers_i
     """Healed by either: a target that answers before it offers the subsystem makes newer kernels give up."""
     house, _ = pair
     heals(house, "target rebooted", house.target_machine.kill, lambda: reboot_target(house), meanwhile={"stalled"},
-          by=None, within=WE_HEAL_S + 5, deadline=180)
+          by=None, deadline=180)
 
 
 def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warning(pair):
@@ -203,7 +200,7 @@ def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warni
             house.target.export(name, f"/srv/{name}.img", namespace_uuid=stable_uuid(f"{name} anew"))
 
     heals(house, "target rebooted, new namespace UUID", house.target_machine.kill, boot_anew, meanwhile={"stalled"},
-          by="spark-stage", within=WE_HEAL_S + (30 if KERNEL == "6.1" else 10), deadline=180)
+          by="spark-stage", deadline=180)
     for volume in both(house, "ready"):
         assert any("device_uuid" in warning for warning in volume["warnings"]), volume["warnings"]
 
@@ -271,7 +268,7 @@ def test_a_frozen_nfs_server_stalls_its_volume_and_heals(pair):
         seconds = time.monotonic() - thawed
     print(f"healing: NFS server frozen: ready {seconds:.1f} s after the fault's end")
     house.target_machine.sh(f"rm {NAS_EXPORT}/journal {NAS_EXPORT}/file")
-    assert after["reconnects"] == before["reconnects"] + 1 and seconds < patience(KERNEL_HEALS_S + 10)
+    assert after["reconnects"] == before["reconnects"] + 1
     both(house, "ready", 120)
 
 

@@ -69,10 +69,10 @@ void say(int connection, const std::string& text) {
   EXPECT_EQ(::send(connection, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
-// Until the client closes, at most ten seconds.
+// Until the client closes, at most a minute.
 void be_silent(int connection) {
   pollfd closed{connection, POLLIN | POLLRDHUP, 0};
-  ::poll(&closed, 1, 10'000);
+  ::poll(&closed, 1, 60'000);
 }
 
 std::string answer(const std::string& status, const std::string& body) {
@@ -86,19 +86,20 @@ std::string chunk(const std::string& text) {
 }
 
 constexpr char kChunked[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-constexpr ClientDeadlines kShort{Duration(500), Duration(500)};
+constexpr ClientDeadlines kLong{Duration(60'000), Duration(60'000)};  // never waited for
 
 class ClientTest : public ::testing::Test {
  protected:
-  Result<Answer> send(const std::string& socket, Request request = {"GET", "/v1/status", {}}) {
-    return make_unix_client(socket, stop, kShort)->send(request);
+  Result<Answer> send(const std::string& socket, Request request = {"GET", "/v1/status", {}},
+                      ClientDeadlines deadlines = kLong) {
+    return make_unix_client(socket, stop, deadlines)->send(request);
   }
-  Result<Answer> stream(const std::string& socket, std::size_t enough, Duration silence = Duration(5000)) {
+  Result<Answer> stream(const std::string& socket, std::size_t enough, Duration silence = Duration(60'000)) {
     const auto sink = [&](std::string_view line) {
       lines.emplace_back(line);
       return lines.size() < enough;
     };
-    return make_unix_client(socket, stop, kShort)->stream({"GET", "/v1/jobs/1/events", {}}, sink, silence);
+    return make_unix_client(socket, stop, kLong)->stream({"GET", "/v1/jobs/1/events", {}}, sink, silence);
   }
 
   StopFlag stop{false};
@@ -175,11 +176,10 @@ TEST_F(ClientTest, APathThatIsTooLongIsAMistake) {
 
 TEST_F(ClientTest, ASilentDaemonIsUnavailableAfterTheDeadline) {
   Server server(be_silent);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto got = send(server.socket());
+  const auto got = send(server.socket(), {"GET", "/v1/status", {}}, {Duration(500), Duration(500)});
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().kind, Errc::Unavailable);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s);
+  EXPECT_NE(got.error().message().find("was silent for 500 ms"), std::string::npos) << got.error().message();
 }
 
 TEST_F(ClientTest, AnAnswerThatIsCutIsUnavailable) {

@@ -78,7 +78,6 @@ TEST(Reach, SilenceEndsWithTheDeadline) {
   ASSERT_FALSE(reached);
   EXPECT_NE(reached.error().what.find("no answer"), std::string::npos) << reached.error().what;
   EXPECT_GE(took, milliseconds(290));
-  EXPECT_LT(took, milliseconds(2000));
 }
 
 TEST(Reach, AnInterfaceThatDoesNotExistIsNamed) {
