@@ -3,11 +3,12 @@ JOBS ?= $(shell nproc)
 PYTHON := /usr/bin/python3
 PREFIX ?= /usr/local
 STEPS ?=
+SEED ?= 1
 ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check deb debs demo bench-staging bench-limits format lint install clean
+.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits format lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +28,13 @@ test:  ## the fast loop: debug build and unit tests
 check:  ## everything that tests, from nothing; some of it: make check STEPS="lint unit"
 	@test -x $(PYTHON) || tools/setup.sh test
 	@$(PYTHON) tools/check.py $(STEPS)
+
+check-long:  ## what takes hours: arm64, other Debians, long fuzzing, many volumes, long walks of faults (root)
+	@test -x $(PYTHON) || tools/setup.sh test
+	@$(PYTHON) tools/check.py --long $(STEPS)
+
+soak: build  ## a random walk of faults: make soak SEED=7 STEPS=100; SPARK_VM_KERNEL=newest for the newest kernel
+	SPARK_SOAK_SEED=$(SEED) SPARK_SOAK_STEPS=$(or $(STEPS),15) $(PYTHON) -m pytest tests/vm/test_soak.py -q -s
 
 deb:  ## the Debian package of this release and architecture, in build/deb, checked by lintian
 	tools/deb.sh $(JOBS)

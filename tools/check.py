@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Everything that tests spark-stage, step by step: tools/check.py [STEP…]. All steps run, then all failures are told.
-Only by name: arm64 and arm64-13, for another architecture, fuzz-long and many: they take long and change seldom.
+"""Everything that tests spark-stage, step by step: tools/check.py [--long] [STEP…]. All steps run, then all failures are told.
+With --long, or by their names, the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
 First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which wait for
 timers now and then, and builds with their tests, in two, at the lowest priority, which take the time that the machines leave.
@@ -179,7 +179,9 @@ def run_all(steps):
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 
 
-def main(names):
+def main(arguments):
+    is_long = "--long" in arguments
+    names = [argument for argument in arguments if argument != "--long"]
     usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *SERVED, *MACHINES,
                                          *(step for lane in BUILDS for step in lane)]}
     known = usual | {step.name: step for step in OTHERS}
@@ -190,7 +192,7 @@ def main(names):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # its children end with it
     began = time.monotonic()
     try:
-        outcomes = run_all(chosen([known[name] for name in names] or list(usual.values())))
+        outcomes = run_all(chosen([known[name] for name in names] or (OTHERS if is_long else list(usual.values()))))
     except KeyboardInterrupt:
         print("check: interrupted", file=sys.stderr)
         return 130

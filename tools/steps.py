@@ -1,6 +1,6 @@
 """The steps of tools/check.py: what each runs, and which run side by side."""
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 JOBS = str(len(os.sched_getaffinity(0)))
 PYTHON = "/usr/bin/python3"
@@ -60,12 +60,14 @@ FIRST = [
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
               "test_docs"]
-# These wait most of their time, for the protections of volumes that two hosts want. The newest kernel has a lane for them;
-# 6.1 is not asked to lose power while it publishes as well.
+# These wait most of their time, for the protections of volumes that two hosts want. On 6.1, which has multi-mount protection
+# alone, the first shows what differs, and the walk of faults in check-long publishes there as well.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
+NOT_ON_6_1 = ["test_publish", "test_format"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
-APART = NEEDS_DEBIAN_13 + TAKES_LONG
+WALK = ["test_soak"]
+APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
@@ -75,10 +77,10 @@ DEBIAN_13 = Step(
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + APART)), DEBIAN_13],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(ANY_KERNEL + APART), "--deselect="
-              "tests/vm/test_publish.py::test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new")],
-    [machines("vm-more", "newest", "scenarios of two hosts, those that a kernel does not change, and the demo",
-              *scenarios(TWO_HOSTS + ANY_KERNEL), SPARK_VM_DEMO="1")],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
+     machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK))],
+    [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
+              *scenarios(TWO_HOSTS + ANY_KERNEL))],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
@@ -120,4 +122,8 @@ OTHERS = [
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
+    machines("vm-6.1-more", "6.1", "publishing and formatting on two hosts", *scenarios(NOT_ON_6_1)),
+    machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
+    *(replace(machines(f"soak-{kernel}", kernel, "300 steps of a random walk of faults", *scenarios(WALK),
+                       SPARK_SOAK_SEED="2", SPARK_SOAK_STEPS="300"), deadline_s=3 * 3600) for kernel in ("newest", "6.1")),
 ]

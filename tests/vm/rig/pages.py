@@ -54,6 +54,7 @@ BY_STEP = {
     "make deb ": ("package", "tools/deb.sh"),
     "sudo make debs": ("arm64-13", "tools/deb-for.sh"),
     "make lint": ("lint", "tools/lint/run.py"),
+    "make check-long": ("many", "tests/vm/test_many.py"),
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
     "/usr/bin/python3 -m pytest tests/crash": CRASHES,
     "SPARK_CRASH_SEED=": CRASHES,
@@ -66,7 +67,7 @@ BY_STEP = {
 # What the line that makes another program do it comes to: words of make's recipe.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
            "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
-           "check": "tools/check.py", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py"}
+           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py"}
 # What .ci/run runs; and a checkout is where each of these begins.
 BY_CI = ("make test", "make check")
 NOBODY = ("git clone",)
