@@ -35,27 +35,28 @@ class Stage(OnReader):
         return model.works(READER, BOOKS)
 
     def perform(self, world, model):
-        wanted = self.outcome(model)
-        result = expect(world.products[READER].run(self.how, 180), wanted)
-        if wanted == 0:
+        wanted = self.outcomes(model)
+        result = expect(world.products[READER].run(self.how, 180), *wanted)
+        if result.rc == 0:
             self.check(world, model, json.loads(result.out)["datasets"][0])
 
     def check(self, world, model, staged):
-        served_from = "cache" if model.staged == model.content else "copied"
-        assert staged["served_from"] == served_from, staged
-        wrong = world.difference(READER, staged["path"], model.content)
-        assert not wrong, f"staged, and not what the volume holds: {wrong}"
+        content = model.staged if model.is_torn(READER, BOOKS) else model.content
+        assert staged["served_from"] == ("cache" if model.staged == content else "copied"), staged
+        wrong = world.difference(READER, staged["path"], content)
+        assert not wrong, f"staged, and not what was published as {content}: {wrong}"
 
     @staticmethod
-    def outcome(model):
+    def outcomes(model):
         if not model.is_up(READER, BOOKS):
-            return UNAVAILABLE
-        if model.is_foreign():
-            return UNSAFE
-        return NO_SPACE if model.is_full and model.staged != model.content else 0
+            return {UNAVAILABLE}
+        if model.is_torn(READER, BOOKS):
+            # Not mounted, or mounted: then a copy is served as long as it is what the old mount shows.
+            return {UNAVAILABLE, UNSAFE} | ({0} if model.staged is not None else set())
+        return {NO_SPACE} if model.is_full and model.staged != model.content else {0}
 
     def change(self, model):
-        if self.outcome(model) == 0:
+        if self.outcomes(model) == {0}:
             model.staged = model.content
 
 
@@ -66,7 +67,7 @@ class StageForAnHour(Stage):
 
     @classmethod
     def is_possible(cls, model):
-        return super().is_possible(model) and len(model.leases) < 2
+        return super().is_possible(model) and len(model.leases) < 2 and not model.is_torn(READER, BOOKS)
 
     def check(self, world, model, staged):
         super().check(world, model, staged)
@@ -77,7 +78,7 @@ class StageForAnHour(Stage):
 
     def change(self, model):
         super().change(model)
-        if self.outcome(model) == 0:
+        if self.outcomes(model) == {0}:
             model.leases.append(model.content)
 
 
@@ -90,7 +91,7 @@ class Run(Stage):
         pass
 
     def perform(self, world, model):
-        expect(world.products[READER].run(self.how, 180), self.outcome(model))
+        expect(world.products[READER].run(self.how, 180), *self.outcomes(model))
 
 
 class Release(OnReader):
@@ -118,16 +119,16 @@ class Evict(OnReader):
     """evict"""
 
     def perform(self, world, model):
-        expect(world.products[READER].run("evict set", 120), self.outcome(model))
+        expect(world.products[READER].run("evict set", 120), *self.outcomes(model))
 
     @staticmethod
-    def outcome(model):
+    def outcomes(model):
         if model.staged is None:
-            return NOT_THERE
-        return EVICT_REFUSED if model.leases else 0
+            return {NOT_THERE, 0}  # an attempt that failed may have left something
+        return {EVICT_REFUSED} if model.leases else {0}
 
     def change(self, model):
-        if self.outcome(model) == 0:
+        if not model.leases:
             model.staged = None
 
 

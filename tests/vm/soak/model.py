@@ -69,11 +69,13 @@ class Model:
             return {"refused"}
         if not self.may_serve(host, volume):
             return {"refused"} if self.works(host, volume) else AWAY | {"refused"}
-        return {"ready"} if self.works(host, volume) else AWAY
+        if not self.works(host, volume):
+            return AWAY | ({"refused"} if self.is_torn(host, volume) else set())
+        return {"ready", "refused"} if self.is_torn(host, volume) else {"ready"}
 
-    def is_foreign(self):
-        """The reader has to be warned."""
-        return self.is_writing
+    def is_torn(self, host, volume):
+        """A reader whose volume is being written: an old mount stays, with a warning; a new one is refused."""
+        return volume == BOOKS and host == READER and self.is_writing
 
     def settle(self):
         """A baton that is free goes to the host that wants it and reaches it: there is never more than one such host."""

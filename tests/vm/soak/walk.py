@@ -3,10 +3,10 @@ import copy
 import random
 import time
 
-from . import actions, cache_actions, invariants
+from . import actions, cache_actions, faults, invariants
 from .model import BATON, BOOKS, HOSTS, Model
 
-KINDS = [actions.Begin, actions.End, actions.Renumber, actions.Kill, actions.Restart, actions.Reload, actions.Down,
+KINDS = [faults.Begin, faults.End, faults.Renumber, actions.Kill, actions.Restart, actions.Reload, actions.Down,
          actions.DownInUse, actions.Up, actions.Take, actions.Write, actions.Publish, cache_actions.Stage,
          cache_actions.StageForAnHour, cache_actions.Run, cache_actions.Release, cache_actions.Verify, cache_actions.Evict,
          cache_actions.FillDrive, cache_actions.EmptyDrive]
@@ -53,9 +53,9 @@ def run(world, seed, steps):
 def end(world, model):
     """Both file systems are sound when everybody has let go of them."""
     if model.fault:
-        fault = actions.End(model.fault)
-        fault.perform(world, model)
-        fault.change(model)
+        end_of_fault = faults.End(model.fault)
+        end_of_fault.perform(world, model)
+        end_of_fault.change(model)
         model.settle()
         invariants.check(world, model)
     for host in HOSTS:
