@@ -55,7 +55,7 @@ class TouchesNoMount(OnHost):
 
 class Kill(TouchesNoMount):
     """kill -9 of the daemon"""
-    likely = 4
+    likely = 3
 
     def disturb(self, world):
         world.products[self.host].kill()
@@ -64,7 +64,7 @@ class Kill(TouchesNoMount):
 
 class Restart(TouchesNoMount):
     """systemctl restart"""
-    likely = 4
+    likely = 3
 
     def disturb(self, world):
         world.products[self.host].restart()
@@ -142,7 +142,7 @@ class Up(OnVolume):
 
 
 class Take(OnVolume):
-    likely = 6
+    likely = 3
 
     @classmethod
     def choices(cls, model):

@@ -11,13 +11,13 @@ from .world import OTHER, image_of
 @dataclass(frozen=True)
 class Begin(Action):
     fault: Fault
-    likely = 3
+    likely = 12
 
     @classmethod
     def choices(cls, model):
         if model.fault:
             return []
-        return [cls(Fault(kind, place)) for kind in ("cable", "frozen", "off") for place in (*HOSTS, TARGET)] + [
+        return [cls(Fault(kind, place)) for kind in ("cable out", "frozen", "off") for place in (*HOSTS, TARGET)] + [
             cls(Fault(kind, volume)) for kind in ("unlinked", "disabled", "replaced") for volume in VOLUMES]
 
     def perform(self, world, model):
@@ -30,7 +30,9 @@ class Begin(Action):
         machine = machine_of(world, place)
         if place in HOSTS:
             world.seen(place)  # for the last time, perhaps
-        {"cable": lambda: machine.set_link(False), "frozen": machine.freeze, "off": machine.kill}[kind]()
+        {"cable out": lambda: machine.set_link(False), "frozen": machine.freeze, "off": machine.kill}[kind]()
+        if kind == "frozen" and place in HOSTS:  # until the target has given it up: then it comes back as from the dead
+            world.target.machine.wait_until(f"! ss -Htn dst {machine.address} | grep -q ':4420 '", 60)
 
     def change(self, model):
         model.fault = self.fault
@@ -42,7 +44,7 @@ class Begin(Action):
 @dataclass(frozen=True)
 class End(Action):
     fault: Fault
-    likely = 24
+    likely = 20
 
     @classmethod
     def choices(cls, model):
@@ -59,7 +61,7 @@ class End(Action):
             self._switch_on(world)
         else:
             machine = machine_of(world, place)
-            {"cable": lambda: machine.set_link(True), "frozen": machine.thaw}[kind]()
+            {"cable out": lambda: machine.set_link(True), "frozen": machine.thaw}[kind]()
 
     def _switch_on(self, world):
         if self.fault.place == TARGET:
@@ -72,7 +74,7 @@ class End(Action):
         model.fault = None
 
     def __str__(self):
-        return f"{self.fault} no more"
+        return f"{self.fault}: over"
 
 
 def machine_of(world, place):

@@ -17,7 +17,7 @@ AWAY = {"stalled", "lost", "waiting", "connecting", "mounting", "recovering"}
 
 @dataclass(frozen=True)
 class Fault:
-    kind: str  # of a machine: cable, frozen, off; of a volume: unlinked, disabled, replaced
+    kind: str  # of a machine: cable out, frozen, off; of a volume: unlinked, disabled, replaced
     place: int | str  # a host, the target or a volume
 
     def __str__(self):
