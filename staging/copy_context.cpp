@@ -1,5 +1,7 @@
 #include "staging/copy_context.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "staging/times.hpp"
@@ -31,10 +33,12 @@ void update(Entry& entry, const struct stat& info, const Tree& tree) {
   entry.gid = info.st_gid;
 }
 
-bool is_unchanged(const Entry& entry, const struct stat& info) {
-  return S_ISREG(info.st_mode) && static_cast<Bytes>(info.st_size) == entry.size &&
-         nanoseconds(info.st_mtim) == entry.mtime_ns && nanoseconds(info.st_ctim) == entry.ctime_ns &&
-         info.st_ino == entry.inode;
+std::optional<bool> is_unchanged(const Entry& entry, int fd) {
+  struct statx info {};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info) != 0) return {};
+  return S_ISREG(info.stx_mode) && info.stx_size == entry.size &&
+         nanoseconds(info.stx_mtime) == entry.mtime_ns && nanoseconds(info.stx_ctime) == entry.ctime_ns &&
+         info.stx_ino == entry.inode;
 }
 
 }  // namespace spark::staging

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 
 #include "staging/copy.hpp"
 #include "staging/journal.hpp"
@@ -39,7 +40,8 @@ struct CopyContext {
 // Brings the entry up to date: what the file is now.
 void update(Entry& entry, const struct stat& info, const Tree& tree);
 
-// Whether the file is still what the entry says.
-bool is_unchanged(const Entry& entry, const struct stat& info);
+// Whether the file is still what the entry says, by its server's word: an NFS client would answer from
+// attributes that it remembers. No value: errno says why it can't be told.
+std::optional<bool> is_unchanged(const Entry& entry, int fd);
 
 }  // namespace spark::staging

@@ -176,11 +176,9 @@ class CopyFile final : public FileWork {
 
   Result<bool> source_changed() {
     if (ended_early_) return true;
-    struct stat info {};
-    if (::fstat(source_.fd.get(), &info) != 0) {
-      return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
-    }
-    return !is_unchanged(entry_, info);
+    const auto unchanged = is_unchanged(entry_, source_.fd.get());
+    if (!unchanged) return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
+    return !*unchanged;
   }
 
   Result<> start_again() {

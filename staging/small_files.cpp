@@ -155,8 +155,7 @@ class Worker {
     const UniqueFd source = std::move(reading.source);
     Entry& entry = *reading.entry;
     if (!reads_direct_) drop_pages(source.get(), 0, entry.size);
-    struct stat info {};
-    if (::fstat(source.get(), &info) != 0 || !is_unchanged(entry, info)) return false;
+    if (!is_unchanged(entry, source.get()).value_or(false)) return false;
     if (has_kept_attributes(source.get())) return false;
     return write(entry, data);
   }
