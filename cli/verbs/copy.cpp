@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/format/screens.hpp"
 #include "cli/format/text.hpp"
@@ -73,11 +75,25 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
   return engine;
 }
 
+// Absolute and without a slash at its end. A ".." is resolved as the kernel does it: behind a symlink it is
+// not the folder that holds the link. Without one the path keeps the names that it was given.
+std::filesystem::path absolute_path(const std::string& text) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(text, error);
+  if (error) return text;
+  const bool goes_up = std::ranges::find(path, "..") != path.end();
+  if (!goes_up) path = path.lexically_normal();
+  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
+  if (!goes_up) return path;
+  const auto folder = std::filesystem::canonical(path.parent_path(), error);
+  return error ? path : folder / path.filename();
+}
+
 // A source that is not there is often a volume that is not mounted.
 tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source) {
   std::error_code ignored;
   if (error.kind == Errc::NotFound && error.hint.empty() && !std::filesystem::exists(source, ignored)) {
-    const auto folder = std::filesystem::absolute(source).lexically_normal().parent_path();
+    const auto folder = absolute_path(source).parent_path();
     error.hint = "is its volume mounted? 'spark-stage status' says; 'ls " + printable(folder.string()) +
                  "' shows what is there";
   }
@@ -87,8 +103,7 @@ tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source
 Result<int> copy(Context& context, const CopyOptions& options) {
   const auto engine = engine_options(options);
   if (!engine) return tl::unexpected<Error>(engine.error());
-  const auto destination = std::filesystem::absolute(options.destination).lexically_normal();
-  const std::filesystem::path named = destination.has_filename() ? destination : destination.parent_path();
+  const std::filesystem::path named = absolute_path(options.destination);
   const std::string name = named.filename().string();
 
   context.catch_interrupts();

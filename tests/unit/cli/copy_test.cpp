@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/temp_folder.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {
 namespace {
+
+using test::TempFolder;
 
 class Copy : public ::testing::Test {
  protected:
@@ -67,6 +70,24 @@ TEST_F(Copy, NamesTheBottleneckBeforeItKnowsARate) {
 TEST_F(Copy, AsJsonHasTheContractsMembers) {
   EXPECT_EQ(program.run({"copy", "/mnt/a", "/data/b", "--json"}), 0);
   expect_golden("copy.json", program.output());
+}
+
+// Lexically link/.. is the folder that holds the link; the kernel goes to the one that holds its target.
+TEST_F(Copy, ADestinationBehindALinkIsWhereTheKernelFindsIt) {
+  TempFolder folder;
+  std::filesystem::create_directories(folder / "disk/sub");
+  std::filesystem::create_symlink(folder / "disk/sub", folder / "link");
+  EXPECT_EQ(program.run({"copy", "/mnt/a", (folder / "link/../b/").string()}), 0);
+  EXPECT_EQ(destination, std::filesystem::canonical(folder / "disk") / "b");
+  EXPECT_NE(program.output().find("/disk/b: "), std::string::npos) << program.output();
+}
+
+TEST_F(Copy, ADestinationWithoutDotsKeepsTheNameThatItWasGiven) {
+  TempFolder folder;
+  std::filesystem::create_directories(folder / "disk");
+  std::filesystem::create_symlink(folder / "disk", folder / "link");
+  EXPECT_EQ(program.run({"copy", "/mnt/a", (folder / "link/./b").string()}), 0);
+  EXPECT_EQ(destination, folder / "link/b");
 }
 
 TEST_F(Copy, PassesItsOptionsOn) {
