@@ -76,10 +76,14 @@ Result<> Service::start() {
 }
 
 // A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
-Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset& dataset) const {
+Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset& dataset) {
   datasets::Stager::SourcePlace place;
   if (dataset.volume.empty()) {
     place.path = dataset.path;
+    if (const auto& table = sight_.mounts()) {
+      const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
+      if (carrier != nullptr) place.drive = carrier->source;
+    }
     return place;
   }
   const auto volume = volumes_.find(dataset.volume);
@@ -99,6 +103,7 @@ Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset
     place.stamp = volume->mounted_stamp();
     if (status.published && place.doubt.empty()) place.generation = status.published->generation;
   }
+  place.drive = dataset.volume;
   place.mount = volume->settings().mount.native();
   place.path = (volume->settings().mount / dataset.path).native();
   return place;

@@ -84,7 +84,7 @@ class Service {
   asio::awaitable<Result<json::object>> reload();
   asio::awaitable<Result<json::object>> plan(json::object request);
   asio::awaitable<void> reload_on_signal();
-  Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset) const;
+  Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset);
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
   void device_changed(const Uevent& event);

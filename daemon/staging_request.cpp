@@ -21,7 +21,7 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
   const json::value* hold = request.body.if_contains("hold");
   if (hold == nullptr || *hold == false) return {};
   if (*hold == true) {
-    wanted.holder_pid = request.caller.pid;
+    wanted.process = staging::process_with(request.caller.pid);
   } else if (*hold == "cgroup") {
     auto group = staging::cgroup_of(SystemRoot{}, request.caller.pid);
     if (!group) return tl::unexpected<Error>(std::move(group.error()));
@@ -32,8 +32,8 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
       return fail(Errc::Invalid, "hold is not true, \"cgroup\" or a process that can end",
                   "there is no lease for ever");
     }
-    wanted.holder_pid = static_cast<pid_t>(pid);
-    if (!staging::process_start_time(wanted.holder_pid))
+    wanted.process = staging::process_with(static_cast<pid_t>(pid));
+    if (wanted.process.start_time == 0)
       return fail(Errc::NotFound, "no process " + std::to_string(pid) + " to hold a lease for");
   }
   return {};
@@ -70,7 +70,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   }
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return tl::unexpected<Error>(std::move(held.error()));
-  wanted.holder = describe_holder(request.caller, wanted.holder_pid);
+  wanted.holder = describe_holder(request.caller, wanted.process.pid);
   return wanted;
 }
 

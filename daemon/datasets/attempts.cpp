@@ -1,7 +1,9 @@
 // One dataset, until it is staged or has failed for good: its turn, trouble of its source, its priority.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/datasets/stager.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -11,6 +13,7 @@ namespace spark::datasets {
 namespace {
 
 constexpr Duration kLongestRetry{60'000};
+constexpr std::size_t kMostCopies = 4;  // at a time: each has a pool of buffers of its own
 
 Bytes bytes_of(const json::object& object, std::string_view key) {
   return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
@@ -81,6 +84,7 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     give_turn_back(*task);
     if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
+    if (std::exchange(task->begins_again, false) && (!staged || is_redefined(*task))) continue;
     if (!staged && !task->doubt.empty()) {
       const bool passed = co_await doubt_passed(task);
       if (passed) continue;
@@ -142,15 +146,15 @@ asio::awaitable<void> Stager::wait_for_source(TaskPtr task, std::string reason, 
   task->changed.cancel();
 }
 
-// Copies go one after the other. What is in the cache needs no turn: another's copy may last for hours.
+// What is in the cache needs no turn: another's copy may last for hours.
 asio::awaitable<Stager::Outcome> Stager::attempt_in_turn(TaskPtr task) {
   const auto names = known();
-  if (copying_ && names && std::ranges::find(*names, task->dataset.name) != names->end()) {
+  if (must_wait(*task) && names && std::ranges::find(*names, task->dataset.name) != names->end()) {
     auto served = co_await attempt(task, true);
     if (served) co_return served;
     task->progress["phase"] = "queued";
   }
-  while (copying_ && !task->is_cancelled) co_await turn_over_.async_wait(kToken);
+  while (must_wait(*task) && !task->is_cancelled) co_await turn_over_.async_wait(kToken);
   auto staged = co_await attempt(task, false);
   co_return staged;
 }
@@ -158,11 +162,14 @@ asio::awaitable<Stager::Outcome> Stager::attempt_in_turn(TaskPtr task) {
 asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached) {
   if (task->is_cancelled) co_return fail(Errc::Cancelled, "it was cancelled");
   task->begin_attempt(clock_.steady());
+  auto dataset = config::find_dataset(config_(), task->dataset.name);
+  if (!dataset) co_return tl::unexpected<Error>(std::move(dataset.error()));
+  task->dataset = std::move(*dataset);
   const auto source = find_source_(task->dataset);
   if (!source) co_return fail_with(source.error(), "staging " + printable(task->dataset.name));
   task->was_tried = true;
   if (!source->doubt.empty() && !task->allow_dirty) co_return co_await serve_or_refuse(task, *source);
-  if (!only_cached) copying_ = task->has_turn = true;
+  if (!only_cached) take_turn(*task, slot_for(*task, *source));
   auto call = call_to_stage(task, *source);
   call.request["only_cached"] = only_cached;
   const workers::Cancellation cancellation = task->attempt;
@@ -198,7 +205,7 @@ workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& sour
                                         {"doubtful", !source.doubt.empty() && task->allow_dirty},
                                         {"generation", source.generation}};
   call.request["exclude"] = std::move(exclude);
-  call.request["max_rate"] = task->max_rate;
+  call.request["max_rate"] = task->limit = task->loosest_limit();
   call.request["in_use"] = in_use();
   call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
   call.on_start = [this, task](pid_t pid) {
@@ -244,9 +251,48 @@ void Stager::note_progress(Task& task, const json::object& progress) {
   task.changed.cancel();
 }
 
+// Its source, or what of it belongs to the dataset, is another by now.
+bool Stager::is_redefined(const Task& task) const {
+  auto now = config::find_dataset(config_(), task.dataset.name);
+  if (!now) return true;
+  now->env = task.dataset.env;  // only `run` reads it
+  return *now != task.dataset;
+}
+
+void Stager::config_changed() {
+  set_priorities();
+  for (const auto& [name, task] : tasks_) {
+    if (task->worker == 0 || !is_redefined(*task)) continue;
+    log::info("staging " + printable(name) + " begins again: its configuration has changed");
+    task->begin_again();
+  }
+}
+
+// A worker keeps the limit that it began with. Once all is copied it makes no difference.
+void Stager::apply_limit(Task& task) {
+  const auto phase = get_string(task.progress, "phase");
+  const bool matters = !task.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
+  if (task.worker != 0 && matters && task.limit != task.loosest_limit()) task.begin_again();
+}
+
+Slot Stager::slot_for(const Task& task, const SourcePlace& source) const {
+  return {source.drive, task.loosest_limit() != 0};
+}
+
+bool Stager::must_wait(const Task& task) const {
+  const auto source = find_source_(task.dataset);
+  return source && (taken_.size() >= kMostCopies || taken_.contains(slot_for(task, *source)));
+}
+
+void Stager::take_turn(Task& task, Slot slot) {
+  taken_.insert(slot);
+  task.slot = std::move(slot);
+}
+
 void Stager::give_turn_back(Task& task) {
-  if (!task.has_turn) return;
-  task.has_turn = copying_ = false;
+  if (!task.slot) return;
+  taken_.erase(*task.slot);
+  task.slot.reset();
   turn_over_.cancel();
 }
 

@@ -108,9 +108,12 @@ TaskPtr Stager::join_or_start(const config::Dataset& dataset, const StageRequest
   if (running != tasks_.end() && !running->second->is_cancelled) {
     // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
     running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
+    running->second->limits.insert(request.max_rate);
+    apply_limit(*running->second);
     return running->second;
   }
-  auto task = std::make_shared<Task>(executor_, dataset, request.max_rate);
+  auto task = std::make_shared<Task>(executor_, dataset);
+  task->limits.insert(request.max_rate);
   task->allow_dirty = request.allow_dirty;
   tasks_[dataset.name] = task;
   failed_.erase(dataset.name);
@@ -127,7 +130,12 @@ asio::awaitable<void> Stager::run_stage_job(std::shared_ptr<Job> job, std::vecto
   job->finish(std::move(result));
   for (const TaskPtr& task : tasks) {
     wanted_.erase(wanted_.find(task->dataset.name));
-    if (--task->users > 0 || task->ended) continue;
+    task->limits.erase(task->limits.find(request.max_rate));
+    if (task->ended) continue;
+    if (--task->users > 0) {
+      apply_limit(*task);
+      continue;
+    }
     task->cancel();
     turn_over_.cancel();  // it may wait for its turn
   }
@@ -170,7 +178,7 @@ asio::awaitable<Stager::Outcome> Stager::result_of(TaskPtr task, const StageRequ
   lease.dataset = task->dataset.name;
   lease.generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
   lease.holder = request.holder;
-  if (request.holder_pid != 0) lease.process = staging::process_with(request.holder_pid);
+  lease.process = request.process;
   lease.cgroup = request.cgroup;
   if (request.lease) lease.expires = clock_.wall() + *request.lease;
   lease.id = new_lease_id();

@@ -1,5 +1,5 @@
-// Datasets: staged one at a time, shared by all who ask, verified, scrubbed, evicted. Thinks only; the
-// copying is a worker's.
+// Datasets: staged one at a time from each drive, shared by all who ask, verified, scrubbed, evicted. Thinks
+// only; the copying is a worker's.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -29,13 +29,13 @@ namespace spark::datasets {
 struct StageRequest {
   std::vector<std::string> datasets;
   std::optional<std::chrono::seconds> lease;  // by time
-  pid_t holder_pid = 0;                       // by process; 0: none
+  staging::ProcessId process;                 // by process, as it was when it was asked for
   staging::Cgroup cgroup;                     // by control group
   std::string holder;                         // for people
   Bytes max_rate = 0;                         // 0: no limit
   bool allow_dirty = false;                   // from a volume that another host writes, too
 
-  bool wants_lease() const { return lease || holder_pid != 0 || !cgroup.path.empty(); }
+  bool wants_lease() const { return lease || process.pid != 0 || !cgroup.path.empty(); }
 };
 
 // How long the stager waits for what.
@@ -63,6 +63,7 @@ class Stager {
     std::string device{};
     std::uint64_t stamp = 0;       // of the device's superblock
     std::uint64_t generation = 0;  // that its writer published last; 0: none
+    std::string drive{};           // that is read: a volume, or the mount that carries a folder
   };
   using FindSource = std::function<Result<SourcePlace>(const config::Dataset&)>;
   // Its volume is on its first attempt, as after the daemon's start: worth the moment that it takes.
@@ -83,7 +84,7 @@ class Stager {
   Result<std::shared_ptr<Job>> evict(const std::string& dataset);
   Leases& leases() { return leases_; }
   const Leases& leases() const { return leases_; }
-  void config_changed() { set_priorities(); }
+  void config_changed();
 
   Result<json::object> list() const;  // the object of `ls --json`
   json::array stages() const;         // of `status --json`
@@ -114,6 +115,11 @@ class Stager {
   asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
   void note_progress(Task& task, const json::object& progress);
+  bool is_redefined(const Task& task) const;
+  void apply_limit(Task& task);
+  Slot slot_for(const Task& task, const SourcePlace& source) const;
+  bool must_wait(const Task& task) const;
+  void take_turn(Task& task, Slot slot);
   void give_turn_back(Task& task);
   void count(const Task& task, const Outcome& ended);
   json::array in_use() const;
@@ -154,10 +160,10 @@ class Stager {
   // Leases of stage jobs that have not ended: nobody trains yet.
   std::set<std::string> early_leases_;
   std::set<std::string> evicting_;
-  std::map<std::string, SteadyTime> scrub_tried_;  // when a scrub of it last could not be done
-  bool copying_ = false;            // one copy at a time has the source and the drive for itself
-  asio::steady_timer turn_over_;    // never expires: cancelled when the copy has ended
-  std::optional<Outcome> catalog_;  // {"datasets", "usage"} or why it can't be read
+  std::map<std::string, SteadyTime> scrub_tried_;   // when a scrub of it last could not be done
+  std::set<Slot> taken_;                            // by copies
+  asio::steady_timer turn_over_;                    // never expires: cancelled when a copy has ended
+  std::optional<Outcome> catalog_;                  // {"datasets", "usage"} or why it can't be read
   std::uint64_t refreshes_ = 0, catalog_turn_ = 0;  // asked; the one whose answer catalog_ is
   Totals totals_;
 };

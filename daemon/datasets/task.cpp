@@ -4,9 +4,8 @@
 
 namespace spark::datasets {
 
-Task::Task(asio::any_io_executor executor, config::Dataset what, Bytes rate)
+Task::Task(asio::any_io_executor executor, config::Dataset what)
     : dataset(std::move(what)),
-      max_rate(rate),
       progress({{"dataset", printable(dataset.name)},
                 {"phase", "queued"},
                 {"bytes_done", 0},
@@ -19,6 +18,16 @@ Task::Task(asio::any_io_executor executor, config::Dataset what, Bytes rate)
                 {"bottleneck", ""}}),
       changed(executor, asio::steady_timer::time_point::max()),
       pause(executor) {}
+
+Bytes Task::loosest_limit() const {
+  return limits.empty() || limits.contains(0) ? 0 : *limits.rbegin();
+}
+
+// The next attempt goes on from what this one copied.
+void Task::begin_again() {
+  begins_again = true;
+  attempt.cancel();
+}
 
 void Task::cancel() {
   is_cancelled = true;

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.hpp"
@@ -18,24 +19,33 @@ namespace spark::datasets {
 
 namespace asio = boost::asio;
 
-struct Task {
-  Task(asio::any_io_executor executor, config::Dataset what, Bytes rate);
+// Of one drive that is read there is one copy at full speed at a time, and beside it one that has a limit.
+struct Slot {
+  std::string drive;  // see Stager::SourcePlace
+  bool is_limited = false;
+  auto operator<=>(const Slot&) const = default;
+};
 
-  config::Dataset dataset;
-  Bytes max_rate = 0;        // 0: no limit
-  bool allow_dirty = false;  // its volume may be written by another host meanwhile
+struct Task {
+  Task(asio::any_io_executor executor, config::Dataset what);
+
+  config::Dataset dataset;      // as the last attempt's configuration had it
+  std::multiset<Bytes> limits;  // bytes per second, one for each job that wants it; 0: without a limit
+  bool allow_dirty = false;     // its volume may be written by another host meanwhile
   json::object progress;
   std::optional<Result<json::object>> ended;
   unsigned users = 0;
   bool is_cancelled = false;
   bool is_over = false;  // only the cache is still asked how it looks now
   bool was_tried = false;
-  bool has_turn = false;       // at the source and the drive
+  std::optional<Slot> slot;    // that it has
   asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
   asio::steady_timer pause;    // between two attempts
 
   // Of the attempt that runs.
   workers::Cancellation attempt;
+  Bytes limit = 0;            // that its worker was given
+  bool begins_again = false;  // it was ended for another limit or another configuration
   pid_t worker = 0;           // 0: none
   bool has_begun = false;     // its source was looked at
   bool has_moved = false;     // it copied something
@@ -46,7 +56,9 @@ struct Task {
   std::int64_t last_bytes = -1;
   SteadyTime last_moved, back_since;
 
+  Bytes loosest_limit() const;
   void cancel();
+  void begin_again();
   void show_stalled(const std::string& reason);
   void begin_attempt(SteadyTime now);
 };

@@ -113,6 +113,14 @@ const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::
   return top == stack.end() ? nullptr : *top;
 }
 
+const Mount* carrier_of(const std::vector<Mount>& table, const std::filesystem::path& path) {
+  for (std::filesystem::path at = path; at.has_root_directory(); at = at.parent_path()) {
+    if (const Mount* mount = mounted_at(table, at)) return mount;
+    if (!at.has_relative_path()) break;
+  }
+  return nullptr;
+}
+
 bool has_option(std::string_view options, std::string_view name) {
   const std::vector<std::string> all = split(options, ',');
   return std::any_of(all.begin(), all.end(), [&](const std::string& option) {

@@ -34,6 +34,9 @@ std::vector<Mount> parse_mount_table(std::string_view text);
 // The topmost mount at exactly `target`, or none.
 const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target);
 
+// The mount that `path` lies on by its name, links not followed; none for a path that is not absolute.
+const Mount* carrier_of(const std::vector<Mount>& table, const std::filesystem::path& path);
+
 // Whether a comma-separated list ("ro,noatime,vers=4.2") has the option `name`, with or without a value.
 bool has_option(std::string_view options, std::string_view name);
 

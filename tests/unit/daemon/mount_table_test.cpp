@@ -55,6 +55,16 @@ TEST(MountTable, OfThreeStackedMountsTheTopmostCountsInEveryOrder) {
   } while (std::ranges::next_permutation(lines).found);
 }
 
+TEST(MountTable, AFolderIsCarriedByTheNearestMountAbove) {
+  const auto table = parse_mount_table(kTable);
+  EXPECT_EQ(carrier_of(table, "/mnt/rosa/a/b/")->source, "/dev/nvme3n1");
+  EXPECT_EQ(carrier_of(table, "/mnt/rosa")->source, "/dev/nvme3n1");
+  EXPECT_EQ(carrier_of(table, "/mnt/stack/a")->source, "/dev/nvme5n1");
+  EXPECT_EQ(carrier_of(table, "/mnt/other")->source, "/dev/vda");
+  EXPECT_EQ(carrier_of(table, "relative"), nullptr);
+  EXPECT_EQ(carrier_of({}, "/mnt"), nullptr);
+}
+
 TEST(MountTable, AnEmptySourceIsNoEndOfTheLine) {
   const auto table = parse_mount_table("50 27 0:60 / /mnt/e rw - tmpfs  rw,size=4k\n");
   ASSERT_EQ(table.size(), 1u);

@@ -69,6 +69,7 @@ class StagerTest : public testing::Test {
           Stager::SourcePlace place{dataset.path, "", doubt};
           place.doubt_passes = doubt_passes;
           place.generation = generation;
+          place.drive = dataset.volume;
           return place;
         },
         [this](const config::Dataset&) { return is_settling; }, patience);
@@ -78,7 +79,7 @@ class StagerTest : public testing::Test {
     StageRequest request;
     request.datasets = {"imagenet"};
     request.lease = lease;
-    request.holder_pid = pid;
+    request.process = staging::process_with(pid);
     request.holder = "a test";
     auto job = stager->stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();

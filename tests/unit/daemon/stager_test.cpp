@@ -1,10 +1,15 @@
 #include "tests/unit/daemon/stager_fixture.hpp"
 
+#include <linux/sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <thread>
 
 namespace spark::datasets {
 namespace {
@@ -179,6 +184,43 @@ TEST_F(StagerTest, ALeaseByProcessEndsWithTheProcess) {
   ::kill(holder, SIGKILL);
   EXPECT_TRUE(run_until(context, [&] { return stager->leases().of("imagenet").empty(); }));
   ::waitpid(holder, nullptr, 0);
+}
+
+// A child with this process number, which is free.
+pid_t start_as(pid_t pid) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<std::uint64_t>(&pid);
+  arguments.set_tid_size = 1;
+  const auto started = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (started == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  return started;
+}
+
+TEST_F(StagerTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
+  if (::geteuid() != 0) GTEST_SKIP() << "starting a process under a given number needs root";
+  worker.on("stage", "while [ ! -e go ]; do sleep 0.02; done; " + staged());
+  start();
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // start times are told in 10 ms
+  const auto job = stage({}, holder);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  const pid_t stranger = start_as(holder);
+  ASSERT_EQ(stranger, holder) << std::strerror(errno);
+  std::ofstream(worker.folder() / "go") << "x";
+  ASSERT_TRUE(ends(job));
+  EXPECT_TRUE(run_until(
+      context, [&] { return stager->leases().of("imagenet").empty(); }, std::chrono::seconds(2)));
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
 }
 
 TEST_F(StagerTest, ALeaseByTimeEndsByItself) {
