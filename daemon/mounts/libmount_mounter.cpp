@@ -216,7 +216,8 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   if (*there) return Change::AlreadyThere;
   const auto alone = check_other_mounts(request, *source, *table);
   if (!alone) return tl::unexpected<Error>(alone.error());
-  const auto prepared = prepare_mount_point(request.target);
+  auto prepared = make_mount_point(request.target);
+  if (prepared && !request.may_hide_files) prepared = check_empty(request.target);
   if (!prepared) return fail_with(prepared.error(), doing(request));
   const auto mounted = is_nfs(request.type) ? mount_nfs(request) : mount_block(request);
   if (!mounted) return tl::unexpected<Error>(mounted.error());

@@ -12,6 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string mount_point_name(const fs::path& target) {
+  return "mount point " + printable(target.native());
+}
+
 // mkdir -p, mode 0755 whatever the umask is.
 Result<> make_folders(const fs::path& target) {
   fs::path made;
@@ -28,8 +32,8 @@ Result<> make_folders(const fs::path& target) {
 
 }  // namespace
 
-Result<> prepare_mount_point(const fs::path& target) {
-  const std::string name = "mount point " + printable(target.native());
+Result<> make_mount_point(const fs::path& target) {
+  const std::string name = mount_point_name(target);
   if (!target.is_absolute()) return fail(Errc::Invalid, name + " is not an absolute path");
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
@@ -48,6 +52,12 @@ Result<> prepare_mount_point(const fs::path& target) {
                 name + " lies behind a symbolic link; it really is " + printable(real.native()),
                 "write that in the config");
   }
+  return {};
+}
+
+Result<> check_empty(const fs::path& target) {
+  const std::string name = mount_point_name(target);
+  std::error_code error;
   const fs::directory_iterator first(target, error);
   if (error) return fail_errno(error.value(), "looking into " + name);
   if (first != fs::directory_iterator()) {

@@ -7,8 +7,11 @@
 
 namespace spark::mounts {
 
-// Made with its parents (mode 0755) if missing. Refused: not a folder, not empty, or reached through a
-// symbolic link (the mount would stand under another name than the config's).
-Result<> prepare_mount_point(const std::filesystem::path& target);
+// Made with its parents (mode 0755) if missing. Refused: not a folder, or reached through a symbolic link
+// (the mount would stand under another name than the config's).
+Result<> make_mount_point(const std::filesystem::path& target);
+
+// Refused: it holds something, which a mount would hide.
+Result<> check_empty(const std::filesystem::path& target);
 
 }  // namespace spark::mounts

@@ -96,21 +96,30 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
   return parse_mount_table(*text);
 }
 
-const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
+std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
   // As text: with hundreds of mounts, comparing paths part by part is most of what a look costs.
   std::string wanted = target.lexically_normal().native();
   if (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
-  std::vector<const Mount*> stack;
+  std::vector<const Mount*> found, stack;
   for (const Mount& mount : table) {
-    if (mount.target.native() == wanted) stack.push_back(&mount);
+    if (mount.target.native() == wanted) found.push_back(&mount);
   }
   // The table's order is not that of stacking on every kernel; parents are: the top is nobody's.
   const auto is_top = [&](const Mount* mount) {
     return std::ranges::none_of(
-        stack, [&](const Mount* other) { return other != mount && other->parent_id == mount->id; });
+        found, [&](const Mount* other) { return other != mount && other->parent_id == mount->id; });
   };
-  const auto top = std::ranges::find_if(stack, is_top);
-  return top == stack.end() ? nullptr : *top;
+  auto next = std::ranges::find_if(found, is_top);
+  while (next != found.end() && stack.size() < found.size()) {
+    stack.push_back(*next);
+    next = std::ranges::find(found, stack.back()->parent_id, &Mount::id);
+  }
+  return stack;
+}
+
+const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
+  const auto stack = stack_at(table, target);
+  return stack.empty() ? nullptr : stack.front();
 }
 
 const Mount* carrier_of(const std::vector<Mount>& table, const std::filesystem::path& path) {

@@ -31,7 +31,10 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);
 // must not hide every volume.
 std::vector<Mount> parse_mount_table(std::string_view text);
 
-// The topmost mount at exactly `target`, or none.
+// The mounts at exactly `target`, the topmost first.
+std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::filesystem::path& target);
+
+// The topmost of them, or none.
 const Mount* mounted_at(const std::vector<Mount>& table, const std::filesystem::path& target);
 
 // The mount that `path` lies on by its name, links not followed; none for a path that is not absolute.

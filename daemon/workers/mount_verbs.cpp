@@ -2,9 +2,12 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/publish.hpp"
@@ -64,6 +67,26 @@ Result<> note_mount(const mounts::MountRequest& mount, const json::object& reque
   return {};
 }
 
+struct Unmounted {
+  Change change = Change::Done;
+  std::string users;  // who still uses what was detached
+};
+
+// `seen`: the device number of what is to go.
+Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, bool detach) {
+  if (seen) {
+    if (auto same = check_still_there(target, *seen); !same)
+      return tl::unexpected<Error>(std::move(same.error()));
+  }
+  Unmounted done;
+  if (detach) done.users = users_of_mount(target);
+  mounts::LibmountMounter mounter;
+  const auto change = mounter.unmount(target, detach);
+  if (!change) return tl::unexpected<Error>(change.error());
+  done.change = *change;
+  return done;
+}
+
 }  // namespace
 
 // {"device"} → superblock
@@ -73,13 +96,20 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
   });
 }
 
-// {"mount": request, "host", "pin_file"?, "pin"?} → {"done"}. The pin is written only when the mount has
-// succeeded: it records which file system this volume is from now on.
+// {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?}: who still uses the dead mount that it
+// replaced. The pin is written only when the mount has succeeded: it records which file system this volume is
+// from now on.
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* wanted = get_object(request, "mount");
   if (wanted == nullptr) return fail(Errc::Invalid, "mount worker: no mount in the request");
   mounts::LibmountMounter mounter;
   const mounts::MountRequest mount = mount_request_from_json(*wanted);
+  Unmounted dead;
+  if (const auto& replaced = mount.replaces) {
+    auto gone = unmount(mount.target, replaced->device, replaced->detach);
+    if (!gone) return tl::unexpected<Error>(std::move(gone.error()));
+    dead = std::move(*gone);
+  }
   auto change = mounter.mount(mount);
   if (!change) return tl::unexpected<Error>(std::move(change.error()));
   if (auto noted = note_mount(mount, request); !noted) {
@@ -87,26 +117,42 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
     if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, false);
     return tl::unexpected<Error>(std::move(noted.error()));
   }
-  return to_json(*change);
+  json::object answer = to_json(*change);
+  if (!dead.users.empty()) answer["users"] = dead.users;
+  return answer;
 }
 
 // {"target", "detach", "seen"?: the device number of what is to go} → {"done", "users"?}: who still uses what
 // was detached.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string target = get_string(request, "target").value_or("");
-  const bool detach = get_bool(request, "detach").value_or(false);
-  if (const auto seen = get_int(request, "seen")) {
-    if (auto same = check_still_there(target, static_cast<dev_t>(*seen)); !same)
-      return tl::unexpected<Error>(std::move(same.error()));
-  }
-  std::string users;
-  if (detach) users = users_of_mount(target);
-  mounts::LibmountMounter mounter;
-  const auto change = mounter.unmount(target, detach);
-  if (!change) return tl::unexpected<Error>(change.error());
-  json::object answer = to_json(*change);
-  if (!users.empty()) answer["users"] = users;
+  const auto seen = get_int(request, "seen");
+  const auto done = unmount(get_string(request, "target").value_or(""),
+                            seen ? std::optional<dev_t>(static_cast<dev_t>(*seen)) : std::nullopt,
+                            get_bool(request, "detach").value_or(false));
+  if (!done) return tl::unexpected<Error>(done.error());
+  json::object answer = to_json(done->change);
+  if (!done->users.empty()) answer["users"] = done->users;
   return answer;
+}
+
+// {"mount_point", "records", "is_in_use"} → guard
+Result<json::object> guard_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  return mounts::guard_mount_point({get_string(request, "mount_point").value_or(""),
+                                    get_string(request, "records").value_or(""),
+                                    get_bool(request, "is_in_use").value_or(false)})
+      .map([](const mounts::Guard& guard) { return to_json(guard); });
+}
+
+// {"records", "keep": mount points} → {}
+Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  std::set<std::filesystem::path> keep;
+  if (const json::array* points = get_array(request, "keep")) {
+    for (const json::value& point : *points)
+      if (const json::string* path = point.if_string()) keep.emplace(std::string_view(*path));
+  }
+  return mounts::remove_guards(get_string(request, "records").value_or(""), keep).map([] {
+    return json::object{};
+  });
 }
 
 // {"target"} → {"users"}; empty: nobody

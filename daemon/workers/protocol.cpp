@@ -32,6 +32,8 @@ constexpr std::array kVerbs = {
     VerbRow{"mount", mount_verb},
     VerbRow{"unmount", unmount_verb},
     VerbRow{"users", users_verb},
+    VerbRow{"guard", guard_verb},
+    VerbRow{"remove-guards", remove_guards_verb},
     VerbRow{"probe", probe_verb},
     VerbRow{"mounted-state", mounted_state_verb},
     VerbRow{"record", record_verb},

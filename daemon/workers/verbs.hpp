@@ -24,6 +24,8 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> users_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> guard_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> publish_verb(const json::object& request, const ProgressLine& progress);

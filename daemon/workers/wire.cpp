@@ -196,10 +196,18 @@ mounts::Superblock superblock_from_json(const json::object& object) {
 }
 
 json::object to_json(const mounts::MountRequest& request) {
-  return {
-      {"source", request.source},       {"target", request.target.native()},        {"type", request.type},
-      {"read_only", request.read_only}, {"keeps_journal", request.keeps_journal},   {"uuid", request.uuid},
-      {"claim_as", request.claim_as},   {"options", texts_to_json(request.options)}};
+  json::object object{{"source", request.source},
+                      {"target", request.target.native()},
+                      {"type", request.type},
+                      {"read_only", request.read_only},
+                      {"uuid", request.uuid},
+                      {"keeps_journal", request.keeps_journal},
+                      {"claim_as", request.claim_as},
+                      {"may_hide_files", request.may_hide_files},
+                      {"options", texts_to_json(request.options)}};
+  if (const auto& dead = request.replaces)
+    object["replaces"] = json::object{{"device", dead->device}, {"detach", dead->detach}};
+  return object;
 }
 
 mounts::MountRequest mount_request_from_json(const json::object& object) {
@@ -211,8 +219,21 @@ mounts::MountRequest mount_request_from_json(const json::object& object) {
   request.keeps_journal = get_bool(object, "keeps_journal").value_or(false);
   request.uuid = get_string(object, "uuid").value_or("");
   request.claim_as = text(object, "claim_as");
+  request.may_hide_files = get_bool(object, "may_hide_files").value_or(false);
   request.options = texts(object, "options");
+  if (const json::object* dead = get_object(object, "replaces")) {
+    request.replaces = mounts::DeadMount{static_cast<dev_t>(get_int(*dead, "device").value_or(0)),
+                                         get_bool(*dead, "detach").value_or(false)};
+  }
   return request;
+}
+
+json::object to_json(const mounts::Guard& guard) {
+  return {{"is_ours", guard.is_ours}, {"gap", guard.gap}, {"files", texts_to_json(guard.files)}};
+}
+
+mounts::Guard guard_from_json(const json::object& object) {
+  return {get_bool(object, "is_ours").value_or(false), text(object, "gap"), texts(object, "files")};
 }
 
 json::object to_json(Change change) {

@@ -4,6 +4,7 @@
 
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "nvmetcp/gateway.hpp"
@@ -37,6 +38,9 @@ mounts::Superblock superblock_from_json(const json::object& object);
 
 json::object to_json(const mounts::MountRequest& request);
 mounts::MountRequest mount_request_from_json(const json::object& object);
+
+json::object to_json(const mounts::Guard& guard);
+mounts::Guard guard_from_json(const json::object& object);
 
 json::object to_json(Change change);
 Change change_from_json(const json::object& object);

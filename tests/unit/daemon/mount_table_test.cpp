@@ -114,6 +114,17 @@ TEST(MountUsers, AreNamedUpToAFewAndMountsBelowComeFirst) {
   EXPECT_THAT(describe_users({}, {}, nfs), HasSubstr("no process that can be seen"));
 }
 
+TEST(MountTable, AStackIsGivenFromItsTopWhateverTheTablesOrderIs) {
+  const auto table = parse_mount_table(
+      "90 80 0:9 / /mnt/a rw - tmpfs top rw\n70 1 259:1 / /mnt/a rw - ext4 /dev/nvme1n1 rw\n"
+      "80 70 0:8 / /mnt/a rw - tmpfs middle rw\n75 1 259:2 / /mnt/b rw - ext4 /dev/nvme2n1 rw\n");
+  std::vector<std::string> sources;
+  for (const Mount* mount : stack_at(table, "/mnt/a/")) sources.push_back(mount->source);
+  EXPECT_THAT(sources, testing::ElementsAre("top", "middle", "/dev/nvme1n1"));
+  EXPECT_EQ(mounted_at(table, "/mnt/a")->source, "top");
+  EXPECT_TRUE(stack_at(table, "/mnt/c").empty());
+}
+
 TEST(MountUsers, AreFoundInProcWithoutLookingAtTheMount) {
   const test::TempFolder root;
   const auto make_process = [&](const std::string& pid, const std::string& command) {

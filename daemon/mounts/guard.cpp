@@ -1,0 +1,209 @@
+#include "daemon/mounts/guard.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/mounts/mount_point.hpp"
+#include "daemon/mounts/table.hpp"
+
+namespace spark::mounts {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFiles = 3;
+// <sys/mount.h> and <linux/mount.h> can't both be included with glibc 2.36.
+constexpr unsigned kClone = 1, kCloseOnExec = O_CLOEXEC;
+
+std::string in_words(const fs::path& path) {
+  return printable(path.native());
+}
+
+// The mount that shows the folder itself: the parent of the lowest one at `target`.
+const Mount* mount_below(const std::vector<Mount>& table, const fs::path& target) {
+  const auto at_target = [&](const Mount& mount) { return mount.target == target; };
+  const auto find = [&](int id) { return std::ranges::find(table, id, &Mount::id); };
+  auto lowest = std::ranges::find_if(table, at_target);
+  while (lowest != table.end() && at_target(*lowest)) lowest = find(lowest->parent_id);
+  return lowest == table.end() ? nullptr : &*lowest;
+}
+
+// Its path leads to this mount, not to one that covers it.
+bool is_reached_by_path(const Mount& mount) {
+  struct statx seen {};
+  return ::statx(AT_FDCWD, mount.target.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID,
+                 &seen) == 0 &&
+         seen.stx_mnt_id == static_cast<std::uint64_t>(mount.id);
+}
+
+// It is what is mounted somewhere, not a folder below.
+bool is_root_of_mount(const UniqueFd& folder) {
+  struct statx seen {};
+  return ::statx(folder.get(), "", AT_EMPTY_PATH, 0, &seen) != 0 ||
+         (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// The folder itself, whatever is mounted on it: seen through a copy of the mount below, which has none of the
+// mounts on it.
+Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& table) {
+  constexpr int kHow = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const std::string doing = "opening the mount point " + in_words(target);
+  if (mounted_at(table, target) == nullptr) {
+    UniqueFd folder(::open(target.c_str(), kHow));
+    if (!folder) return fail_errno(errno, doing);
+    if (is_root_of_mount(folder))
+      return fail(Errc::Unavailable, doing + ": something has been mounted there meanwhile");
+    return folder;
+  }
+  const Mount* below = mount_below(table, target);
+  if (below == nullptr || !is_reached_by_path(*below))
+    return fail(Errc::Unsupported, doing + ": it can't be reached under what is mounted there");
+  const UniqueFd copy(
+      static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, below->target.c_str(), kClone | kCloseOnExec)));
+  if (!copy) return fail_errno(errno, doing + " under what is mounted there");
+  UniqueFd folder(::openat(copy.get(), target.lexically_relative(below->target).c_str(), kHow));
+  if (!folder) return fail_errno(errno, doing + " under what is mounted there");
+  return folder;
+}
+
+struct CloseListing {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+// The first few, and one more than are named, so that it shows that there are others.
+Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
+  UniqueFd listing(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, CloseListing> entries(listing ? ::fdopendir(listing.get()) : nullptr);
+  if (!entries) return fail_errno(errno, "listing a mount point");
+  listing.release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    names.emplace_back(name);
+    if (names.size() > kMostFiles) break;
+  }
+  if (errno != 0) return fail_errno(errno, "listing a mount point");
+  return names;
+}
+
+// As one name: a link's own text is the path.
+fs::path record_of(const fs::path& records, const fs::path& target) {
+  std::string name;
+  for (const char c : target.native())
+    name += c == '/' ? std::string("%2F") : c == '%' ? "%25" : std::string(1, c);
+  return records / name;
+}
+
+bool is_recorded(const fs::path& records, const fs::path& target) {
+  std::error_code error;
+  return fs::read_symlink(record_of(records, target), error) == target && !error;
+}
+
+Result<> flush_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && ::fsync(fd.get()) == 0) return {};
+  return fail_errno(errno, "flushing " + in_words(folder));
+}
+
+Result<> write_record(const fs::path& records, const fs::path& target) {
+  std::error_code error;
+  fs::create_directories(records, error);
+  const fs::path link = record_of(records, target);
+  if (::symlink(target.c_str(), link.c_str()) != 0 && errno != EEXIST)
+    return fail_errno(errno, "recording the guard of " + in_words(target));
+  return flush_folder(records);
+}
+
+Result<int> attributes_of(const UniqueFd& folder) {
+  int flags = 0;  // the kernel writes an int, whatever the request's number says
+  if (::ioctl(folder.get(), FS_IOC_GETFLAGS, &flags) != 0)
+    return fail_errno(errno, "reading a mount point's attributes");
+  return flags;
+}
+
+std::string why_not(int error, const fs::path& target) {
+  const std::string effect =
+      "programs can write to " + in_words(target) + " while it is not mounted, to the disk below it: ";
+  if (error == ENOTTY || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL)
+    return effect + "its file system has no immutable attribute - put the mount point on ext4, xfs or btrfs";
+  return effect + "the immutable attribute can't be set: " + std::generic_category().message(error);
+}
+
+// Recorded before it is set: what a crash leaves in between is only a record too many.
+std::string close_gap(const UniqueFd& folder, const GuardRequest& request) {
+  const auto flags = attributes_of(folder);
+  if (!flags) return why_not(flags.error().number, request.mount_point);
+  if ((*flags & FS_IMMUTABLE_FL) != 0) return "";  // ours, or an administrator's, whose it stays
+  if (auto recorded = write_record(request.records, request.mount_point); !recorded)
+    return why_not(recorded.error().number, request.mount_point);
+  const int wanted = *flags | FS_IMMUTABLE_FL;
+  if (::ioctl(folder.get(), FS_IOC_SETFLAGS, &wanted) == 0 || errno == EROFS) return "";
+  return why_not(errno, request.mount_point);
+}
+
+Result<> remove_guard(const fs::path& target, const std::vector<Mount>& table) {
+  const auto folder = open_folder(target, table);
+  if (!folder) {
+    if (folder.error().kind == Errc::NotFound) return {};
+    return tl::unexpected<Error>(folder.error());
+  }
+  const auto flags = attributes_of(*folder);
+  if (!flags) return {};  // a file system without attributes
+  const int wanted = *flags & ~FS_IMMUTABLE_FL;
+  if (wanted == *flags || ::ioctl(folder->get(), FS_IOC_SETFLAGS, &wanted) == 0) return {};
+  return fail_errno(errno, "removing the immutable attribute of " + in_words(target),
+                    "`chattr -i " + in_words(target) + "` removes it");
+}
+
+}  // namespace
+
+Result<Guard> guard_mount_point(const GuardRequest& request) {
+  const auto table = read_mount_table({});
+  if (!table) return tl::unexpected<Error>(table.error());
+  if (mounted_at(*table, request.mount_point) == nullptr) {
+    if (auto made = make_mount_point(request.mount_point); !made)
+      return tl::unexpected<Error>(std::move(made.error()));
+  }
+  const auto folder = open_folder(request.mount_point, *table);
+  if (!folder) return tl::unexpected<Error>(folder.error());
+  auto names = names_in(*folder);
+  if (!names) return tl::unexpected<Error>(std::move(names.error()));
+  Guard guard;
+  guard.files = std::move(*names);
+  guard.is_ours =
+      guard.files.empty() || request.is_in_use || is_recorded(request.records, request.mount_point);
+  if (guard.is_ours) guard.gap = close_gap(*folder, request);
+  return guard;
+}
+
+Result<> remove_guards(const fs::path& records, const std::set<fs::path>& keep) {
+  std::error_code error;
+  Result<> first_failure;
+  const auto table = read_mount_table({});
+  if (!table) return tl::unexpected<Error>(table.error());
+  for (fs::directory_iterator entry(records, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code no_link;
+    const fs::path target = fs::read_symlink(entry->path(), no_link);
+    if (no_link || keep.contains(target)) continue;
+    auto removed = remove_guard(target, *table);
+    if (removed) fs::remove(entry->path(), no_link);
+    if (!removed && first_failure) first_failure = std::move(removed);
+  }
+  return first_failure;
+}
+
+}  // namespace spark::mounts
