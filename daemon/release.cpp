@@ -16,6 +16,8 @@
 #include "daemon/discovery/worker_actions.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "daemon/volumes/place.hpp"
+#include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 #include "nvmetcp/registry.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -27,30 +29,28 @@ namespace asio = boost::asio;
 
 using Actions = std::shared_ptr<volumes::VolumeActions>;
 
+using Released = Result<volumes::Released>;
+
 // Outlives whoever asked, who may have seen that it hangs.
-asio::awaitable<void> unmount_into(Actions actions, std::filesystem::path mount,
-                                   std::shared_ptr<std::optional<Result<>>> done) {
-  const auto unmounted = co_await actions->unmount(std::move(mount), false);
-  *done = unmounted ? Result<>() : Result<>(tl::unexpected<Error>(unmounted.error()));
+asio::awaitable<void> release_into(Actions actions, config::Volume volume,
+                                   std::shared_ptr<std::optional<Released>> done) {
+  *done = co_await volumes::release_mount(*actions, volume);
 }
 
 class Release {
  public:
   Release(Actions actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
-          ReleasePatience patience)
-      : actions_(std::move(actions)), volume_(volume), link_(link), clock_(clock), patience_(patience) {}
+          ReleasePatience patience, ReleaseReason reason)
+      : actions_(std::move(actions)),
+        volume_(volume),
+        link_(link),
+        clock_(clock),
+        patience_(patience),
+        reason_(reason) {}
 
   asio::awaitable<std::string> go() {
-    const bool is_mounted = look_at_mount();
-    const bool answers = co_await does_answer(is_mounted);
     std::string said = "volume " + volume_.name + ": ";
-    if (is_mounted && answers) {
-      said += co_await unmount();
-    } else if (is_mounted) {
-      said += co_await cut_off();
-    } else {
-      said += "not mounted";
-    }
+    said += co_await unmount();
     // Namespaces of one subsystem have one link: the last of them ends it, if none needs it any more.
     if (--link_.volumes == 0 && volume_.nvme && !link_.is_needed) said += co_await disconnect();
     co_return said;
@@ -62,32 +62,45 @@ class Release {
   SharedLink& link_;
   const Clock& clock_;
   ReleasePatience patience_;
+  ReleaseReason reason_;
   std::string device_;
   bool went_silent_ = false;
 
-  bool look_at_mount() {
-    const auto mount = actions_->mount_at(volume_.mount);
-    if (!mount || !*mount) return false;
-    if (volume_.nvme) device_ = (*mount)->source;
-    return true;
+  // A dead device's mount waits for nothing.
+  asio::awaitable<std::string> unmount() {
+    const auto standing = volumes::look_at_place(*actions_, volume_);
+    if (standing.place != volumes::Place::Ours) {
+      const auto released = co_await volumes::release_mount(*actions_, volume_);
+      co_return describe(released);
+    }
+    if (volume_.nvme) device_ = standing.top->source;
+    bool answers = has_live_link();
+    if (answers) {
+      const auto answer = co_await probe();
+      answers = answer.has_value();
+    }
+    if (!answers) co_return co_await leave_silent();
+    const auto released = co_await unmount_patiently();
+    if (went_silent_) co_return co_await leave_silent();
+    co_return describe(released);
   }
 
-  std::vector<nvmetcp::Controller> controllers() {
-    if (!volume_.nvme) return {};
-    return actions_->controllers(volume_.nvme->subsystem).value_or(std::vector<nvmetcp::Controller>{});
-  }
-
-  asio::awaitable<bool> does_answer(bool is_mounted) {
-    if (!is_mounted) co_return false;
-    if (!has_live_link()) co_return false;
-    const auto answer = co_await probe();
-    co_return answer.has_value();
+  // What stays mounted needs the link: systemd unmounts it once its users have ended.
+  std::string describe(const Released& released) {
+    if (!released) {
+      link_.is_needed = true;
+      return released.error().message();
+    }
+    if (released->change == Change::AlreadyThere)
+      return released->foreign.empty() ? "not mounted" : released->foreign;
+    return std::string("unmounted") + (released->gave_back ? ", its reservation given back" : "") +
+           (released->still_reserved.empty() ? "" : ", " + released->still_reserved);
   }
 
   bool has_live_link() {
     if (!volume_.nvme) return true;
-    const auto all = controllers();
-    return std::ranges::any_of(all, [](const auto& controller) { return controller.is_live(); });
+    const auto all = actions_->controllers(volume_.nvme->subsystem);
+    return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
   }
 
   asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
@@ -96,34 +109,24 @@ class Release {
     co_return answer;
   }
 
-  asio::awaitable<std::string> unmount() {
-    const auto unmounted = co_await unmount_patiently();
-    if (went_silent_) co_return co_await cut_off();
-    if (unmounted) co_return "unmounted" + co_await give_back();
-    // Still in use: systemd ends its users and unmounts it after all units, and needs the link for that.
-    link_.is_needed = true;
-    co_return unmounted.error().what;
-  }
-
   // Programs end while this waits: the machine's shutdown stops them at the same time.
-  asio::awaitable<Result<>> unmount_patiently() {
+  asio::awaitable<Released> unmount_patiently() {
     const SteadyTime end = clock_.steady() + patience_.users;
     asio::steady_timer timer(co_await asio::this_coro::executor);
     for (;;) {
-      auto unmounted = co_await unmount_while_it_answers();
-      if (unmounted) co_return Result<>{};
-      if (unmounted.error().kind != Errc::Refused || clock_.steady() >= end)
-        co_return tl::unexpected<Error>(unmounted.error());
+      auto released = co_await unmount_while_it_answers();
+      const bool is_in_use = !released && released.error().kind == Errc::Refused;
+      if (!is_in_use || clock_.steady() >= end) co_return released;
       timer.expires_after(patience_.look_again);
       co_await timer.async_wait(kToken);
     }
   }
 
   // A target that goes silent only now is waited for in the kernel, and nothing calls the unmount back.
-  asio::awaitable<Result<>> unmount_while_it_answers() {
+  asio::awaitable<Released> unmount_while_it_answers() {
     const auto executor = co_await asio::this_coro::executor;
-    const auto done = std::make_shared<std::optional<Result<>>>();
-    asio::co_spawn(executor, unmount_into(actions_, volume_.mount, done), asio::detached);
+    const auto done = std::make_shared<std::optional<Released>>();
+    asio::co_spawn(executor, release_into(actions_, volume_, done), asio::detached);
     asio::steady_timer timer(executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {
@@ -145,8 +148,17 @@ class Release {
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
-  // What waits for the server gets an error, so that programs end. A block device's does by the disconnect.
-  asio::awaitable<std::string> cut_off() {
+  // A machine that goes down can't wait for it: what waits gets an error, so that programs end. A block
+  // device's does by the disconnect. Otherwise an administrator decides what is given up.
+  asio::awaitable<std::string> leave_silent() {
+    if (reason_ == ReleaseReason::Asked) {
+      link_.is_needed = true;
+      co_return "its target does not answer: left as it is; `" +
+          (volume_.nvme ? "nvme disconnect -n " + printable(volume_.nvme->subsystem)
+                        : "umount -f -l " + printable(volume_.mount.native())) +
+          "` gives it up, and with it what was not written yet";
+    }
+    link_.is_silent = true;
     std::string said = "its target does not answer: cut off, what was not written yet is lost";
     if (volume_.nvme) co_return said;
     const auto detached = co_await actions_->unmount(volume_.mount, true);
@@ -154,33 +166,20 @@ class Release {
     co_return said;
   }
 
-  // Another host may write from now on.
-  asio::awaitable<std::string> give_back() {
-    const bool has_reservation = volume_.nvme && volume_.access == config::Access::Exclusive &&
-                                 volume_.fence != config::Fence::None && volume_.fence != config::Fence::Mmp;
-    if (!has_reservation) co_return "";
-    volumes::ReservationRequest request{
-        volumes::ReservationAct::Release, device_, {volume_.nvme->subsystem, volume_.nvme->nsid}};
-    const auto given = co_await actions_->reservation(std::move(request));
-    if (!given) co_return ", its reservation was not given back: " + given.error().what;
-    co_return given->hold == nvmetcp::Hold::Unsupported ? "" : ", its reservation given back";
-  }
-
+  // By force only from a silent target: nothing of it can be saved, and its users would keep the machine up.
   asio::awaitable<std::string> disconnect() {
+    const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_silent || !has_live_link());
+    const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
+    const auto done = co_await volumes::disconnect_subsystem(*actions_, volume_.nvme->subsystem, users);
     std::string said;
-    for (const nvmetcp::Controller& controller : controllers()) {
-      if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
-      const auto gone =
-          co_await actions_->disconnect(controller.name, controller.subsystem, nvmetcp::Users::CutOff);
-      said += ", " + (gone ? controller.name + " disconnected" : gone.error().what);
-    }
-    co_return said;
+    for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
+    co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
   }
 };
 
 asio::awaitable<void> release_one(Actions actions, config::Volume volume, std::shared_ptr<SharedLink> link,
-                                  const Clock& clock) {
-  Release release(std::move(actions), volume, *link, clock, {});
+                                  const Clock& clock, ReleaseReason reason) {
+  Release release(std::move(actions), volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
 }
@@ -203,8 +202,9 @@ std::vector<nvmetcp::Controller> watches(Sight& sight) {
 }  // namespace
 
 asio::awaitable<std::string> release_volume(Actions actions, const config::Volume& volume, SharedLink& link,
-                                            const Clock& clock, ReleasePatience patience) {
-  Release release(std::move(actions), volume, link, clock, patience);
+                                            const Clock& clock, ReleasePatience patience,
+                                            ReleaseReason reason) {
+  Release release(std::move(actions), volume, link, clock, patience, reason);
   co_return co_await release.go();
 }
 
@@ -222,7 +222,7 @@ std::vector<config::Volume> not_in_config(const config::Config& config, Sight& s
   const auto add = [&](const std::string& subsystem, const std::filesystem::path& mount) {
     config::Volume volume;
     volume.name = mount.empty() ? printable(subsystem) : printable(mount.native());
-    volume.nvme = config::NvmeSource{"", subsystem, 1, "", ""};
+    volume.nvme = config::NvmeSource{"", subsystem, config::kAnyNamespace, "", ""};
     volume.mount = mount;
     found.push_back(std::move(volume));
     named.insert(subsystem);
@@ -271,7 +271,7 @@ void release_all(const config::Config& config, const std::string& program,
     auto link = links[volume.nvme ? volume.nvme->subsystem : ""];
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
-    asio::co_spawn(context, release_one(std::move(actions), volume, std::move(link), clock),
+    asio::co_spawn(context, release_one(std::move(actions), volume, std::move(link), clock, reason),
                    stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {

@@ -1,5 +1,5 @@
-// What becomes of a volume when the machine goes down: unmounted and disconnected while its target answers,
-// cut off when it does not, so that nothing waits for it for ever.
+// Releases the volumes of a host on which the daemon does not run: each is unmounted and disconnected if its
+// target answers. One that is silent is cut off when the machine goes down, which can't wait for it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -24,12 +24,16 @@ struct ReleasePatience {
 struct SharedLink {
   std::size_t volumes = 0;  // that are not through yet: the last one disconnects
   bool is_needed = false;   // one of them stays mounted
+  bool is_silent = false;   // one of them got no answer over it
 };
+
+enum class ReleaseReason { Asked, Shutdown };
 
 // A sentence for the log.
 boost::asio::awaitable<std::string> release_volume(std::shared_ptr<volumes::VolumeActions> actions,
                                                    const config::Volume& volume, SharedLink& link,
-                                                   const Clock& clock, ReleasePatience patience);
+                                                   const Clock& clock, ReleasePatience patience,
+                                                   ReleaseReason reason);
 
 // What is connected by us and not in the configuration: volumes that left it while they were in use, or all
 // of them if the file can't be read. One for each mount, and one without for a subsystem that has none.
@@ -38,7 +42,6 @@ std::vector<config::Volume> not_in_config(const config::Config& config, Sight& s
 // All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
 // also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not
 // while the daemon runs: it would bring them up again.
-enum class ReleaseReason { Asked, Shutdown };
 void release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason);
 

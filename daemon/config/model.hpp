@@ -43,6 +43,9 @@ struct Target {
 enum class Access { ReadOnly, Exclusive };
 enum class Fence { Auto, Reservation, Mmp, None };
 
+// Instead of a namespace's number, which is 1 or more: whichever of the subsystem is mounted there.
+inline constexpr std::uint32_t kAnyNamespace = 0;
+
 struct NvmeSource {
   std::string target;  // key of Config::targets
   std::string subsystem;

@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
@@ -68,6 +69,11 @@ struct Unmounted {
   std::string users;  // who still has files of a detached mount open; empty: nobody
 };
 
+struct Mounted {
+  Change change = Change::Done;
+  std::string users;  // the same, of the dead mount that it replaced
+};
+
 class VolumeActions {
  public:
   virtual ~VolumeActions() = default;
@@ -86,8 +92,11 @@ class VolumeActions {
                                                      nvmetcp::Users users) = 0;
   virtual asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) = 0;
   // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
-  virtual asio::awaitable<Result<Change>> mount(mounts::MountRequest request,
-                                                FilesystemIdentity identity) = 0;
+  virtual asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request,
+                                                 FilesystemIdentity identity) = 0;
+  // No process can write to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`:
+  // what is mounted there is the volume.
+  virtual asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) = 0;
   // The same of what was mounted before.
   virtual asio::awaitable<Result<>> pin(FilesystemIdentity identity) = 0;
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
@@ -127,8 +136,15 @@ class VolumeActions {
                                        const nvmetcp::ConnectOptions& options) = 0;
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
+  // All that is mounted on this host; valid until the next call of any kind.
+  virtual const Result<std::vector<mounts::Mount>>& mount_table() = 0;
   // The topmost mount at exactly `target`; none: nothing is mounted there.
-  virtual Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) = 0;
+  Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) {
+    const auto& table = mount_table();
+    if (!table) return tl::unexpected<Error>(table.error());
+    const mounts::Mount* mount = mounts::mounted_at(*table, target);
+    return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
+  }
   virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
   // Up if none was ever saved; an error if what was saved can't be read or understood.
   virtual Result<Intent> saved_intent() = 0;

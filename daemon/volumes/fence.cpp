@@ -1,6 +1,7 @@
 // What keeps other writers out of an exclusive volume: an NVMe reservation where the namespace offers it, and
 // multi-mount protection where the file system has it. Armed before the mount, watched while it lasts.
 #include "base/text.hpp"
+#include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -17,12 +18,8 @@ bool Volume::is_alone() const {
   return is_fenced() && !status_.fence.reservation;
 }
 
-bool Volume::wants_reservation() const {
-  return is_fenced() && settings_.fence != config::Fence::Mmp;
-}
-
 asio::awaitable<Result<Holding>> Volume::ask_reservation(ReservationAct act) {
-  if (!wants_reservation()) co_return Holding{};
+  if (!wants_reservation(settings_)) co_return Holding{};
   ReservationRequest request{act, status_.device, {settings_.nvme->subsystem, settings_.nvme->nsid}};
   auto answer = co_await actions_->reservation(std::move(request));
   co_return answer;
@@ -151,14 +148,10 @@ asio::awaitable<Result<>> Volume::adopt_fence(mounts::Superblock superblock) {
   co_return Result<>{};
 }
 
-// After the unmount, or a mount that failed. A target that can't be asked keeps it for this host.
+// After a mount that failed.
 asio::awaitable<void> Volume::give_back() {
-  if (!wants_reservation() || look_at_paths() != Link::Live) co_return;
-  const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
-  if (!block) co_return;
-  status_.device = "/dev/" + block->device;
-  const auto given = co_await ask_reservation(ReservationAct::Release);
-  if (!given) status_.warnings.push_back("the reservation was not given back: " + given.error().message());
+  auto given = co_await give_back_reservation(*actions_, settings_);
+  if (!given.still_reserved.empty()) status_.warnings.push_back(std::move(given.still_reserved));
   status_.fence.reservation = false;
 }
 
@@ -192,7 +185,7 @@ std::string Volume::why_fence_is_lost(const ProbeAnswer& answer) {
 
 // A file system that shut itself down: because the target refuses its writes?
 asio::awaitable<std::string> Volume::who_took_over() {
-  if (!wants_reservation() || look_at_paths() != Link::Live) co_return "";
+  if (!wants_reservation(settings_) || look_at_paths() != Link::Live) co_return "";
   ProbeAnswer answer;
   const auto now = co_await ask_reservation(ReservationAct::Look);
   if (!now || now->hold != Hold::Theirs) co_return "";

@@ -76,7 +76,7 @@ Result<> Volume::check_intent() {
   const Place place = look_at_mount();
   const std::string taken_down = "volume " + settings_.name + " was taken down by " + printable(intent_->by) +
                                  " at " + rfc3339(intent_->since);
-  if (place == Place::Ours || place == Place::Dead || place == Place::Broken) {
+  if (is_own(place) || place == Place::Covered) {
     return fail(Errc::Refused, taken_down + ", and is mounted on " + settings_.mount.native(),
                 down + " unmounts it; " + up + " has it used as it is");
   }

@@ -19,7 +19,7 @@ asio::awaitable<Result<>> Volume::bring_up_nfs() {
   const std::string source = settings_.nfs->host + ":" + settings_.nfs->path;
   const Place place = look_at_mount();
   if (place == Place::Broken) {
-    if (auto cleared = co_await clear_mount(place); !cleared) co_return cleared;
+    if (auto cleared = co_await clear_broken_mount(); !cleared) co_return cleared;
   }
   if (place == Place::Ours) {
     if (auto right = check_adopted_nfs(); !right) co_return right;
@@ -31,6 +31,7 @@ asio::awaitable<Result<>> Volume::bring_up_nfs() {
     request.type = "nfs";
     request.read_only = settings_.access == config::Access::ReadOnly;
     request.options = settings_.options;
+    request.may_hide_files = guard_.is_ours;
     FilesystemIdentity nothing_to_pin;
     const auto done = co_await actions_->mount(std::move(request), std::move(nothing_to_pin));
     if (!done) co_return tl::unexpected<Error>(done.error());

@@ -13,8 +13,8 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
   const Place place = look_at_mount();
   if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
   if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
-  if (place == Place::Dead || place == Place::Broken) {
-    if (auto cleared = co_await clear_mount(place); !cleared) co_return cleared;
+  if (place == Place::Broken) {
+    if (auto cleared = co_await clear_broken_mount(); !cleared) co_return cleared;
   }
 
   if (auto reached = co_await reach_subsystem(); !reached) co_return reached;
@@ -245,6 +245,8 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   request.keeps_journal = is_published();
   request.options = settings_.options;
   if (is_writer && is_alone() && superblock->has_mmp) request.claim_as = actions_->node_name();
+  request.replaces = dead_mount();
+  request.may_hide_files = guard_.is_ours;
   FilesystemIdentity identity{superblock->type, superblock->uuid,  superblock->filesystem_bytes,
                               block.id(),       superblock->stamp, is_published()};
   const auto before = actions_->pinned_identity();
@@ -252,15 +254,32 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   if (!mounted) {
     // Whoever else wants it may try; not while a worker that was left behind may still mount it.
     if (is_fresh_hold_ && mounted.error().kind != Errc::TimedOut) co_await give_back();
-    co_return tl::unexpected<Error>(mounted.error());
+    co_return tl::unexpected<Error>(with_the_dead_mount(mounted.error()));
   }
   link_trusted_from_ = {};
   healed_by_us_ = is_known_ = true;
+  is_broken_ = false;
+  fence_lost_.clear();
+  left_behind_ = mounted->users;
   mounted_stamp_ = superblock->stamp;
   mmp_node_.clear();
   status_.foreign_writes = is_outdated_ = false;
   if (before) warn_of_change(*before, block);
   co_return Result<>{};
+}
+
+// What is checked by now takes its place: until then, what is read and written there gets errors.
+std::optional<mounts::DeadMount> Volume::dead_mount() {
+  const Standing standing = look_at_place(*actions_, settings_);
+  if (standing.place != Place::Dead) return std::nullopt;
+  return mounts::DeadMount{standing.top->device_number, may_detach(settings_, standing.place)};
+}
+
+// One that is held for its users ends when they do; no person is needed.
+Error Volume::with_the_dead_mount(Error error) {
+  if (look_at_mount() != Place::Dead) return error;
+  if (error.kind == Errc::Refused) error.kind = Errc::Unavailable;
+  return fail_with(std::move(error), "the dead mount stays").value();
 }
 
 // The same file system under another name: to the kernel it is another disk after every restart of the
@@ -270,21 +289,6 @@ void Volume::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Nam
   status_.warnings.push_back(namespace_name() + " was " + before.namespace_id + " and is now " + block.id() +
                              ", with the same file system: give it a fixed identity on the target (nvmet: "
                              "device_uuid, SPDK: -u), or each restart there costs a remount here");
-}
-
-// Every controller of the subsystem that this host made, unless another volume of ours needs them or another
-// program keeps it.
-asio::awaitable<Result<>> Volume::disconnect_all() {
-  if (actions_->subsystem_shared()) co_return Result<>{};
-  const auto all = actions_->controllers(settings_.nvme->subsystem);
-  if (!all) co_return tl::unexpected<Error>(all.error());
-  for (const nvmetcp::Controller& controller : *all) {
-    if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
-    const auto gone =
-        co_await actions_->disconnect(controller.name, controller.subsystem, nvmetcp::Users::Spared);
-    if (!gone) co_return tl::unexpected<Error>(gone.error());
-  }
-  co_return Result<>{};
 }
 
 }  // namespace spark::volumes

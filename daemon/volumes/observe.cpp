@@ -19,34 +19,18 @@ Volume::Link Volume::look_at_paths() {
   return live ? Link::Live : coming ? Link::Down : Link::Gone;
 }
 
-Volume::Place Volume::look_at_mount() {
-  const auto mount = actions_->mount_at(settings_.mount);
-  if (!mount) return Place::Unknown;
-  return *mount ? place_of(**mount) : Place::Empty;
+Place Volume::look_at_mount() {
+  const Standing standing = look_at_place(*actions_, settings_);
+  return standing.place == Place::Ours && is_broken(*standing.top) ? Place::Broken : standing.place;
 }
 
-Volume::Place Volume::place_of(const mounts::Mount& mount) {
-  if (settings_.nfs) {
-    const std::string source = settings_.nfs->host + ":" + settings_.nfs->path;
-    if (!mount.type.starts_with("nfs") || mount.source != source) return Place::Foreign;
-    return is_broken_ ? Place::Broken : Place::Ours;
-  }
-  const auto owner = actions_->subsystem_of_device(mount.device_number);
-  if (!owner) {
-    // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
-    const bool was_nvme = mount.source.starts_with("/dev/nvme");
-    return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
-  }
-  if (*owner != settings_.nvme->subsystem) return Place::Foreign;
-  const auto block = actions_->find_namespace(settings_.nvme->subsystem, settings_.nvme->nsid);
-  if (block && block->device_number != mount.device_number) return Place::Foreign;
-  // What the kernel does after an error, as far as it shows it: not every version does, so there is the
-  // probe.
-  const bool shows_error = mounts::has_option(mount.super_options, "shutdown") ||
-                           mounts::has_option(mount.super_options, "emergency_ro") ||
-                           (settings_.access == config::Access::Exclusive && !is_published() &&
-                            !is_changing_writing_ && mounts::is_read_only(mount));
-  return is_broken_ || shows_error ? Place::Broken : Place::Ours;
+// Found by the probe, or shown by the kernel after an error: not every version does, so there is the probe.
+bool Volume::is_broken(const mounts::Mount& mount) const {
+  if (is_broken_ || settings_.nfs) return is_broken_;
+  return mounts::has_option(mount.super_options, "shutdown") ||
+         mounts::has_option(mount.super_options, "emergency_ro") ||
+         (settings_.access == config::Access::Exclusive && !is_published() && !is_changing_writing_ &&
+          mounts::is_read_only(mount));
 }
 
 }  // namespace spark::volumes

@@ -7,8 +7,7 @@ namespace spark::volumes {
 // A dead mount that is not held gives nothing but errors already, and another one is not ours to take down.
 asio::awaitable<Result<std::string>> Volume::users() {
   const Place place = look_at_mount();
-  const bool has_users = place == Place::Ours || place == Place::Broken || place == Place::Dead;
-  if (!has_users || may_detach(place)) co_return std::string();
+  if (!is_own(place) || may_detach(settings_, place)) co_return std::string();
   co_return co_await actions_->users(settings_.mount);
 }
 

@@ -97,7 +97,7 @@ std::string portal_text(const nvmetcp::Portal& portal) {
 
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings = status.warnings;
-  for (const std::string& sentence : {status.pending, status.insecure, status.damage}) {
+  for (const std::string& sentence : {status.pending, status.insecure, status.damage, status.bare}) {
     if (!sentence.empty()) warnings.push_back(sentence);
   }
   if (status.drives && !status.drives->smart.critical.empty()) {
@@ -105,6 +105,21 @@ std::vector<std::string> all_warnings(const Status& status) {
                        " - look at them on the target");
   }
   return warnings;
+}
+
+std::string bare_mount_point(const config::Volume& volume, const mounts::Guard& guard) {
+  if (!guard.gap.empty()) return guard.gap;
+  if (!guard.is_ours || guard.files.empty()) return "";
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const std::string& file : guard.files) names.push_back("'" + printable(file) + "'");
+  const std::string more = names.size() > kNamed ? " and more" : "";
+  names.resize(std::min(names.size(), kNamed));
+  const std::string mount = volume.mount.native();
+  return "the folder " + mount +
+         " itself holds files, on the disk below the volume, which hides them: " + join(names, ", ") + more +
+         " - `spark-stage volumes down " + volume.name + "` and `chattr -i " + mount +
+         "`, then move them away";
 }
 
 json::object to_json(const config::Volume& volume, const Status& status) {

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/published.hpp"
 #include "daemon/volumes/health.hpp"
 #include "daemon/volumes/intent.hpp"
@@ -53,10 +54,15 @@ struct Status {
   std::optional<Intent> taken_down;   // by an operator, who wants it to stay so; none: it is to be up
   std::string damage;                 // a sentence: errors recorded in what is mounted; empty: none
   std::string insecure;               // a sentence: a path without the keys that were asked for; empty: none
+  std::string bare;                   // a sentence: what is wrong with the mount point itself; empty: nothing
   std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
   History history;
   Latencies probes;
 };
+
+// That programs can write under the mount point while nothing is mounted there, or that it holds files, which
+// the volume hides; empty: neither.
+std::string bare_mount_point(const config::Volume& volume, const mounts::Guard& guard);
 
 // "10.0.0.5:4420", "[fd00::5]:4420"
 std::string portal_text(const nvmetcp::Portal& portal);

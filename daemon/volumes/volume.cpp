@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/token.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
 Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
@@ -96,6 +97,8 @@ bool Volume::wants_subsystem(const std::string& subsystem) const {
 
 asio::awaitable<void> Volume::run() {
   while (!stopped_) {
+    co_await guard_mount_point();
+    if (stopped_) break;
     if (!wanted_up_) {
       co_await take_down();
       continue;
@@ -133,22 +136,27 @@ asio::awaitable<void> Volume::run() {
 
 asio::awaitable<Result<>> Volume::bring_up() {
   if (auto intended = check_intent(); !intended) co_return intended;
+  const Standing standing = look_at_place(*actions_, settings_);
+  if (standing.place == Place::Covered) co_return tl::unexpected<Error>(covered(settings_, standing));
   if (settings_.nfs) co_return co_await bring_up_nfs();
   co_return co_await bring_up_nvme();
 }
 
-// A dead device's mount is detached, whoever uses it, unless the configuration says to hold it. A live device
-// keeps its broken file system in the kernel until the last user has let go.
-bool Volume::may_detach(Place place) const {
-  return place == Place::Dead && settings_.on_loss == config::OnLoss::Remount;
+// Each time before it is brought up or taken down: a person may have removed the guard meanwhile.
+asio::awaitable<void> Volume::guard_mount_point() {
+  auto guard = co_await actions_->guard(settings_.mount, is_own(look_at_mount()));
+  if (!guard && guard.error().kind == Errc::Refused) co_return;  // the mount says so too
+  if (!guard) guard = mounts::Guard{guard_.is_ours, guard.error().message(), {}};
+  guard_ = std::move(*guard);
+  status_.bare = bare_mount_point(settings_, guard_);
 }
 
-asio::awaitable<Result<>> Volume::clear_mount(Place place) {
-  const bool detach = may_detach(place);
+// A file system that shut down on a device that works: the kernel keeps it until its last user has let go.
+asio::awaitable<Result<>> Volume::clear_broken_mount() {
   const bool lost_fence = !fence_lost_.empty();
   set_state(lost_fence ? State::Refused : State::Lost,
-            lost_fence ? fence_lost_ : "taking the dead mount off " + settings_.mount.native());
-  const auto unmounted = co_await actions_->unmount(settings_.mount, detach);
+            lost_fence ? fence_lost_ : "taking the broken file system off " + settings_.mount.native());
+  const auto unmounted = co_await actions_->unmount(settings_.mount, false);
   if (!unmounted) {
     Error error = unmounted.error();
     error.kind = lost_fence                    ? Errc::Refused
@@ -159,7 +167,6 @@ asio::awaitable<Result<>> Volume::clear_mount(Place place) {
   }
   is_broken_ = false;
   fence_lost_.clear();
-  left_behind_ = unmounted->users;
   co_return Result<>{};
 }
 
@@ -174,16 +181,14 @@ asio::awaitable<void> Volume::take_down() {
     while (connecting_path_)
       co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
     Result<> done;
-    const Place place = look_at_mount();
-    if (place == Place::Unknown) {
-      done = fail(Errc::Failed, "what is mounted on " + settings_.mount.native() + " can't be read",
-                  "try again");
-    } else if (place == Place::Ours || place == Place::Dead || place == Place::Broken) {
-      const auto unmounted = co_await actions_->unmount(settings_.mount, may_detach(place));
-      if (!unmounted) done = tl::unexpected<Error>(unmounted.error());
+    const auto released = co_await release_mount(*actions_, settings_);
+    if (!released) done = tl::unexpected<Error>(released.error());
+    if (released && !released->still_reserved.empty()) status_.warnings.push_back(released->still_reserved);
+    const bool disconnects = released && settings_.nvme && on_down_ == Connection::Removed;
+    if (disconnects && !actions_->subsystem_shared()) {
+      auto gone = co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::Spared);
+      done = std::move(gone.outcome);
     }
-    if (done) co_await give_back();
-    if (done && settings_.nvme && on_down_ == Connection::Removed) done = co_await disconnect_all();
     if (!done) {
       wanted_up_ = true;
       answer(std::move(done));
@@ -204,8 +209,9 @@ asio::awaitable<void> Volume::take_down() {
   if (!wanted_up_ && !stopped_) co_await sleep(Duration::max());
 }
 
-// While a step runs or failed: a volume that was ready before is recovering.
-State Volume::working_state(State first_time) const {
+// While a step runs or failed: a volume that was ready before is recovering, once its dead mount gives way.
+State Volume::working_state(State first_time) {
+  if (first_time != State::Mounting && look_at_mount() == Place::Dead) return State::Lost;
   return was_ready_ ? State::Recovering : first_time;
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/place.hpp"
 #include "daemon/volumes/status.hpp"
 
 namespace spark::volumes {
@@ -108,9 +109,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
  private:
   enum class Link { Live, Down, Gone };  // of all paths to the subsystem together
-  // What is mounted at our mount point. Dead: ours, on a device that is gone. Broken: ours, on the right
-  // device, but the file system shut down or went read-only.
-  enum class Place { Empty, Ours, Dead, Broken, Foreign, Unknown };
   // One of the target's, each with its own retries.
   struct Portal {
     nvmetcp::Portal address;
@@ -129,8 +127,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   asio::awaitable<void> run();
   asio::awaitable<Result<>> bring_up();
-  asio::awaitable<Result<>> clear_mount(Place place);
-  bool may_detach(Place place) const;
+  asio::awaitable<Result<>> clear_broken_mount();
+  asio::awaitable<void> guard_mount_point();
   asio::awaitable<void> take_down();
   asio::awaitable<void> wait_for_answer();
 
@@ -172,13 +170,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<nvmetcp::Namespace>> wait_for_namespace();
   asio::awaitable<void> rescan_namespaces();
   asio::awaitable<Result<>> mount_namespace(nvmetcp::Namespace block);
-  asio::awaitable<Result<>> disconnect_all();
+  std::optional<mounts::DeadMount> dead_mount();
+  Error with_the_dead_mount(Error error);
   void warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block);
 
   // fence.cpp: exclusive volumes
   bool is_fenced() const;
   bool is_alone() const;  // multi-mount protection is all that keeps other writers out
-  bool wants_reservation() const;
   asio::awaitable<Result<nvmetcp::Holding>> ask_reservation(ReservationAct act);
   std::string name_holder(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
   Error held_elsewhere(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
@@ -227,13 +225,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // observe.cpp: what is, from sysfs and mountinfo
   Link look_at_paths();
   Place look_at_mount();
-  Place place_of(const mounts::Mount& mount);
+  bool is_broken(const mounts::Mount& mount) const;
 
   // nfs_steps.cpp
   asio::awaitable<Result<>> bring_up_nfs();
   Result<> check_adopted_nfs();
 
-  State working_state(State first_time) const;
+  State working_state(State first_time);
   void set_state(State state, std::string reason = {});
   Duration until_next(Duration pace) const;
   asio::awaitable<void> sleep(Duration duration);
@@ -270,6 +268,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   SteadyTime link_trusted_from_{};             // max: it is down, or no read has come back since
   bool unsaved_ = false, saving_ = false;      // the history
   std::string left_behind_;                    // who still has files of the detached mount open
+  mounts::Guard guard_;                        // of the mount point, as it was looked at last
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;

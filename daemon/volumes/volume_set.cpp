@@ -1,15 +1,25 @@
 #include "daemon/volumes/volume_set.hpp"
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "daemon/config/parse.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 
 namespace spark::volumes {
 namespace {
 
 constexpr std::chrono::milliseconds kTogether{100};
+constexpr Duration kRemoveGuards{30'000};
+
+asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object request) {
+  const auto removed =
+      co_await runner.ask("mount points", "remove-guards", std::move(request), kRemoveGuards);
+  if (!removed) log::survived(removed.error());
+}
 
 }  // namespace
 
@@ -48,6 +58,15 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
 void VolumeSet::start(const config::Config& config) {
   for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings));
   for (const auto& volume : volumes_) volume->start();
+  asio::co_spawn(executor_, remove_guards(), asio::detached);
+}
+
+// Of mount points that the configuration names no more, also what it named before the daemon was restarted.
+asio::awaitable<void> VolumeSet::remove_guards() {
+  json::array keep;
+  for (const auto& volume : volumes_) keep.emplace_back(volume->settings().mount.native());
+  json::object request{{"records", (state_dir_ / mounts::kGuardRecords).native()}, {"keep", std::move(keep)}};
+  return ask_to_remove_guards(runner_, std::move(request));
 }
 
 asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config& wanted) const {
@@ -76,6 +95,7 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config
   auto steps = co_await plan(wanted);
   co_await take_down(steps);
   replace(wanted, steps);
+  co_await remove_guards();
   co_await set_live(wanted, steps);
   for (const config::Step& step : steps) {
     const auto volume = find(step.volume);

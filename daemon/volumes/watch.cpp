@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
+#include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume.hpp"
 
 namespace spark::volumes {
@@ -42,8 +43,7 @@ asio::awaitable<void> Volume::watch() {
     }
     if (found.verdict == Verdict::Lost) {
       outage_starts(found.reason);
-      const bool is_ours = place == Place::Ours || place == Place::Dead || place == Place::Broken;
-      set_state(is_ours ? State::Lost : State::Recovering, found.reason);
+      set_state(is_own(place) ? State::Lost : State::Recovering, found.reason);
       co_return;
     }
     if (found.verdict == Verdict::Silent) {
@@ -73,7 +73,8 @@ asio::awaitable<void> Volume::watch() {
 std::string Volume::why_lost(Place place) const {
   const std::string mount = settings_.mount.native();
   if (place == Place::Empty) return "somebody unmounted " + mount;
-  if (place == Place::Foreign) return "somebody mounted something else on " + mount;
+  if (place == Place::Foreign || place == Place::Covered)
+    return "somebody mounted something else on " + mount;
   if (place == Place::Broken)
     return "the file system on " + mount + " gives nothing but errors, or went read-only after one";
   return "the device of " + mount + " is gone: the mount on it is dead";
@@ -139,7 +140,8 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   }
   next_probe_ = clock_.steady() + (is_reader() ? pace_.probe_reader : pace_.probe);
   ProbeRequest request{settings_.mount, settings_.nvme ? status_.device : "", std::nullopt};
-  if (wants_reservation()) request.keep_reservation = {settings_.nvme->subsystem, settings_.nvme->nsid};
+  if (wants_reservation(settings_))
+    request.keep_reservation = {settings_.nvme->subsystem, settings_.nvme->nsid};
   const auto answer = co_await actions_->probe(std::move(request));
   if (!answer) {
     next_probe_ = clock_.steady();

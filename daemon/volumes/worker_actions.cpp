@@ -71,6 +71,7 @@ WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::s
       pin_file_(folder / (volume + ".json")),
       history_file_(folder / (volume + ".history.json")),
       intent_file_(folder / (volume + ".intent.json")),
+      guards_(folder.parent_path() / mounts::kGuardRecords),
       shared_(std::move(shared)),
       pinned_(read_pin(pin_file_)) {}
 
@@ -143,8 +144,8 @@ asio::awaitable<Result<mounts::Superblock>> WorkerActions::read_superblock(std::
   co_return answer.map(workers::superblock_from_json);
 }
 
-asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted,
-                                                     FilesystemIdentity identity) {
+asio::awaitable<Result<Mounted>> WorkerActions::mount(mounts::MountRequest wanted,
+                                                      FilesystemIdentity identity) {
   json::object request{{"mount", to_json(wanted)}, {"host", node_name()}};
   const bool pin = !identity.uuid.empty();
   if (pin) {
@@ -152,8 +153,18 @@ asio::awaitable<Result<Change>> WorkerActions::mount(mounts::MountRequest wanted
     request["pin"] = pin_to_json(identity);
   }
   auto answer = co_await act("mount", std::move(request), kMount);
-  if (answer && pin) pinned_ = identity;
-  co_return answer.map(workers::change_from_json);
+  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  if (pin) pinned_ = identity;
+  co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
+}
+
+asio::awaitable<Result<mounts::Guard>> WorkerActions::guard(std::filesystem::path mount_point,
+                                                            bool is_in_use) {
+  json::object request{
+      {"mount_point", mount_point.native()}, {"records", guards_.native()}, {"is_in_use", is_in_use}};
+  const auto answer = co_await ask("guard", std::move(request), kRecord);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  co_return workers::guard_from_json(*answer);
 }
 
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
@@ -343,11 +354,8 @@ Result<std::string> WorkerActions::subsystem_of_device(dev_t device) {
   return sight_.subsystem_of_device(device);
 }
 
-Result<std::optional<mounts::Mount>> WorkerActions::mount_at(const std::filesystem::path& target) {
-  const auto& table = sight_.mounts();
-  if (!table) return tl::unexpected<Error>(table.error());
-  const mounts::Mount* mount = mounts::mounted_at(*table, target);
-  return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
+const Result<std::vector<mounts::Mount>>& WorkerActions::mount_table() {
+  return sight_.mounts();
 }
 
 }  // namespace spark::volumes

@@ -11,8 +11,8 @@ namespace spark::volumes {
 
 class WorkerActions final : public VolumeActions {
  public:
-  // `folder`: where the volume's file system identity, history and intent are kept. `shared`: see
-  // VolumeActions::subsystem_shared.
+  // `folder`: where the volume's file system identity, history and intent are kept, a folder of the state
+  // folder. `shared`: see VolumeActions::subsystem_shared.
   WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
                 const std::filesystem::path& folder, std::function<bool()> shared);
 
@@ -26,7 +26,8 @@ class WorkerActions final : public VolumeActions {
   asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
                                              nvmetcp::Users users) override;
   asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
-  asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
+  asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
+  asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
   asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
@@ -48,7 +49,7 @@ class WorkerActions final : public VolumeActions {
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<std::string> subsystem_of_device(dev_t device) override;
-  Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override;
+  const Result<std::vector<mounts::Mount>>& mount_table() override;
   std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
   Result<Intent> saved_intent() override;
   json::object saved_history() override;
@@ -67,7 +68,7 @@ class WorkerActions final : public VolumeActions {
   workers::Runner& runner_;
   Sight& sight_;
   std::string subject_, mount_subject_;
-  std::filesystem::path pin_file_, history_file_, intent_file_;
+  std::filesystem::path pin_file_, history_file_, intent_file_, guards_;
   std::function<bool()> shared_;
   std::optional<FilesystemIdentity> pinned_;
 };

@@ -19,6 +19,7 @@ namespace spark::volumes {
 struct FakeWorld {
   static constexpr const char* kNode = "spark1";
   static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
+  static constexpr int kRootMount = 20;
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
   // The target.
@@ -57,9 +58,12 @@ struct FakeWorld {
                         while_unmounting = [] {};
   Duration unmount_takes{0};
   unsigned publish_takes = 1;  // turns of the loop
-  std::string claimed_as;      // by the last mount
+  mounts::MountRequest last_mount;
+  mounts::Guard guard{true, "", {}};  // of the mount point
+  std::optional<Error> guard_error;
+  std::vector<bool> guarded;  // each time: whether the volume was mounted there
   dev_t next_device = 100;
-  int next_controller = 7;
+  int next_controller = 7, next_mount = kRootMount + 1;
   std::set<std::string> unreachable;         // addresses
   std::map<std::string, std::string> names;  // of targets → address
 
@@ -116,6 +120,9 @@ struct FakeWorld {
     mounted.options = read_only ? "ro,noatime" : "rw,noatime";
     mounted.super_options = read_only ? "ro,norecovery" : "rw";
     mounted.device_number = device;
+    mounted.id = next_mount++;
+    const mounts::Mount* below = mounts::mounted_at(mounts, target);
+    mounted.parent_id = below == nullptr ? kRootMount : below->id;
     mounts.push_back(mounted);
   }
   std::ptrdiff_t count(const std::string& what) const {
@@ -167,8 +174,9 @@ class FakeVolumeActions final : public VolumeActions {
     if (world_.hidden) std::swap(world_.block, world_.hidden);
     co_return Result<>{};
   }
-  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string, nvmetcp::Users) override {
-    world_.touched.emplace_back("disconnect");
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string,
+                                             nvmetcp::Users users) override {
+    world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
     if (world_.controllers.empty()) world_.lose_device();
     co_return Change::Done;
@@ -177,17 +185,30 @@ class FakeVolumeActions final : public VolumeActions {
     world_.touched.emplace_back("superblock");
     co_return world_.superblock;
   }
-  asio::awaitable<Result<Change>> mount(mounts::MountRequest request, FilesystemIdentity identity) override {
+  asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path, bool is_in_use) override {
+    world_.guarded.push_back(is_in_use);
+    if (world_.guard_error) co_return tl::unexpected<Error>(*world_.guard_error);
+    mounts::Guard guard = world_.guard;
+    guard.is_ours = guard.is_ours || is_in_use;
+    co_return guard;
+  }
+  asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request, FilesystemIdentity identity) override {
     world_.touched.emplace_back(!request.read_only      ? "mount rw"
                                 : request.keeps_journal ? "mount closed"
                                                         : "mount ro");
-    world_.claimed_as = request.claim_as;
+    world_.last_mount = request;
     world_.while_mounting();
+    std::string users;
+    if (const auto& dead = request.replaces) {
+      const auto gone = co_await unmount(request.target, dead->detach);
+      if (!gone) co_return tl::unexpected<Error>(gone.error());
+      users = gone->users;
+    }
     if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
                  request.source, request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
-    co_return Change::Done;
+    co_return Mounted{Change::Done, std::move(users)};
   }
   asio::awaitable<Result<>> pin(FilesystemIdentity identity) override {
     world_.pinned = identity;
@@ -201,7 +222,8 @@ class FakeVolumeActions final : public VolumeActions {
       co_await timer.async_wait(asio::use_awaitable);
     }
     if (world_.unmount_error) co_return tl::unexpected<Error>(*world_.unmount_error);
-    std::erase_if(world_.mounts, [&](const auto& mounted) { return mounted.target == target; });
+    const mounts::Mount* top = mounts::mounted_at(world_.mounts, target);
+    if (top != nullptr) world_.mounts.erase(world_.mounts.begin() + (top - world_.mounts.data()));
     co_return Unmounted{Change::Done, detach ? world_.users : ""};
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
@@ -299,10 +321,10 @@ class FakeVolumeActions final : public VolumeActions {
     if (found == world_.owners.end()) return fail(Errc::NotFound, "gone");
     return found->second;
   }
-  Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) override {
-    if (!world_.mount_table_readable) return fail(Errc::Failed, "mountinfo can't be read");
-    const mounts::Mount* mount = mounts::mounted_at(world_.mounts, target);
-    return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
+  const Result<std::vector<mounts::Mount>>& mount_table() override {
+    table_ = world_.mounts;
+    if (!world_.mount_table_readable) table_ = fail(Errc::Failed, "mountinfo can't be read");
+    return table_;
   }
   std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
   Result<Intent> saved_intent() override { return world_.intent; }
@@ -320,6 +342,7 @@ class FakeVolumeActions final : public VolumeActions {
   inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
   FakeWorld& world_;
   std::uint64_t completed_ = 0;
+  Result<std::vector<mounts::Mount>> table_;
   nvmetcp::fake::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};
 };
 

@@ -27,6 +27,13 @@ class ReleaseTest : public testing::Test {
     world.plug_in("raid5-data");
     world.mount("/mnt/data", true, world.block->device_number);
   }
+  // What a volume's own export looks like in the mount table.
+  void mount_nfs() {
+    volume.nvme.reset();
+    volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+    world.mounts.clear();
+    world.mount("/mnt/data", false, 7, "10.0.0.9:/data", "nfs4");
+  }
 
   std::string release() { return release({volume}).front(); }
 
@@ -34,11 +41,11 @@ class ReleaseTest : public testing::Test {
   std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
     const auto actions = std::make_shared<FakeVolumeActions>(world);
     boost::asio::io_context context;
-    SharedLink link{volumes.size(), false};
+    SharedLink link{volumes.size()};
     std::vector<std::string> said(volumes.size());
     auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
       const ReleasePatience patience{Duration(20), Duration(1)};
-      into = co_await release_volume(actions, one, link, clock, patience);
+      into = co_await release_volume(actions, one, link, clock, patience, why);
     };
     for (std::size_t i = 0; i < volumes.size(); ++i)
       boost::asio::co_spawn(context, go(volumes[i], said[i]), boost::asio::detached);
@@ -54,6 +61,7 @@ class ReleaseTest : public testing::Test {
   }
 
   FakeWorld world;
+  ReleaseReason why = ReleaseReason::Shutdown;
   config::Volume volume;
   SystemClock clock;
 };
@@ -66,20 +74,55 @@ TEST_F(ReleaseTest, UnmountsThenDisconnectsWhileTheTargetAnswers) {
 TEST_F(ReleaseTest, CutsOffATargetThatIsGoneWithoutTouchingItsMount) {
   world.set_link("connecting");
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
-  EXPECT_THAT(world.touched, ElementsAre("disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("cut off"));
 }
 
 TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
   world.answers = false;
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
-  EXPECT_THAT(world.touched, ElementsAre("probe", "disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
 }
 
 TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentWhileItIsUnmounted) {
   world.unmount_takes = Duration(300);
   world.while_unmounting = [this] { world.set_link("connecting"); };
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
-  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "cut off"));
+}
+
+TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsNotCutOffAndSaysHowToGiveItUp) {
+  why = ReleaseReason::Asked;
+  world.set_link("connecting");
+  EXPECT_THAT(release(), HasSubstr("does not answer: left as it is; `nvme disconnect -n raid5-data`"));
+  world.set_link("live");
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("left as it is"));
+  mount_nfs();
+  EXPECT_THAT(release(), HasSubstr("`umount -f -l /mnt/data`"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_EQ(
+      world.count("unmount") + world.count("detach") + world.count("disconnect") + world.count("cut off"), 0);
+}
+
+TEST_F(ReleaseTest, OutsideAShutdownWhatAnswersIsUnmountedAndDisconnected) {
+  why = ReleaseReason::Asked;
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, ADeadDevicesMountIsTakenOff) {
+  why = ReleaseReason::Asked;
+  world.lose_device();
+  EXPECT_EQ(release(), "volume datasets: unmounted");
+  EXPECT_THAT(world.touched, ElementsAre("detach"));
+}
+
+TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsMountedSomewhereElseToo) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  world.mount("/mnt/other", false, world.block->device_number);
+  EXPECT_THAT(release(), HasSubstr("the device is mounted at /mnt/other too"));
+  EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
 }
 
 TEST_F(ReleaseTest, AnUnmountThatTakesLongWhileTheTargetAnswersIsWaitedFor) {
@@ -88,8 +131,7 @@ TEST_F(ReleaseTest, AnUnmountThatTakesLongWhileTheTargetAnswersIsWaitedFor) {
 }
 
 TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
-  volume.nvme.reset();
-  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  mount_nfs();
   world.unmount_takes = Duration(100);
   world.while_unmounting = [this] { world.answers = false; };
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
@@ -102,6 +144,38 @@ TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
   EXPECT_THAT(release(), HasSubstr("in use by python3 (pid 7)"));
   EXPECT_GT(world.count("unmount"), 1);
   EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+TEST_F(ReleaseTest, AnotherDevicesMountOnItsMountPointIsLeftAlone) {
+  world.mounts.clear();
+  world.mount("/mnt/data", false, 7, "/dev/sda1");
+  EXPECT_THAT(release(),
+              HasSubstr("/dev/sda1 (ext4) is mounted there, and is not this volume's: left alone"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_THAT(world.touched, ElementsAre("disconnect")) << "which spares a device that is in use";
+}
+
+TEST_F(ReleaseTest, AnotherServersSilentMountOnItsMountPointIsNeverDetached) {
+  volume.nvme.reset();
+  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  world.mounts.clear();
+  world.mount("/mnt/data", false, 7, "10.0.0.8:/other", "nfs4");
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("10.0.0.8:/other (nfs4) is mounted there, and is not this volume's"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_TRUE(world.touched.empty()) << "not even asked";
+}
+
+TEST_F(ReleaseTest, WithSomethingMountedOnTopItStaysMountedAndReserved) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  EXPECT_THAT(
+      release(),
+      HasSubstr("tmpfs (tmpfs) is mounted on top of volume datasets at /mnt/data - unmount that first"));
+  EXPECT_EQ(world.mounts.size(), 2u);
+  EXPECT_TRUE(world.touched.empty());
 }
 
 TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDisconnect) {
@@ -164,14 +238,12 @@ TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
 }
 
 TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
-  volume.nvme.reset();
-  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  mount_nfs();
   EXPECT_EQ(release(), "volume datasets: unmounted");
 }
 
 TEST_F(ReleaseTest, WhatWaitsForASilentNfsServerIsGivenUp) {
-  volume.nvme.reset();
-  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  mount_nfs();
   world.answers = false;
   EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "detach"));

@@ -178,6 +178,40 @@ TEST_F(DownTest, KeepsAControllerThatAnotherVolumeNeeds) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
+class CoveredTest : public DownTest {
+ protected:
+  CoveredTest() {
+    settings.access = config::Access::Exclusive;
+    world.reservations.offers = true;
+  }
+};
+
+TEST_F(CoveredTest, WithSomethingMountedOnTopItStaysMountedAndReservedAndNamesWhatIsOnTop) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_EQ(world.reservations.state.registrants.size(), 1u);
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_EQ(down.error().kind, Errc::Refused);
+  EXPECT_THAT(down.error().what, HasSubstr("tmpfs"));
+  EXPECT_THAT(down.error().message(), HasSubstr("umount /mnt/data"));
+  EXPECT_EQ(world.mounts.size(), 2u);
+  EXPECT_EQ(world.count("unmount") + world.count("release") + world.count("disconnect"), 0);
+  EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
+}
+
+TEST_F(CoveredTest, ItGoesDownOnceWhatWasOnTopIsGone) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  ASSERT_FALSE(ask_down());
+  world.mounts.pop_back();
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_EQ(world.count("release"), 1);
+}
+
 class NfsVolumeTest : public VolumeTest {
  protected:
   NfsVolumeTest() {

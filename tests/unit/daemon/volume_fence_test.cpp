@@ -91,7 +91,7 @@ TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
   world.while_mounting = [&] { said = volume->status().reason; };
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_EQ(world.claimed_as, FakeWorld::kNode);
+  EXPECT_EQ(world.last_mount.claim_as, FakeWorld::kNode);
   EXPECT_THAT(said, HasSubstr("multi-mount protection waits 11 s"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(FenceTest, UnderAReservationNothingIsClaimedAndNothingWaits) {
   world.while_mounting = [&] { said = volume->status().reason; };
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_EQ(world.claimed_as, "");
+  EXPECT_EQ(world.last_mount.claim_as, "");
   EXPECT_EQ(said.find("multi-mount"), std::string::npos) << said;
 }
 

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "daemon/config/parse.hpp"
 #include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
 
 namespace spark::volumes {
@@ -61,7 +62,8 @@ class Set : public testing::Test {
   boost::asio::io_context context;
   SystemClock clock;
   TemporaryFolder folder;
-  workers::Runner runner{context.get_executor(), "/bin/false"};
+  ScriptedWorker worker;  // knows no verb, unless a test says so
+  workers::Runner runner{context.get_executor(), worker.program()};
   Sight sight{clock};
   VolumeSet set{context.get_executor(), runner, sight, clock, folder.path(), [](const Volume&, State) {}};
 };
@@ -123,6 +125,19 @@ TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
     context.restart();
     context.run_for(std::chrono::milliseconds(20));
   }
+}
+
+TEST_F(Set, MountPointsThatLeaveTheConfigurationAreNotGuardedAnyMoreAlsoAfterARestart) {
+  worker.on("remove-guards", "cat >kept.$n; echo '{\"result\": {}}'");
+  const auto kept = [&](const char* call) {
+    const auto request = parse_json_object(read_file(worker.folder() / call).value_or("{}"));
+    return request && request->contains("keep") ? json::serialize(request->at("keep")) : "";
+  };
+  set.start(read("", volume("a") + volume("b")));
+  while (kept("kept.1").empty()) context.run_one_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(kept("kept.1"), R"(["/nowhere/a","/nowhere/b"])");
+  EXPECT_THAT(apply(read("", volume("b"))), ElementsAre(Action::Nothing, Action::Remove));
+  EXPECT_EQ(kept("kept.2"), R"(["/nowhere/b"])");
 }
 
 TEST_F(Set, APlanChangesNothing) {

@@ -146,6 +146,36 @@ TEST_F(VolumeTest, ADeviceThatIsGoneIsDetachedAndMountedAnew) {
   EXPECT_EQ(world.mounts.size(), 1u);
 }
 
+TEST_F(VolumeTest, ADeadMountStaysWhileItsTargetIsAway) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.target_up = false;
+  world.lose_device();
+  const auto asked = world.count("discover");
+  ASSERT_TRUE(run_until([&] { return world.count("discover") > asked + 3; }));
+  EXPECT_EQ(world.mounts.size(), 1u) << "what writes to the mount point would write to the root disk";
+  EXPECT_EQ(world.count("detach"), 0);
+  EXPECT_EQ(volume->status().state, State::Lost);
+  EXPECT_THAT(reason(), HasSubstr("target rose unreachable"));
+  world.target_up = true;
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.mounts.size(), 1u);
+}
+
+TEST_F(VolumeTest, ADeadMountStaysUntilTheNewDeviceHasTheRightFileSystem) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.lose_device();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_EQ(world.count("detach"), 0);
+  world.superblock.uuid = kUuid;
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_EQ(world.mounts.front().device_number, world.block->device_number);
+}
+
 TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

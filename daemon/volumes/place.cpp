@@ -1,0 +1,61 @@
+#include "daemon/volumes/place.hpp"
+
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace spark::volumes {
+namespace {
+
+Place place_of(VolumeActions& actions, const config::Volume& volume, const mounts::Mount& mount) {
+  if (volume.nfs) {
+    const bool is_export =
+        mount.type.starts_with("nfs") && mount.source == volume.nfs->host + ":" + volume.nfs->path;
+    return is_export ? Place::Ours : Place::Foreign;
+  }
+  const auto owner = actions.subsystem_of_device(mount.device_number);
+  if (!owner) {
+    // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
+    const bool was_nvme = mount.source.starts_with("/dev/nvme");
+    return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
+  }
+  if (*owner != volume.nvme->subsystem) return Place::Foreign;
+  if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
+  const auto block = actions.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  return block && block->device_number != mount.device_number ? Place::Foreign : Place::Ours;
+}
+
+}  // namespace
+
+Standing look_at_place(VolumeActions& actions, const config::Volume& volume) {
+  const auto& table = actions.mount_table();
+  if (!table) return {Place::Unknown, std::nullopt};
+  std::optional<mounts::Mount> top;
+  Place place = Place::Empty;
+  for (const mounts::Mount* mount : mounts::stack_at(*table, volume.mount)) {
+    const Place its = place_of(actions, volume, *mount);
+    if (top && is_own(its)) return {Place::Covered, std::move(top)};
+    if (!top) place = its;
+    if (!top) top = *mount;
+    if (is_own(place)) break;
+  }
+  return {place, std::move(top)};
+}
+
+Error covered(const config::Volume& volume, const Standing& standing) {
+  const std::string where = printable(volume.mount.native());
+  return {Errc::Refused,
+          printable(standing.top->source) + " (" + printable(standing.top->type) +
+              ") is mounted on top of volume " + volume.name + " at " + where,
+          "unmount that first: umount " + where};
+}
+
+bool is_own(Place place) {
+  return place == Place::Ours || place == Place::Dead || place == Place::Broken;
+}
+
+bool may_detach(const config::Volume& volume, Place place) {
+  return place == Place::Dead && volume.on_loss == config::OnLoss::Remount;
+}
+
+}  // namespace spark::volumes
