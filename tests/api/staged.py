@@ -71,6 +71,8 @@ class Daemon:
         finally:
             self.process.kill()
             self.log.close()
+            # A mount point can't be removed either while nothing is mounted there.
+            subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
         return self.process.returncode
 
     def log_text(self):
