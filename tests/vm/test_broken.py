@@ -39,8 +39,7 @@ def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, ki
         with user_of(house, f"/mnt/{name}/file"):
             enable_namespace(house, name, 0)
             house.product.wait_volume(name, lambda volume: volume["state"] in AWAY, 60)
-            if is_forgotten:  # who uses the dead mount, with the daemon that detached it
-                house.host.wait_until(f"! mountpoint -q /mnt/{name}", 60)
+            if is_forgotten:  # that it was ever ready
                 house.product.restart()
             enable_namespace(house, name, 1)
             volume = house.product.wait_volume(name, "ready", 90)

@@ -1,5 +1,6 @@
 """Who runs through a fault and tells afterwards what became of data and answers."""
 import json
+import os
 import signal
 from contextlib import contextmanager
 
@@ -16,10 +17,22 @@ def answers(house):
     return int(house.host.get(SEEN).split()[2])
 
 
+def assert_bare(house, mount):
+    """The folder itself, under what is mounted there, holds nothing, and nothing can be written to it."""
+    host = house.host
+    host.sh("mkdir -p /run/below && mount --bind / /run/below")
+    try:
+        found = host.sh(f"find /run/below{mount} -mindepth 1")
+        assert not found, f"written to the root disk, below {mount}: {found}"
+        assert host.run(f"touch /run/below{mount}/file").rc != 0, f"{mount} can be written to while nothing is mounted there"
+    finally:
+        host.sh("umount /run/below")
+
+
 @contextmanager
 def witnessed(house, journal, file):
-    """Writer, reader and asker; afterwards: every number that was acknowledged is there, no byte read was wrong, and the
-    daemon, which nobody ends meanwhile, answered every time."""
+    """Writer, reader and asker; afterwards: every number that was acknowledged is there, no byte read was wrong, the
+    daemon, which nobody ends meanwhile, answered every time, and nothing was written below the mounts."""
     process = house.host.spawn(f"exec /usr/local/lib/rig/witnesses {journal} {file}")
     process.wait_said("watching")
     house.host.sh(f"truncate -s 0 {journal}")
@@ -38,3 +51,7 @@ def witnessed(house, journal, file):
     assert not missing, f"{len(missing)} of {seen['acknowledged']} acknowledged writes are lost, first {min(missing)}"
     assert answered > 1 and not seen["unanswered"], f"{answered} answers during the fault; {seen}"
     print(f"the longest answer took {seen['longest_ask_ms']:.0f} ms")
+    assert seen["made"] > 2, seen
+    for path in (journal, file):
+        assert_bare(house, os.path.dirname(path))
+        house.host.run(f"rm -rf {os.path.dirname(path)}/job")

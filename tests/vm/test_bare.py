@@ -1,0 +1,128 @@
+"""Mount points while their volumes are not mounted, and mounts there that are not the volume's."""
+import pytest
+
+from rig.house import NAS_MOUNT, TARGET_ADDRESS
+from rig.product import UNIT
+from rig.target import NVMET
+from rig.witness import assert_bare
+
+NAME = "bare"
+MOUNT = f"/mnt/{NAME}"
+RECORDS = "/var/lib/spark-stage/mount-points"
+WORK = f"mkdir -p {MOUNT}/job/checkpoints && echo begun >{MOUNT}/job/checkpoints/log"  # as a job begins
+
+
+def enable_namespace(house, value):
+    house.target_machine.sh(f"echo {value} >{NVMET}/subsystems/{NAME}/namespaces/1/enable")
+
+
+def volume_of(house, **keys):
+    return house.volume(NAME, access="exclusive", fence="none", fill="echo hello >file", **keys)
+
+
+def test_nothing_can_be_written_to_a_volume_that_is_not_mounted_not_even_by_root(house):
+    with volume_of(house, allowed_hosts=[]):
+        house.product.wait_failed_attempt(NAME)
+        assert house.host.run(WORK).rc != 0, "never mounted"
+        house.target.allow(NAME, house.host.hostnqn)
+        house.product.wait_volume(NAME, "ready", 90)
+        house.host.sh(WORK)
+        assert_bare(house, MOUNT)
+        house.product.sh(f"volumes down {NAME}")
+        assert house.host.run(WORK).rc != 0, "taken down"
+        assert_bare(house, MOUNT)
+        house.product.sh(f"volumes up {NAME}")
+        house.product.wait_volume(NAME, "ready", 90)
+    house.host.sh(f"{WORK} && rm -r {MOUNT}")  # out of the configuration it is a folder like any other
+
+
+def test_an_upgrade_guards_the_mount_point_under_the_volume_that_is_mounted(house):
+    """An older version mounted it, and left the folder below as it was."""
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        house.host.sh(f"""set -e; mkdir -p /run/below; mount --bind / /run/below
+                          chattr -i /run/below{MOUNT}; umount /run/below; rm {RECORDS}/*{NAME}""")
+        house.product.restart()
+        house.product.wait_volume(NAME, "ready", 90)
+        assert_bare(house, MOUNT)
+
+
+def test_a_dead_mount_gives_errors_until_its_device_is_back_and_is_then_replaced(house):
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        house.host.sh(WORK)
+        enable_namespace(house, 0)
+        volume = house.product.wait_volume(NAME, "lost", 60)
+        for _ in range(2):  # attempts in vain
+            seen = house.product.wait_volume(NAME, lambda volume: volume["next_attempt"], 60)["next_attempt"]
+            volume = house.product.wait_volume(NAME, lambda volume, seen=seen: volume["next_attempt"] not in (None, seen), 90)
+            assert volume["state"] == "lost" and house.host.run(f"mountpoint -q {MOUNT}").rc == 0
+            assert house.host.run(WORK).rc != 0
+        assert_bare(house, MOUNT)
+        enable_namespace(house, 1)
+        volume = house.product.wait_volume(NAME, "ready", 90)
+        assert volume["recoveries"] == 1 and house.host.get(f"{MOUNT}/file") == "hello\n"
+        assert len(house.host.sh(f"grep ' {MOUNT} ' /proc/self/mountinfo").splitlines()) == 1
+        house.host.sh(WORK)
+        assert_bare(house, MOUNT)
+
+
+def test_files_below_a_volume_keep_it_from_nothing_and_are_named(house):
+    """As an older version let them be written while a volume was away."""
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        house.product.sh(f"volumes down {NAME}")
+        house.host.sh(f"chattr -i {MOUNT} && echo precious >{MOUNT}/results")
+        house.product.sh(f"volumes up {NAME}")
+        volume = house.product.wait_volume(NAME, lambda volume: volume["state"] == "ready", 90)
+        assert any("'results'" in warning for warning in volume["warnings"]), volume["warnings"]
+        house.product.sh(f"volumes down {NAME}")
+        assert house.host.get(f"{MOUNT}/results") == "precious\n"
+        house.host.sh(f"chattr -i {MOUNT} && rm {MOUNT}/results")
+        house.product.sh(f"volumes up {NAME}")
+        house.product.wait_volume(NAME, lambda volume: volume["state"] == "ready" and "results" not in str(volume["warnings"]), 90)
+
+
+def test_down_is_refused_while_something_is_mounted_on_top(house):
+    with volume_of(house):
+        house.product.wait_volume(NAME, "ready", 90)
+        house.host.sh(f"mount -t tmpfs shield {MOUNT}")
+        refused = house.product.run(f"volumes down {NAME}")
+        assert refused.rc == 7 and "shield (tmpfs) is mounted on top of" in refused.err, refused
+        assert len(house.host.sh(f"grep ' {MOUNT} ' /proc/self/mountinfo").splitlines()) == 2
+        house.host.sh(f"umount {MOUNT}")
+        house.product.wait_volume(NAME, "ready", 90)
+        house.product.sh(f"volumes down {NAME}")
+
+
+@pytest.fixture
+def stopped(house):
+    house.wait_ready()
+    house.host.sh(f"systemctl stop {UNIT}", 60)
+    yield house
+    house.host.sh(f"systemctl start {UNIT}", 60)
+    house.wait_ready(180)
+
+
+def test_release_leaves_another_servers_mount_and_what_a_silent_target_holds(stopped):
+    house = stopped
+    machine = house.target_machine
+    house.target.export_nfs("/srv/other")
+    machine.sh("echo theirs >/srv/other/file")
+    house.host.sh(f"umount {NAS_MOUNT} && mount -t nfs4 {TARGET_ADDRESS}:/srv/other {NAS_MOUNT}")
+    before = house.host.sh("grep ' /mnt/' /proc/self/mountinfo")
+    machine.freeze()
+    try:
+        said = house.host.sh("spark-staged release 2>&1", 120)
+    finally:
+        machine.thaw()
+    assert "/srv/other (nfs4) is mounted there, and is not this volume's: left alone" in said, said
+    assert "left as it is; `nvme disconnect -n raid5-data`" in said, said
+    assert house.host.sh("grep ' /mnt/' /proc/self/mountinfo") == before
+    assert house.host.get(f"{NAS_MOUNT}/file") == "theirs\n"
+    house.host.sh("ls /mnt/rosa-storage/images", 60)
+    said = house.host.sh("spark-staged release 2>&1", 120)
+    assert "volume datasets: unmounted" in said and "disconnected" in said, said
+    assert house.host.get(f"{NAS_MOUNT}/file") == "theirs\n"
+    house.host.sh(f"umount {NAS_MOUNT}")
+    machine.sh("exportfs -u '*:/srv/other'; rm -r /srv/other")
