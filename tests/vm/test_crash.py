@@ -101,7 +101,7 @@ def enable_namespace(house, value):
 
 
 def test_a_crash_while_its_device_is_gone_ends_where_it_belongs(house):
-    """`hold` keeps it `lost` as long as somebody has a file open; without users it is `recovering` until the device is back."""
+    """It is `lost` until the device is back; `hold` then still waits for those that have a file open."""
     with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
         is_whole(house)
         before = mount_ids(house)
@@ -110,16 +110,17 @@ def test_a_crash_while_its_device_is_gone_ends_where_it_belongs(house):
         try:
             enable_namespace(house, 0)
             dies(house, "lost")
-            assert "sleep" in house.product.wait_volume("mortal", lambda volume: "sleep" in (volume["reason"] or ""), 60)["reason"]
+            enable_namespace(house, 1)
+            assert "sleep" in house.product.wait_volume("mortal", lambda volume: "sleep" in (volume["reason"] or ""), 90)["reason"]
             assert mount_ids(house) == before, "the dead mount was not left to its user"
         finally:
             user.signal(signal.SIGKILL)
-        enable_namespace(house, 1)
         is_whole(house)
 
         enable_namespace(house, 0)
-        dies(house, "recovering")
-        assert house.product.wait_failed_attempt("mortal")["reason"]
+        dies(house, "lost")
+        volume = house.product.wait_volume("mortal", lambda volume: volume["next_attempt"], 60)
+        assert volume["state"] == "lost" and volume["reason"] and mount_ids(house), volume
         enable_namespace(house, 1)
         is_whole(house)
 
