@@ -25,6 +25,8 @@ BLOCKS_ELSEWHERE = {
     "sudo spark-stage volumes format": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes format models"),
     "sudo spark-stage volumes publish": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes publish models"),
     "sudo spark-stage volumes take": (HERE, "test_a_volume_is_made_published_and_taken_over", "volumes take models"),
+    "sudo spark-stage volumes down datasets": (
+        "tests/vm/test_bare.py", "test_files_below_a_volume_keep_it_from_nothing_and_are_named", "chattr -i"),
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
 # Lines, in the same way.
