@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -14,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "daemon/discovery/worker_actions.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/place.hpp"
@@ -126,7 +126,7 @@ class Release {
   asio::awaitable<Released> unmount_while_it_answers() {
     const auto executor = co_await asio::this_coro::executor;
     const auto done = std::make_shared<std::optional<Released>>();
-    asio::co_spawn(executor, release_into(actions_, volume_, done), asio::detached);
+    launch(executor, "unmount of volume " + volume_.name, release_into(actions_, volume_, done));
     asio::steady_timer timer(executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {

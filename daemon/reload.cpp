@@ -1,10 +1,9 @@
 // A new configuration: what it would change, and changing it.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "base/text.hpp"
 #include "daemon/config/plan.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/service.hpp"
 
@@ -53,7 +52,7 @@ asio::awaitable<Result<json::object>> Service::reload() {
   watches_.apply(config_);
   metrics_port_.apply(config_.metrics);
   tell_status();
-  if (std::exchange(reload_again_, false)) asio::co_spawn(context_, reload_on_signal(), asio::detached);
+  if (std::exchange(reload_again_, false)) launch(context_.get_executor(), "reload", reload_on_signal());
   json::object answer = to_json(plan);
   answer["changed"] = std::move(changed);
   co_return answer;

@@ -2,11 +2,10 @@
 
 #include <signal.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "nvmetcp/host_identity.hpp"
@@ -58,9 +57,9 @@ Result<> Service::start() {
   if (!server) return tl::unexpected<Error>(std::move(server.error()));
   server_ = std::move(*server);
   server_->start();
-  asio::co_spawn(context_, obey_signals(), asio::detached);
-  asio::co_spawn(context_, feed_watchdog(), asio::detached);
-  asio::co_spawn(context_, stager_.start(), asio::detached);
+  launch(context_.get_executor(), "signals", obey_signals());
+  launch(context_.get_executor(), "watchdog", feed_watchdog());
+  launch(context_.get_executor(), "datasets", stager_.start());
   volumes_.start(config_);
   watches_.apply(config_);
   if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
@@ -172,7 +171,7 @@ asio::awaitable<void> Service::obey_signals() {
     const auto [error, number] = co_await signals_.async_wait(kToken);
     if (error) co_return;
     if (number == SIGHUP) {
-      asio::co_spawn(context_, reload_on_signal(), asio::detached);
+      launch(context_.get_executor(), "reload", reload_on_signal());
       continue;
     }
     log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +

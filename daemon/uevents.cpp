@@ -4,12 +4,11 @@
 #include <systemd/sd-device.h>
 #include <systemd/sd-event.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <string_view>
 
 #include "base/file.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -81,7 +80,7 @@ Result<> Uevents::start() {
   if (copy < 0) return fail_errno(errno, doing);
   made->readable.assign(copy);
   monitor_ = std::move(made);
-  boost::asio::co_spawn(executor_, listen(monitor_), boost::asio::detached);
+  launch(executor_, "events of the kernel", listen(monitor_));
   return {};
 }
 

@@ -1,8 +1,6 @@
 // What is asked of one volume: each is a job, as it may take long.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/service.hpp"
 
@@ -78,7 +76,7 @@ Answer Service::ask_volume(const Request& request, const VolumeWork& work) {
          near.empty() ? "`spark-stage status` lists them" : "did you mean " + near + "?"});
   }
   const auto job = jobs_.create(request.path[3], {name});
-  asio::co_spawn(context_, work(job, volume), asio::detached);
+  launch(context_.get_executor(), request.path[3] + " of volume " + name, work(job, volume));
   Answer answer;
   answer.status = 202;
   answer.body = job->to_json();

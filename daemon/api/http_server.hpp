@@ -3,8 +3,6 @@
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -14,6 +12,7 @@
 
 #include "daemon/api/callers.hpp"
 #include "daemon/api/server.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/token.hpp"
 
 namespace spark::api {
@@ -68,7 +67,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
   using Stream = boost::beast::basic_stream<Protocol, asio::any_io_executor>;
 
   void run(asio::awaitable<void> work) {
-    asio::co_spawn(acceptor_.get_executor(), std::move(work), asio::detached);
+    launch(acceptor_.get_executor(), "a connection to the API", std::move(work));
   }
 
   asio::awaitable<void> accept_all(Self self) {

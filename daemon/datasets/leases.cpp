@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <random>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
@@ -70,7 +69,7 @@ asio::awaitable<Result<>> Leases::load() {
   for (const json::value& value : *rows) {
     const Lease lease = workers::lease_from_json(value.as_object());
     if (!leases_.emplace(lease.id, lease).second) continue;
-    asio::co_spawn(executor_, watch(lease.id), asio::detached);  // ends it at once if its holder is gone
+    launch(executor_, "lease " + lease.id, watch(lease.id));  // ends it at once if its holder is gone
   }
   on_change_();
   co_return Result<>{};
@@ -80,7 +79,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
   const std::string id = lease.id;
   json::object request = workers::to_json(lease);
   leases_[id] = std::move(lease);
-  asio::co_spawn(executor_, watch(id), asio::detached);
+  launch(executor_, "lease " + id, watch(id));
   on_change_();
   const auto written = co_await ask_catalog("add", std::move(request));
   if (written) co_return Result<>{};
@@ -98,7 +97,7 @@ Result<> Leases::release(const std::string& id) {
   if (found == leases_.end()) {
     return fail(Errc::NotFound, "no lease " + printable(id), "`spark-stage ls` shows the leases");
   }
-  asio::co_spawn(executor_, forget(found->second), asio::detached);
+  launch(executor_, "release of lease " + id, forget(found->second));
   leases_.erase(found);
   on_change_();
   return {};

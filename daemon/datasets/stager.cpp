@@ -1,10 +1,8 @@
 #include "daemon/datasets/stager.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "daemon/workers/wire.hpp"
@@ -98,7 +96,8 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
     job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
     for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which lets go of its tasks
   };
-  asio::co_spawn(executor_, run_stage_job(job, std::move(tasks), std::move(request)), asio::detached);
+  launch(executor_, "stage job " + std::to_string(job->id()),
+         run_stage_job(job, std::move(tasks), std::move(request)));
   return job;
 }
 
@@ -118,7 +117,7 @@ TaskPtr Stager::join_or_start(const config::Dataset& dataset, const StageRequest
   tasks_[dataset.name] = task;
   failed_.erase(dataset.name);
   // It may run, and end, before this returns.
-  asio::co_spawn(executor_, run_task(task), asio::detached);
+  launch(executor_, "staging " + dataset.name, run_task(task));
   return task;
 }
 

@@ -1,10 +1,9 @@
 // Copies that are there: verified, scrubbed, evicted.
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 
 #include "base/text.hpp"
 #include "daemon/datasets/stager.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -61,7 +60,7 @@ Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset, bool sha
   auto job = jobs_.create("verify", {dataset});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
-  asio::co_spawn(executor_, run_verify(job, dataset, sha256, cancellation), asio::detached);
+  launch(executor_, "verify " + dataset, run_verify(job, dataset, sha256, cancellation));
   return job;
 }
 
@@ -111,7 +110,7 @@ Result<std::shared_ptr<Job>> Stager::scrub(std::vector<std::string> datasets) {
   auto job = jobs_.create("scrub", datasets);
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
-  asio::co_spawn(executor_, run_scrub(job, std::move(datasets), cancellation), asio::detached);
+  launch(executor_, "scrub", run_scrub(job, std::move(datasets), cancellation));
   return job;
 }
 
@@ -181,7 +180,7 @@ Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
   }
   auto job = jobs_.create("evict", {dataset});
   evicting_.insert(dataset);
-  asio::co_spawn(executor_, run_evict(job, dataset), asio::detached);
+  launch(executor_, "evict " + dataset, run_evict(job, dataset));
   return job;
 }
 

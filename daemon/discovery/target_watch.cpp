@@ -1,11 +1,10 @@
 #include "daemon/discovery/target_watch.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/token.hpp"
 #include "nvmetcp/resolve.hpp"
 
@@ -30,7 +29,7 @@ TargetWatch::TargetWatch(asio::any_io_executor executor, config::Target target,
 
 void TargetWatch::start() {
   auto keep_alive = [](std::shared_ptr<TargetWatch> self) -> asio::awaitable<void> { co_await self->run(); };
-  asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
+  launch(executor_, "watch of target " + target_.name, keep_alive(shared_from_this()));
 }
 
 void TargetWatch::stop() {

@@ -1,10 +1,9 @@
 #include "daemon/volumes/volume.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
+#include "daemon/launch.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/release_step.hpp"
 
@@ -36,10 +35,10 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
 
 void Volume::start() {
   auto keep_alive = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->run(); };
-  asio::co_spawn(executor_, keep_alive(shared_from_this()), asio::detached);
+  launch(executor_, "volume " + settings_.name, keep_alive(shared_from_this()));
   if (portals_.empty()) return;
   auto tend = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->tend_paths(); };
-  asio::co_spawn(executor_, tend(shared_from_this()), asio::detached);
+  launch(executor_, "paths of volume " + settings_.name, tend(shared_from_this()));
 }
 
 void Volume::stop() {

@@ -1,10 +1,8 @@
 // A mounted volume's health: its mount, its link, and whether I/O comes back from its device.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume.hpp"
@@ -253,7 +251,7 @@ void Volume::remember() {
   unsaved_ = true;
   if (saving_) return;
   auto save = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->save_history(); };
-  asio::co_spawn(executor_, save(shared_from_this()), asio::detached);
+  launch(executor_, "history of volume " + settings_.name, save(shared_from_this()));
 }
 
 asio::awaitable<void> Volume::save_history() {

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -12,6 +10,7 @@
 
 #include "base/child.hpp"
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -160,7 +159,7 @@ void Runner::let_go(WorkerPtr worker) {
     co_await leaving->pidfd.async_wait(Stream::wait_read, kToken);
     ::waitid(P_PID, static_cast<id_t>(leaving->pid), nullptr, WEXITED | WNOHANG);
   };
-  asio::co_spawn(executor_, bury(std::move(worker)), asio::detached);
+  launch(executor_, "end of an idle worker", bury(std::move(worker)));
 }
 
 asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::string verb, json::object request,
@@ -284,7 +283,7 @@ asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
     runner.abandoned_.erase(runner.abandoned_.find(stuck->call.subject));
     log::info("worker " + std::to_string(stuck->worker->pid) + ", left behind before, has ended");
   };
-  asio::co_spawn(executor_, wait_for_end(*this, running), asio::detached);
+  launch(executor_, "end of a stuck worker", wait_for_end(*this, running));
 }
 
 }  // namespace spark::workers

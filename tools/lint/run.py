@@ -5,6 +5,7 @@ import unittest
 
 import built
 import co_await
+import coroutines
 import layering
 import man
 import sentences
@@ -91,6 +92,7 @@ CHECKS = {
         [sys.executable, "-B", "-m", "unittest", "discover", "-q", "-s"], ["bench/staging"]),
     "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
+    "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
     "every source file is compiled": compiled,
     "lengths": lengths,
     "words": lambda: _each(TEXT, words.check),

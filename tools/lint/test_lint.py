@@ -5,6 +5,7 @@ from pathlib import Path
 
 import built
 import co_await
+import coroutines
 import layering
 import man
 import sentences
@@ -82,6 +83,25 @@ class CoAwait(unittest.TestCase):
     def test_the_line_is_told_and_once(self):
         code = "void f() {\n  co_await g(\n      co_await h(),\n      Agg{x});\n}"
         self.assertEqual(co_await.check("x.cpp", code), [f"x.cpp:4: {co_await.BRACES}"])
+
+
+class Coroutines(unittest.TestCase):
+    BAD = ["co_spawn(context, run(), boost::asio::detached);", "asio::co_spawn(context_,\n  run(), asio::detached);",
+           "#include <boost/asio/detached.hpp>"]
+    GOOD = ['launch(executor, "volume x", run());', "const auto detached = unmount();  // not asio::detached",
+            "asio::co_spawn(context, run(), stop_after_the_last);"]
+
+    def test_bad_is_found(self):
+        for code in self.BAD:
+            with self.subTest(code):
+                self.assertEqual(len(coroutines.check("daemon/a.cpp", code)), 1)
+
+    def test_good_is_spared(self):
+        for code in self.GOOD:
+            with self.subTest(code):
+                self.assertEqual(coroutines.check("daemon/a.cpp", code), [])
+        for path in ("daemon/launch.cpp", "tests/unit/daemon/a.cpp"):
+            self.assertEqual(coroutines.check(path, self.BAD[0]), [])
 
 
 class Layering(unittest.TestCase):

@@ -1,0 +1,71 @@
+// A coroutine that nothing waits for, and an exception that leaves it.
+#include "daemon/launch.hpp"
+
+#include <gmock/gmock.h>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "daemon/token.hpp"
+#include "volume_fixture.hpp"
+
+namespace spark {
+namespace {
+
+using testing::HasSubstr;
+
+class LaunchTest : public volumes::test::VolumeTest {
+ protected:
+  // What leaves the loop; empty means nothing did.
+  std::string what_leaves_the_loop() {
+    try {
+      context.run_for(std::chrono::seconds(10));
+    } catch (const std::exception& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+};
+
+boost::asio::awaitable<void> fail_at_once() {
+  throw std::runtime_error("at once");
+  co_return;
+}
+
+boost::asio::awaitable<void> fail_after_a_wait(boost::asio::io_context& context) {
+  boost::asio::steady_timer timer(context, std::chrono::milliseconds(1));
+  co_await timer.async_wait(kToken);
+  throw std::runtime_error("after a wait");
+}
+
+boost::asio::awaitable<void> end() {
+  co_return;
+}
+
+TEST_F(LaunchTest, AnExceptionIsLoggedWithItsNameAndEndsTheLoop) {
+  testing::internal::CaptureStdout();
+  launch(context.get_executor(), "volume x", fail_at_once());
+  EXPECT_EQ(what_leaves_the_loop(), "at once");
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("volume x ended with an exception: at once"));
+}
+
+TEST_F(LaunchTest, AnExceptionAfterAWaitEndsTheLoopToo) {
+  launch(context.get_executor(), "volume x", fail_after_a_wait(context));
+  EXPECT_EQ(what_leaves_the_loop(), "after a wait");
+}
+
+TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
+  launch(context.get_executor(), "volume x", end());
+  EXPECT_EQ(what_leaves_the_loop(), "");
+}
+
+// Its state would never change again, while the watchdog is fed.
+TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
+  volume = std::make_shared<volumes::Volume>(
+      context.get_executor(), settings, target, std::make_unique<volumes::FakeVolumeActions>(world), clock,
+      pace, [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });
+  volume->start();
+  EXPECT_EQ(what_leaves_the_loop(), "a defect");
+}
+
+}  // namespace
+}  // namespace spark
