@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -157,7 +158,9 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
     const auto [head_error, head_size] = co_await http::async_write_header(stream, serializer, kToken);
     if (head_error) co_return;
     for (;;) {
-      const std::optional<json::object> event = co_await events();
+      const auto news = co_await next_event(stream, events);
+      if (!news) co_return;  // the client has left
+      const std::optional<json::object>& event = *news;
       if (!event) break;
       const std::string line = json::serialize(*event) + "\n";
       const auto chunk = http::make_chunk(asio::buffer(line));
@@ -167,6 +170,24 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
     }
     const auto last = http::make_chunk_last();
     co_await asio::async_write(stream, last, kToken);
+  }
+
+  // None if the client leaves first: a job may be silent for hours, and the connection counts against the
+  // limits.
+  asio::awaitable<std::optional<std::optional<json::object>>> next_event(Stream& stream,
+                                                                         const EventSource& events) {
+    using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+    auto event = events();
+    auto left = wait_until_closed(stream);
+    auto first = co_await (std::move(event) || std::move(left));
+    if (first.index() != 0) co_return std::nullopt;
+    co_return std::move(std::get<0>(first));
+  }
+
+  // A client that only ends its own side, with shutdown(SHUT_WR), still reads: the kernel reports an error
+  // here when both sides are closed.
+  static asio::awaitable<void> wait_until_closed(Stream& stream) {
+    co_await stream.socket().async_wait(Socket::wait_error, kToken);
   }
 
   asio::basic_socket_acceptor<Protocol, asio::any_io_executor> acceptor_;

@@ -87,9 +87,9 @@ Answer too_many(const Caller& caller) {
 
 asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest& message, Caller caller) {
   if (!caller.may_use) co_return denied(caller);
-  auto request = to_request(message, caller);
-  if (!request) co_return error_answer(request.error());
   try {
+    auto request = to_request(message, caller);
+    if (!request) co_return error_answer(request.error());
     co_return co_await handler(std::move(*request));
   } catch (const std::exception& failure) {
     log::error(std::string("answering ") + std::string(message.target()) + ": " + failure.what());

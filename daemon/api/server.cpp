@@ -26,16 +26,27 @@ std::optional<gid_t> group_id(const std::string& name) {
   return found->gr_gid;
 }
 
+// A process has up to 65,536 supplementary groups (NGROUPS_MAX); the kernel says how much room its list
+// needs. Empty for a peer that has none.
+std::vector<gid_t> groups_of(int fd) {
+  std::vector<gid_t> groups(64);
+  auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+  int asked = ::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+  if (asked != 0 && errno == ERANGE) {
+    groups.resize(bytes / sizeof(gid_t));
+    asked = ::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+  }
+  groups.resize(asked == 0 ? bytes / sizeof(gid_t) : 0);
+  return groups;
+}
+
 Result<Caller> identify(int fd, std::optional<gid_t> users) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return fail_errno(errno, "asking who calls");
   }
-  std::vector<gid_t> groups(256);
-  socklen_t bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) != 0) bytes = 0;
-  groups.resize(bytes / sizeof(gid_t));
+  std::vector<gid_t> groups = groups_of(fd);
   groups.push_back(peer.gid);
 
   Caller caller;

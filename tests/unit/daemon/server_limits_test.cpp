@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 
 #include "base/file.hpp"
 #include "daemon/api/callers.hpp"
 #include "daemon/api/server.hpp"
+#include "daemon/token.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/temp_folder.hpp"
 
@@ -29,6 +31,7 @@ using testing::HasSubstr;
 constexpr char kGroup[] = "daemon";  // every Debian has it
 constexpr uid_t kNobody = 65534;
 constexpr char kGet[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+constexpr char kEvents[] = "GET /events HTTP/1.1\r\nHost: x\r\n\r\n";
 
 struct User {
   uid_t uid = 0;
@@ -54,8 +57,27 @@ class ServerLimitsTest : public testing::Test {
   asio::awaitable<Answer> handle(Request request) {
     seen = request.caller;
     Answer answer;
+    if (!request.path.empty() && request.path[0] == "events") {
+      answer.events = [this] { return next_event(); };
+      co_return answer;
+    }
     answer.body = json::object{{"filler", std::string(filler, 'x')}};
     co_return answer;
+  }
+
+  // Silent until `news`, then one event and the end.
+  asio::awaitable<std::optional<json::object>> next_event() {
+    ++silent_streams;
+    asio::steady_timer timer(context);
+    while (!news && !told) {
+      timer.expires_after(1ms);
+      const auto [error] = co_await timer.async_wait(kToken);
+      if (error) break;
+    }
+    --silent_streams;
+    if (!std::exchange(news, false)) co_return std::nullopt;
+    told = true;
+    co_return json::object{{"event", "done"}};
   }
 
   UniqueFd connect() const {
@@ -122,6 +144,8 @@ class ServerLimitsTest : public testing::Test {
   std::shared_ptr<Server> server;
   std::optional<Caller> seen;
   std::size_t filler = 0;
+  int silent_streams = 0;
+  bool news = false, told = false;
 };
 
 #define NEEDS_ROOT() \
@@ -197,6 +221,41 @@ TEST_F(ServerLimitsTest, OneMoreThanThereMayBeWaitsForAnEnd) {
   EXPECT_EQ(said, "HTTP/1.1 200 OK");
 }
 
+TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamGivesItsConnectionBack) {
+  listen({.connections = 2});
+  UniqueFd first = connect(), second = connect();
+  send(first, kEvents);
+  send(second, kEvents);
+  ASSERT_TRUE(run_until(context, [&] { return silent_streams == 2; }));
+  first.reset();
+  second.reset();
+  EXPECT_TRUE(run_until(
+      context, [&] { return silent_streams == 0; }, 5s));
+  EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
+}
+
+// As `nc` does at the end of its input.
+TEST_F(ServerLimitsTest, AClientThatEndsOnlyItsOwnSideStillGetsItsEvents) {
+  listen();
+  const UniqueFd client = connect();
+  send(client, kEvents);
+  ASSERT_EQ(::shutdown(client.get(), SHUT_WR), 0);
+  ASSERT_TRUE(run_until(context, [&] { return silent_streams == 1; }));
+  context.restart();
+  context.run_for(50ms);
+  EXPECT_EQ(silent_streams, 1);
+  news = true;
+  ASSERT_TRUE(run_until(context, [&] { return silent_streams == 0; }));
+  std::string received;
+  EXPECT_TRUE(run_until(context, [&] {
+    char buffer[4096];
+    const ssize_t got = ::recv(client.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got > 0) received.append(buffer, static_cast<std::size_t>(got));
+    return received.ends_with("0\r\n\r\n");
+  }));
+  EXPECT_THAT(received, HasSubstr(R"({"event":"done"})"));
+}
+
 TEST_F(ServerLimitsTest, AUsersConnectionsLeaveRoomForRoot) {
   NEEDS_ROOT();
   listen({.connections = 10, .user_connections = 2});
@@ -250,6 +309,16 @@ TEST_F(ServerLimitsTest, AGroupThatIsNotThePrimaryOneCounts) {
   const User second{kNobody, {kNobody, ::getgrnam(kGroup)->gr_gid}};
   EXPECT_THAT(in_a_process(second, [&] { return ask(kGet); }), HasSubstr("200 OK"));
   EXPECT_FALSE(seen->may_change);
+}
+
+TEST_F(ServerLimitsTest, TheGroupCountsAmongAThousandOthers) {
+  NEEDS_ROOT();
+  listen();
+  User user{kNobody, {kNobody}};
+  for (gid_t group = 100'000; group < 101'000; ++group) user.groups.push_back(group);
+  user.groups.push_back(::getgrnam(kGroup)->gr_gid);
+  EXPECT_THAT(in_a_process(user, [&] { return ask(kGet); }), HasSubstr("200 OK"));
+  EXPECT_TRUE(seen && seen->may_use);
 }
 
 TEST_F(ServerLimitsTest, AStrangerCannotConnect) {
