@@ -29,6 +29,12 @@ constexpr unsigned kMostAnswers = 1000;
 constexpr std::size_t kMostQuestions = 16;
 constexpr std::chrono::seconds kPatience{1};
 
+// They write to /dev/nvme-fabrics. The kernel makes one connection after the other (nvmf_dev_mutex): behind
+// one that hangs the next would hang too, and can't be killed either.
+bool is_connect(std::string_view verb) {
+  return verb == "connect" || verb == "discover" || verb == "watch-discovery";
+}
+
 using Stream = asio::posix::stream_descriptor;
 
 }  // namespace
@@ -186,6 +192,10 @@ asio::awaitable<Result<json::object>> Runner::ask_jointly(std::string subject, s
 asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancellation) {
   const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
   if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");
+  if (is_connect(call.verb) && abandoned_.contains(call.subject)) {
+    co_return fail(Errc::Unavailable, what + " waits until an earlier worker, stuck in the kernel, has ended",
+                   "`dmesg` may tell what it waits for");
+  }
   auto worker = worker_for(call);
   if (!worker) co_return fail_with(std::move(worker.error()), "starting a worker to " + what);
 

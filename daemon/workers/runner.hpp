@@ -1,7 +1,7 @@
 // The daemon's side of the pipe: starts a worker, hands its progress on, and gives up on it at its deadline.
 // A worker that can't be killed (D state) is abandoned: its caller gets TimedOut at once, and it is counted
-// until it ends. One that answered a volume waits for the next question: starting a program costs more than
-// most answers.
+// until it ends; no other connect is started for its target meanwhile. One that answered a volume waits for
+// the next question: starting a program costs more than most answers.
 #pragma once
 
 #include <sys/types.h>

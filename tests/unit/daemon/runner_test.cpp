@@ -12,6 +12,7 @@
 
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
+#include "tests/support/unkillable.hpp"
 
 namespace spark::workers {
 namespace {
@@ -37,11 +38,27 @@ class RunnerTest : public testing::Test {
     std::ifstream file(worker.folder() / "serve.pids");
     return {std::istream_iterator<pid_t>(file), {}};
   }
+  // Asks in the background.
+  void ask(const std::string& subject, const std::string& verb, std::optional<Result<json::object>>& answer) {
+    auto question = [this, &answer](std::string of, std::string what) -> boost::asio::awaitable<void> {
+      json::object request;
+      answer = co_await runner.ask(std::move(of), std::move(what), std::move(request), Duration(300));
+    };
+    asked = question;  // the coroutine uses what it captured
+    boost::asio::co_spawn(context, asked(subject, verb), boost::asio::detached);
+  }
+  Result<json::object> ask(const std::string& subject, const std::string& verb) {
+    std::optional<Result<json::object>> answer;
+    ask(subject, verb, answer);
+    EXPECT_TRUE(run_until(context, [&] { return answer.has_value(); }));
+    return answer ? *answer : Result<json::object>(fail(Errc::Failed, "the runner hung"));
+  }
   Result<json::object> run(Call what, Cancellation cancellation = {}) {
     auto result = await(context, runner.run(std::move(what), cancellation));
     return result ? std::move(*result) : Result<json::object>(fail(Errc::Failed, "the runner hung"));
   }
 
+  std::function<boost::asio::awaitable<void>(std::string, std::string)> asked;
   ScriptedWorker worker;
   boost::asio::io_context context;
   Runner runner{context.get_executor(), worker.program()};
@@ -167,6 +184,36 @@ TEST_F(RunnerTest, PastItsDeadlineAWorkerAndItsChildrenAreKilled) {
     return line.empty() || line.find(" Z ") != std::string::npos;
   }));
   EXPECT_TRUE(runner.abandoned().empty());
+}
+
+// One every 50 s, each behind the kernel's lock for connects, for as long as the first one hangs.
+TEST_F(RunnerTest, WhileAConnectIsStuckInTheKernelNoOtherIsStartedForItsTarget) {
+  worker.on("connect", "if [ $n = 1 ]; then sleep 600; else echo '{\"result\": {}}'; fi");
+  worker.on("discover", R"(echo '{"result": {}}')");
+  worker.on("probe", R"(echo '{"result": {}}')");
+  std::optional<Result<json::object>> first;
+  ask("target a", "connect", first);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("connect") == 1; }));
+  {
+    const Unkillable stuck(servers().at(0));
+    if (!stuck.works()) GTEST_SKIP() << "no process may be traced here";
+    ASSERT_TRUE(run_until(context, [&] { return first.has_value(); }));
+    EXPECT_EQ(first->error().kind, Errc::TimedOut);
+    EXPECT_EQ(runner.abandoned().count("target a"), 1u);
+
+    for (const char* verb : {"connect", "discover", "watch-discovery"}) {
+      const auto refused = ask("target a", verb);
+      ASSERT_FALSE(refused) << verb;
+      EXPECT_EQ(refused.error().kind, Errc::Unavailable);
+      EXPECT_THAT(refused.error().message(), HasSubstr("stuck in the kernel"));
+    }
+    EXPECT_EQ(runner.counts().started, 1u);
+    EXPECT_EQ(runner.counts().abandoned, 1u);
+    EXPECT_TRUE(ask("target b", "connect")) << "another target is none of its business";
+    EXPECT_TRUE(ask("target a", "probe")) << "only connects wait behind each other";
+  }
+  EXPECT_TRUE(run_until(context, [&] { return runner.abandoned().empty(); }));
+  EXPECT_TRUE(ask("target a", "connect"));
 }
 
 TEST_F(RunnerTest, CancellingEndsTheWorker) {
