@@ -106,9 +106,14 @@ std::string printable(std::string_view name) {
 }
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLongestWord = 256;  // a comparison costs the product of two lengths
+  if (word.size() > kLongestWord) return {};
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    // Each surplus letter is an edit.
+    const auto [less, more] = std::minmax(word.size(), candidate.size());
+    if (more - less >= best_distance) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best = candidate;

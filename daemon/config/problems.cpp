@@ -5,12 +5,6 @@
 #include "base/text.hpp"
 
 namespace spark::config {
-namespace {
-
-constexpr std::size_t kMostReported = 100;
-
-}  // namespace
-
 void Problems::add(Position at, std::string sentence) {
   problems_.push_back({at, std::move(sentence)});
 }
@@ -19,7 +13,7 @@ std::string Problems::report(const std::string& file_name) const {
   std::vector<Problem> sorted = problems_;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Problem& a, const Problem& b) { return a.at < b.at; });
-  const std::size_t shown = std::min(sorted.size(), kMostReported);
+  const std::size_t shown = std::min(sorted.size(), kMostShown);
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const Problem& problem = sorted[i];

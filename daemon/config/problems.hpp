@@ -17,10 +17,13 @@ class Problems {
  public:
   void add(Position at, std::string sentence);
   bool none() const { return problems_.empty(); }
+  // More are counted, not shown: they need no suggestion.
+  bool are_many() const { return problems_.size() >= kMostShown; }
   // "file:line:column: sentence", one a line, in the file's order; the first hundred.
   std::string report(const std::string& file_name) const;
 
  private:
+  static constexpr std::size_t kMostShown = 100;
   struct Problem {
     Position at;
     std::string sentence;

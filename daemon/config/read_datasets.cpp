@@ -1,6 +1,7 @@
-#include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
+#include "daemon/config/mount_points.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/config/readers.hpp"
 #include "daemon/config/section.hpp"
@@ -11,46 +12,49 @@ namespace {
 
 constexpr seconds kYear{366 * 86400};
 
-const Volume* volume_that_holds(const Config& config, const std::filesystem::path& path) {
-  const auto at = std::find_if(config.volumes.begin(), config.volumes.end(), [&](const Volume& volume) {
-    return !volume.mount.empty() && is_within(path, volume.mount);
-  });
-  return at == config.volumes.end() ? nullptr : &*at;
-}
+// What datasets are checked against, made once for all of them.
+struct Before {
+  explicit Before(const Config& so_far) : mount_points(so_far.volumes), cache(so_far.cache.path) {
+    for (const Volume& volume : so_far.volumes) volumes.insert(volume.name);
+  }
+  std::set<std::string> volumes;  // their names
+  MountPoints mount_points;
+  std::filesystem::path cache;
+};
 
-void read_path_on_volume(Dataset& dataset, Section& section, const Config& so_far) {
+void read_path_on_volume(Dataset& dataset, Section& section, const Before& before, const Problems& problems) {
   dataset.volume = section.text("volume").value_or("");
   dataset.path = section.checked<std::string>("path", parse_relative_path).value_or("");
-  if (dataset.volume.empty() || find_volume(so_far, dataset.volume) != nullptr) return;
-  std::vector<std::string> known;
-  for (const Volume& volume : so_far.volumes) known.push_back(volume.name);
-  section.problem("volume",
-                  "there is no volume '" + dataset.volume + "'" + did_you_mean(dataset.volume, known));
+  if (dataset.volume.empty() || before.volumes.contains(dataset.volume)) return;
+  std::string near;
+  if (!problems.are_many())
+    near = did_you_mean(dataset.volume, {before.volumes.begin(), before.volumes.end()});
+  section.problem("volume", "there is no volume '" + dataset.volume + "'" + near);
 }
 
-void read_own_path(Dataset& dataset, Section& section, const Config& so_far) {
+void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   const auto path = section.checked<std::filesystem::path>("path", parse_absolute_path);
   if (!path) return;
   dataset.path = path->string();
   // By the path alone, an unmounted volume's empty folder would be staged in its place.
-  if (const Volume* volume = volume_that_holds(so_far, *path)) {
-    const std::string below = path->lexically_relative(volume->mount).string();
-    section.problem(
-        "path", "lies on volume '" + volume->name + "'; write volume: " + volume->name + ", path: " + below);
+  if (const std::string* volume = before.mount_points.above(*path)) {
+    const std::string below = path->lexically_relative(before.mount_points.of(*volume)).string();
+    section.problem("path",
+                    "lies on volume '" + *volume + "'; write volume: " + *volume + ", path: " + below);
   }
-  if (is_within(*path, so_far.cache.path) || is_within(so_far.cache.path, *path)) {
-    section.problem("path", "and the cache, " + so_far.cache.path.string() + ", lie in one another");
+  if (is_within(*path, before.cache) || is_within(before.cache, *path)) {
+    section.problem("path", "and the cache, " + before.cache.string() + ", lie in one another");
   }
 }
 
-Dataset read_dataset(const Member& member, const Config& so_far, Problems& problems) {
+Dataset read_dataset(const Member& member, const Before& before, Problems& problems) {
   Section section(member.value, "datasets." + member.key, problems);
   Dataset dataset;
   dataset.name = member.key;
   if (section.has("volume")) {
-    read_path_on_volume(dataset, section, so_far);
+    read_path_on_volume(dataset, section, before, problems);
   } else {
-    read_own_path(dataset, section, so_far);
+    read_own_path(dataset, section, before);
   }
   if (!section.has("path")) section.missing("path", "write the folder to stage");
   dataset.exclude = section.texts("exclude");
@@ -91,8 +95,8 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   read_engine(cache.engine, section);
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
-  if (const Volume* volume = volume_that_holds(so_far, cache.path)) {
-    section.problem("path", "lies on volume '" + volume->name + "'; the cache belongs on a local disk");
+  if (const std::string* volume = MountPoints(so_far.volumes).above(cache.path)) {
+    section.problem("path", "lies on volume '" + *volume + "'; the cache belongs on a local disk");
   }
   return cache;
 }
@@ -101,8 +105,9 @@ std::map<std::string, Dataset> read_datasets(const Node& node, const Config& so_
   check_names(node, "datasets", "dataset", problems);
   std::map<std::string, Dataset> datasets;
   std::map<std::string, std::string> name_of_variable;
+  const Before before(so_far);
   for (const Member& member : node.members) {
-    datasets[member.key] = read_dataset(member, so_far, problems);
+    datasets[member.key] = read_dataset(member, before, problems);
     const std::string variable = environment_name(member.key);
     const auto [first, is_new] = name_of_variable.emplace(variable, member.key);
     if (!is_new) {

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <set>
 
 #include "daemon/config/readers.hpp"
 #include "daemon/config/section.hpp"
@@ -10,22 +10,19 @@ namespace {
 constexpr seconds kHour{3600};
 constexpr seconds kLongest{24 * 3600};
 
-void add_portal(Target& target, Section& section, std::string_view key, Result<Portal> portal) {
-  auto accepted = section.accept(key, std::move(portal));
-  if (!accepted) return;
-  if (std::find(target.portals.begin(), target.portals.end(), *accepted) == target.portals.end()) {
-    target.portals.push_back(std::move(*accepted));
-  } else {
-    section.problem(key, to_string(*accepted) + " is there twice");
-  }
-}
-
 void read_portals(Target& target, Section& section) {
   const auto port = static_cast<std::uint16_t>(section.integer("port", 1, 65535).value_or(4420));
   const auto address = section.checked<std::string>("address", parse_address);
   const bool listed = section.has("portals");
+  std::set<std::string> known;
   for (const std::string& text : section.texts("portals")) {
-    add_portal(target, section, "portals", parse_portal(text, port));
+    auto portal = section.accept("portals", parse_portal(text, port));
+    if (!portal) continue;
+    if (known.insert(to_string(*portal)).second) {
+      target.portals.push_back(std::move(*portal));
+    } else {
+      section.problem("portals", to_string(*portal) + " is there twice");
+    }
   }
   if (address) target.portals.push_back({*address, port});
   if (listed && section.has("address")) {

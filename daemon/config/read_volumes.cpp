@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/mount_points.hpp"
 #include "daemon/config/readers.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
@@ -18,11 +19,15 @@ void read_filesystem(NvmeSource& source, Section& section, Problems& problems) {
   source.filesystem_uuid = filesystem.checked<std::string>("uuid", parse_uuid).value_or("");
 }
 
-void check_target(Section& section, const std::string& name, const Config& so_far) {
+void check_target(Section& section, const std::string& name, const Config& so_far, const Problems& problems) {
   if (so_far.targets.contains(name)) return;
-  std::vector<std::string> known;
-  for (const auto& [target, unused] : so_far.targets) known.push_back(target);
-  section.problem("target", "there is no target '" + printable(name) + "'" + did_you_mean(name, known));
+  std::string near;
+  if (!problems.are_many()) {
+    std::vector<std::string> known;
+    for (const auto& [target, unused] : so_far.targets) known.push_back(target);
+    near = did_you_mean(name, known);
+  }
+  section.problem("target", "there is no target '" + printable(name) + "'" + near);
 }
 
 void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems& problems) {
@@ -35,7 +40,7 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
   if (!section.has("target")) {
     section.missing("target", "write a name of 'targets:', or 'nfs: HOST:/PATH' for an NFS export");
   } else if (!source.target.empty()) {
-    check_target(section, source.target, so_far);
+    check_target(section, source.target, so_far, problems);
   }
   if (!section.has("subsystem")) {
     section.missing("subsystem", "`spark-stage discover ADDRESS` lists what a target offers");
@@ -92,21 +97,21 @@ void read_options(Volume& volume, Section& section) {
 }
 
 // A volume hidden by another one, or in it: which is mounted first would decide what is seen.
-void check_overlap(const Volume& volume, const std::vector<Volume>& before, Section& section) {
+void check_overlap(const Volume& volume, const MountPoints& before, Section& section) {
   if (volume.mount.empty()) return;
-  for (const Volume& other : before) {
-    if (other.mount.empty()) continue;
-    if (volume.mount == other.mount) {
-      section.problem("mount", "'" + volume.mount.string() + "' is the mount point of volume '" + other.name +
-                                   "' already");
-    } else if (is_within(volume.mount, other.mount) || is_within(other.mount, volume.mount)) {
-      section.problem("mount", "'" + volume.mount.string() + "' and '" + other.mount.string() +
-                                   "' of volume '" + other.name + "' lie in one another");
-    }
+  if (const std::string* same = before.at(volume.mount)) {
+    section.problem("mount",
+                    "'" + volume.mount.string() + "' is the mount point of volume '" + *same + "' already");
+    return;
+  }
+  const std::string* above = before.above(volume.mount);
+  if (const std::string* other = above != nullptr ? above : before.below(volume.mount)) {
+    section.problem("mount", "'" + volume.mount.string() + "' and '" + before.of(*other).string() +
+                                 "' of volume '" + *other + "' lie in one another");
   }
 }
 
-Volume read_volume(const Member& member, const Config& so_far, const std::vector<Volume>& before,
+Volume read_volume(const Member& member, const Config& so_far, const MountPoints& before,
                    Problems& problems) {
   Section section(member.value, "volumes." + member.key, problems);
   Volume volume;
@@ -129,8 +134,10 @@ Volume read_volume(const Member& member, const Config& so_far, const std::vector
 std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problems& problems) {
   check_names(node, "volumes", "volume", problems);
   std::vector<Volume> volumes;
+  MountPoints mount_points;
   for (const Member& member : node.members) {
-    volumes.push_back(read_volume(member, so_far, volumes, problems));
+    volumes.push_back(read_volume(member, so_far, mount_points, problems));
+    mount_points.add(volumes.back());
   }
   return volumes;
 }

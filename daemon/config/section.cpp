@@ -37,7 +37,8 @@ Section::~Section() {
   for (const Member& member : node_.members) {
     if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
     const std::string place = path_.empty() ? "" : " in " + path_;
-    problems_.add(member.at, "unknown key " + quote(member.key) + place + did_you_mean(member.key, asked_));
+    problems_.add(member.at, "unknown key " + quote(member.key) + place +
+                                 (problems_.are_many() ? "" : did_you_mean(member.key, asked_)));
   }
 }
 
@@ -175,8 +176,9 @@ bool is_name(std::string_view name) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  if (word.size() > 256) return {};
-  const std::string near = nearest(word, known);
+  // Of very many names only the first are compared.
+  constexpr std::size_t kMostCompared = 200;
+  const std::string near = nearest(word, std::span(known).first(std::min(known.size(), kMostCompared)));
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 

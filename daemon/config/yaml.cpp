@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <unordered_map>
 
 #include "base/text.hpp"
 
@@ -73,6 +74,7 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Open {
     Node node;
     std::optional<Member> pending;
+    std::unordered_map<std::string, int> lines;  // of a map: each key's first line
   };
 
   static void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -129,12 +131,10 @@ class TreeBuilder final : public YAML::EventHandler {
     // in a mapping is missed at its name.
     if (value.kind == Node::Kind::Null || value.kind == Node::Kind::Map) value.at = member.at;
     member.value = std::move(value);
-    const auto& members = top.node.members;
-    const auto first = std::find_if(members.begin(), members.end(),
-                                    [&](const Member& other) { return other.key == member.key; });
-    if (first != members.end()) {
+    const auto [first, is_new] = top.lines.emplace(member.key, member.at.line);
+    if (!is_new) {
       problems_.add(member.at, "'" + printable(member.key) + "' is there twice, first in line " +
-                                   std::to_string(first->at.line));
+                                   std::to_string(first->second));
       return;
     }
     top.node.members.push_back(std::move(member));
