@@ -19,6 +19,15 @@ Answer ok(json::value body) {
   return answer;
 }
 
+// Each is kept, listed and looked through on this thread. Root has no limit of its own.
+constexpr std::size_t kMostSubjects = 10'000, kMostLeases = 10'000;
+
+Answer too_much(const std::string& what, const std::string& hint) {
+  Answer answer = api::error_answer({Errc::Unavailable, what, hint});
+  answer.status = 429;
+  return answer;
+}
+
 Answer job_answer(Result<std::shared_ptr<datasets::Job>> job) {
   if (!job) return api::error_answer(job.error());
   Answer answer;
@@ -91,20 +100,33 @@ Answer Service::get_datasets(const Request& /*request*/) {
   return answer_with(stager_.list());
 }
 
+std::optional<Answer> Service::refuse_job(const Request& request) const {
+  if (request.caller.may_change || jobs_.running_subjects() < kMostSubjects) return std::nullopt;
+  return too_much(std::to_string(kMostSubjects) + " datasets are being worked on already",
+                  "wait until some have ended; `spark-stage status` shows them");
+}
+
 Answer Service::post_staging(const Request& request) {
+  if (auto refused = refuse_job(request)) return std::move(*refused);
+  if (!request.caller.may_change && stager_.leases().all().size() >= kMostLeases)
+    return too_much("there are " + std::to_string(kMostLeases) + " leases already",
+                    "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
   auto wanted = read_staging(request);
   return wanted ? job_answer(stager_.stage(std::move(*wanted))) : api::error_answer(wanted.error());
 }
 
 Answer Service::post_verify(const Request& request) {
+  if (auto refused = refuse_job(request)) return std::move(*refused);
   return job_answer(stager_.verify(request.path[2], get_bool(request.body, "sha256").value_or(false)));
 }
 
 Answer Service::post_evict(const Request& request) {
+  if (auto refused = refuse_job(request)) return std::move(*refused);
   return job_answer(stager_.evict(request.path[2]));
 }
 
 Answer Service::post_scrub(const Request& request) {
+  if (auto refused = refuse_job(request)) return std::move(*refused);
   auto names = dataset_names(request.body);
   return names ? job_answer(stager_.scrub(std::move(*names))) : api::error_answer(names.error());
 }

@@ -10,6 +10,9 @@
 namespace spark {
 namespace {
 
+// A megabyte takes a fraction of a second; the rest is for a computer that is busy.
+constexpr Duration kPlan{20'000};
+
 std::string sentence_of(const config::Step& step) {
   const std::string changes = step.changes.empty() ? "" : " (" + join(step.changes, ", ") + ")";
   return "volume " + step.volume + ": " + to_string(step.action) + changes +
@@ -22,6 +25,8 @@ asio::awaitable<Result<json::object>> Service::reload() {
   if (reloading_) {
     co_return fail(Errc::Unavailable, "an earlier reload is still under way", "ask again when it has ended");
   }
+  // On this thread: root wrote the file, and reading it takes a fraction of a second at most (tests/unit,
+  // ConfigCost).
   const auto wanted = config::load(options_.config_file);
   last_reload_worked_ = wanted.has_value();
   if (!wanted) {
@@ -30,7 +35,7 @@ asio::awaitable<Result<json::object>> Service::reload() {
   }
   reloading_ = true;
   config::Plan plan;
-  plan.settings = config::changed_settings(config_, *wanted);
+  plan.settings = config::changed_settings(to_json(config_), *wanted);
   plan.volumes = co_await volumes_.apply(*wanted);
   config_ = *wanted;
   config_loaded_ = clock_.wall();
@@ -68,16 +73,31 @@ asio::awaitable<void> Service::reload_on_signal() {
   notifier_.ready();
 }
 
-// Of the text in the request, or of the daemon's own file as it is now.
+// Of the text in the request, or of the daemon's own file as it is now. Made by a worker: anyone in the group
+// may send a megabyte.
 asio::awaitable<Result<json::object>> Service::plan(json::object request) {
-  const auto text = get_string(request, "yaml");
-  const auto file = get_string(request, "file").value_or("the configuration");
-  const auto wanted = text ? config::parse(*text, file) : config::load(options_.config_file);
-  if (!wanted) co_return tl::unexpected<Error>(wanted.error());
-  config::Plan plan;
-  plan.settings = config::changed_settings(config_, *wanted);
-  plan.volumes = co_await volumes_.plan(*wanted);
-  co_return to_json(plan);
+  workers::Call call;
+  call.verb = "plan";
+  call.subject = "the configuration";
+  call.deadline = kPlan;
+  call.request = {{"file", options_.config_file.native()}, {"config", to_json(config_)}};
+  if (const json::value* text = request.if_contains("yaml"); text != nullptr && text->is_string()) {
+    call.request["yaml"] = *text;
+    call.request["file"] = get_string(request, "file").value_or("the configuration");
+  }
+  json::array in_force;
+  for (const config::InForce& one : volumes_.in_force()) in_force.push_back(to_json(one));
+  call.request["volumes"] = std::move(in_force);
+  const workers::Turnstile::Pass pass = co_await plans_.enter();
+  auto plan = co_await runner_.run(std::move(call));
+  if (!plan) co_return plan;
+  for (json::value& value : (*plan)["volumes"].as_array()) {
+    json::object& step = value.as_object();
+    if (!config::takes_mount_away(get_string(step, "action").value_or(""))) continue;
+    const std::string why = co_await volumes_.why_it_stays(get_string(step, "name").value_or(""));
+    if (!why.empty()) step["refused"] = printable(why);
+  }
+  co_return plan;
 }
 
 }  // namespace spark

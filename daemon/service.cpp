@@ -14,7 +14,22 @@ namespace spark {
 namespace {
 
 constexpr char kGroup[] = "spark-stage";
+// What `one` holds and `other` does not. A target may change thousands at once: a few are named, the others
+// counted.
+std::string first_missing(const std::set<std::string>& one, const std::set<std::string>& other) {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> named;
+  std::size_t missing = 0;
+  for (const std::string& subsystem : one) {
+    if (other.contains(subsystem) || ++missing > kMostNamed) continue;
+    named.push_back(printable(subsystem));
+  }
+  return join(named, ", ") +
+         (missing > kMostNamed ? " and " + std::to_string(missing - kMostNamed) + " more" : "");
+}
+
 constexpr Duration kMetricsRetry{5000};
+constexpr Duration kPlanPatience{30'000};  // longer than a plan may take
 
 }  // namespace
 
@@ -29,6 +44,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       config_loaded_(clock.wall()),
       signals_(context, SIGTERM, SIGINT, SIGHUP),
       runner_(context.get_executor(), options_.program),
+      plans_(context.get_executor(), 1, kPlanPatience),
       jobs_(context.get_executor(), clock),
       sight_(clock),
       volumes_(
@@ -129,14 +145,10 @@ void Service::volume_changed(const volumes::Volume& volume, volumes::State befor
 void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before) {
   const std::string& name = watch.target().name;
   const std::set<std::string>& now = watch.status().offered;
-  for (const std::string& subsystem : now) {
-    if (!before.contains(subsystem)) log::info("target " + name + " offers " + printable(subsystem) + " now");
-  }
-  for (const std::string& subsystem : before) {
-    if (!now.contains(subsystem))
-      log::info("target " + name + " does not list " + printable(subsystem) +
-                " any more; what is connected stays");
-  }
+  if (const std::string added = first_missing(now, before); !added.empty())
+    log::info("target " + name + " offers " + added + " now");
+  if (const std::string gone = first_missing(before, now); !gone.empty())
+    log::info("target " + name + " does not list " + gone + " any more; what is connected stays");
   volumes_.target_changed(name);
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/clock.hpp"
@@ -57,6 +58,7 @@ class Service {
   asio::awaitable<api::Answer> post_plan(api::Request request);
   api::Answer get_datasets(const api::Request& request);
   api::Answer post_staging(const api::Request& request);
+  std::optional<api::Answer> refuse_job(const api::Request& request) const;
   api::Answer post_verify(const api::Request& request);
   api::Answer post_evict(const api::Request& request);
   api::Answer post_scrub(const api::Request& request);
@@ -105,6 +107,7 @@ class Service {
   asio::signal_set signals_;
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;
+  workers::Turnstile plans_;  // one at a time: each may keep a processor busy
   datasets::Jobs jobs_;
   Sight sight_;
   volumes::VolumeSet volumes_;

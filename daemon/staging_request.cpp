@@ -9,6 +9,8 @@ namespace {
 
 using api::Request;
 
+constexpr std::size_t kMostNames = 1000;
+
 std::string describe_holder(const api::Caller& caller, pid_t pid) {
   const pid_t holder = pid != 0 ? pid : caller.pid;
   const auto name = read_line_file("/proc/" + std::to_string(holder) + "/comm");
@@ -45,6 +47,12 @@ Result<std::vector<std::string>> dataset_names(const json::object& body) {
   std::vector<std::string> names;
   const json::array* listed = get_array(body, "datasets");
   if (listed == nullptr) return names;
+  if (listed->size() > kMostNames) {
+    return fail(Errc::Invalid,
+                "the request names " + std::to_string(listed->size()) + " datasets; at most " +
+                    std::to_string(kMostNames) + " are taken at once",
+                "ask for them in several requests");
+  }
   for (const json::value& name : *listed) {
     if (!name.is_string()) return fail(Errc::Invalid, "a dataset's name is a string");
     names.emplace_back(name.get_string());

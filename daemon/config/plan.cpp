@@ -48,10 +48,10 @@ void flatten(const json::object& object, const std::string& path, Settings& sett
   }
 }
 
-Settings settings_of(const Volume& volume, const std::optional<Target>& target) {
+Settings settings_of(const json::object& volume, const json::object& target) {
   Settings settings;
-  flatten(to_json(volume), "", settings);
-  if (target) flatten(to_json(*target), "", settings);
+  flatten(volume, "", settings);
+  flatten(target, "", settings);
   return settings;
 }
 
@@ -85,10 +85,10 @@ bool is_what_is_mounted(const InForce& old, const Volume& wanted) {
          fits(wanted.nvme->filesystem_uuid, old.filesystem_uuid);
 }
 
-Step compare(const InForce& old, const Volume& wanted, const std::optional<Target>& target) {
+Step compare(const InForce& old, const Volume& wanted, const json::object& target) {
   Step step{wanted.name, Action::Nothing, {}, ""};
   for (const Difference& difference :
-       differences(settings_of(old.volume, old.target), settings_of(wanted, target))) {
+       differences(settings_of(old.settings, old.target), settings_of(to_json(wanted), target))) {
     const std::string top = difference.key.substr(0, difference.key.find('.'));
     const bool stays = top == "filesystem" && is_what_is_mounted(old, wanted);
     step.action = std::max(step.action, stays ? Action::SetLive : cost_of(top));
@@ -108,36 +108,39 @@ bool takes_mount_away(Action action) {
   return action == Action::Remount || action == Action::Reconnect || action == Action::Remove;
 }
 
+bool takes_mount_away(std::string_view action) {
+  return std::ranges::any_of(std::array{Action::Remount, Action::Reconnect, Action::Remove},
+                             [&](Action one) { return action == to_string(one); });
+}
+
 std::vector<Step> plan_volumes(const std::vector<InForce>& in_force, const Config& wanted) {
   std::vector<Step> steps;
   for (const Volume& volume : wanted.volumes) {
-    const auto old =
-        std::ranges::find(in_force, volume.name, [](const InForce& one) { return one.volume.name; });
+    const auto old = std::ranges::find(in_force, volume.name, &InForce::volume);
     if (old == in_force.end()) {
       steps.push_back({volume.name, Action::Add, {}, ""});
       continue;
     }
-    std::optional<Target> target;
-    if (volume.nvme) target = wanted.targets.at(volume.nvme->target);
+    json::object target;
+    if (volume.nvme) target = to_json(wanted.targets.at(volume.nvme->target));
     steps.push_back(compare(*old, volume, target));
   }
   for (const InForce& old : in_force) {
-    if (find_volume(wanted, old.volume.name) == nullptr)
-      steps.push_back({old.volume.name, Action::Remove, {}, ""});
+    if (find_volume(wanted, old.volume) == nullptr) steps.push_back({old.volume, Action::Remove, {}, ""});
   }
   return steps;
 }
 
-std::vector<std::string> changed_settings(const Config& in_force, const Config& wanted) {
-  const auto settings = [](const Config& config) {
-    const json::object shown = to_json(config);
+std::vector<std::string> changed_settings(const json::object& in_force, const Config& wanted) {
+  const auto settings = [](const json::object& shown) {
     Settings flat;
-    for (const char* section : {"cache", "datasets", "metrics"})
-      flatten(*get_object(shown, section), section, flat);
+    for (const char* section : {"cache", "datasets", "metrics"}) {
+      if (const json::object* settings = get_object(shown, section)) flatten(*settings, section, flat);
+    }
     return flat;
   };
   std::vector<std::string> sentences;
-  for (Difference& difference : differences(settings(in_force), settings(wanted))) {
+  for (Difference& difference : differences(settings(in_force), settings(to_json(wanted)))) {
     sentences.push_back(std::move(difference.sentence));
   }
   return sentences;
@@ -156,6 +159,23 @@ json::object to_json(const Plan& plan) {
   }
   for (const std::string& setting : plan.settings) settings.emplace_back(setting);
   return {{"volumes", std::move(volumes)}, {"settings", std::move(settings)}};
+}
+
+json::object to_json(const InForce& one) {
+  return {{"volume", one.volume},
+          {"settings", one.settings},
+          {"target", one.target},
+          {"filesystem_type", one.filesystem_type},
+          {"filesystem_uuid", one.filesystem_uuid}};
+}
+
+InForce in_force_from_json(const json::object& object) {
+  const auto text = [&](std::string_view key) { return get_string(object, key).value_or(""); };
+  const auto part = [&](std::string_view key) {
+    const json::object* found = get_object(object, key);
+    return found == nullptr ? json::object{} : *found;
+  };
+  return {text("volume"), part("settings"), part("target"), text("filesystem_type"), text("filesystem_uuid")};
 }
 
 }  // namespace spark::config

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -22,12 +23,13 @@ enum class Action {
 const char* to_string(Action action);
 // Its users would lose their files: it waits until there are none.
 bool takes_mount_away(Action action);
+bool takes_mount_away(std::string_view action);  // by its word
 
 // A volume as it is in force, which need not be as in the file that was read last: what was refused then
 // stays.
 struct InForce {
-  Volume volume;
-  std::optional<Target> target;                  // none for NFS
+  std::string volume;                            // its name
+  json::object settings, target;                 // as to_json() shows them; no target for NFS
   std::string filesystem_type, filesystem_uuid;  // of what is mounted; empty: not known
 };
 
@@ -44,8 +46,13 @@ struct Plan {
 };
 
 std::vector<Step> plan_volumes(const std::vector<InForce>& in_force, const Config& wanted);
-std::vector<std::string> changed_settings(const Config& in_force, const Config& wanted);
+// Of the cache, the datasets and the metrics; `in_force` as to_json() shows it.
+std::vector<std::string> changed_settings(const json::object& in_force, const Config& wanted);
 
 json::object to_json(const Plan& plan);
+
+// For the worker that makes the plan.
+json::object to_json(const InForce& one);
+InForce in_force_from_json(const json::object& object);
 
 }  // namespace spark::config

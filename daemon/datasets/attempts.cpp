@@ -43,10 +43,21 @@ asio::awaitable<void> Stager::run_task(TaskPtr task) {
   if (const auto mine = tasks_.find(name); mine != tasks_.end() && mine->second == task) tasks_.erase(mine);
   count(*task, ended);
   if (!ended && ended.error().kind != Errc::Cancelled && !tasks_.contains(name)) {
-    failed_[name] = ended.error().message();
+    keep_failure(name, ended.error().message());
   }
   task->ended = std::move(ended);
   task->changed.cancel();
+}
+
+// Anyone may ask for VOLUME:PATHs that are not there: of those only some are kept.
+void Stager::keep_failure(const std::string& name, std::string why) {
+  constexpr std::size_t kMostFailed = 1000;
+  failed_[name] = std::move(why);
+  if (failed_.size() <= kMostFailed + config_().datasets.size()) return;
+  const auto other = std::ranges::find_if(failed_, [&](const auto& failure) {
+    return failure.first != name && !config_().datasets.contains(failure.first);
+  });
+  if (other != failed_.end()) failed_.erase(other);
 }
 
 void Stager::count(const Task& task, const Outcome& ended) {

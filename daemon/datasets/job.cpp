@@ -80,6 +80,14 @@ std::shared_ptr<Job> Jobs::create(std::string verb, std::vector<std::string> sub
   return job;
 }
 
+std::size_t Jobs::running_subjects() const {
+  std::size_t subjects = 0;
+  for (const auto& job : jobs_) {
+    if (job->is_running()) subjects += job->subjects().size();
+  }
+  return subjects;
+}
+
 std::shared_ptr<Job> Jobs::find(std::uint64_t id) const {
   const auto found =
       std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) { return job->id() == id; });

@@ -61,6 +61,7 @@ class Jobs {
 
   std::shared_ptr<Job> create(std::string verb, std::vector<std::string> subjects);
   std::shared_ptr<Job> find(std::uint64_t id) const;
+  std::size_t running_subjects() const;  // of the running jobs, all together
   const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }
 
  private:

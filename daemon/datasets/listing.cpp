@@ -1,5 +1,7 @@
 // What the stager shows: `ls`, and its part of `status`.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
@@ -44,6 +46,8 @@ Result<json::object> Stager::list() const {
   if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
   if (!*catalog_) return tl::unexpected<Error>(catalog_->error());
 
+  std::map<std::string, json::array> leases;
+  for (const auto& [id, lease] : leases_.all()) leases[lease.dataset].push_back(show(lease));
   std::map<std::string, json::object> rows;
   for (const auto& [name, dataset] : config_().datasets) rows[name] = empty_row(name, "absent");
   for (const json::value& value : *get_array(**catalog_, "datasets")) {
@@ -53,9 +57,7 @@ Result<json::object> Stager::list() const {
     row.erase("good_at_s");
     compare_generations(name, row);
     if (evicting_.contains(name)) row["state"] = "evicting";
-    json::array leases;
-    for (const Lease* lease : leases_.of(name)) leases.push_back(show(*lease));
-    row["leases"] = std::move(leases);
+    row["leases"] = std::move(leases[name]);
     rows[name] = std::move(row);
   }
   // What is under way or went wrong, for datasets that have no ready copy yet.
@@ -82,11 +84,17 @@ Result<json::object> Stager::list() const {
 }
 
 json::array Stager::stages() const {
+  std::map<std::string, std::set<std::uint64_t>>
+      jobs_of;  // by dataset: one look at each job, however many there are
+  for (const auto& job : jobs_.all()) {
+    if (!job->is_running() || job->verb() != "stage") continue;
+    for (const std::string& dataset : job->subjects()) jobs_of[dataset].insert(job->id());
+  }
   json::array stages;
   for (const auto& [name, task] : tasks_) {
     json::object stage = task->progress;
     json::array& jobs = stage["jobs"].emplace_array();
-    for (const std::string& id : jobs_that_stage(name)) jobs.emplace_back(id);
+    for (const std::uint64_t id : jobs_of[name]) jobs.emplace_back(std::to_string(id));
     stages.push_back(std::move(stage));
   }
   return stages;

@@ -121,6 +121,7 @@ class Stager {
   bool must_wait(const Task& task) const;
   void take_turn(Task& task, Slot slot);
   void give_turn_back(Task& task);
+  void keep_failure(const std::string& name, std::string why);
   void count(const Task& task, const Outcome& ended);
   json::array in_use() const;
   bool must_yield() const;

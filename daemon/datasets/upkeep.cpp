@@ -1,5 +1,6 @@
 // Copies that are there: verified, scrubbed, evicted.
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/datasets/stager.hpp"
@@ -104,8 +105,9 @@ Result<std::shared_ptr<Job>> Stager::scrub(std::vector<std::string> datasets) {
   const auto all = known();
   if (!all) return tl::unexpected<Error>(all.error());
   if (datasets.empty()) datasets = *all;
+  const std::set<std::string> names(all->begin(), all->end());
   for (const std::string& dataset : datasets) {
-    if (auto known = check_known(dataset); !known) return tl::unexpected<Error>(std::move(known.error()));
+    if (!names.contains(dataset)) return tl::unexpected<Error>(check_known(dataset).error());
   }
   auto job = jobs_.create("scrub", datasets);
   workers::Cancellation cancellation;

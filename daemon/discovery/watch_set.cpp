@@ -1,6 +1,7 @@
 #include "daemon/discovery/watch_set.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/discovery/worker_actions.hpp"
@@ -16,10 +17,13 @@ bool is_watched(const config::Config& config, const std::string& target) {
   });
 }
 
-bool is_configured(const config::Config& config, const std::string& target, const std::string& subsystem) {
-  return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
-    return volume.nvme && volume.nvme->target == target && volume.nvme->subsystem == subsystem;
-  });
+// A target may offer thousands, and there may be hundreds of volumes.
+std::set<std::string> configured_of(const config::Config& config, const std::string& target) {
+  std::set<std::string> subsystems;
+  for (const config::Volume& volume : config.volumes) {
+    if (volume.nvme && volume.nvme->target == target) subsystems.insert(volume.nvme->subsystem);
+  }
+  return subsystems;
 }
 
 json::value text_or_null(const std::string& text) {
@@ -86,10 +90,11 @@ json::array WatchSet::to_json(const config::Config& config) const {
   json::array targets;
   for (const auto& [name, watch] : watches_) {
     const Status& status = watch->status();
+    const auto configured = configured_of(config, name);
     json::array offered;
     for (const std::string& subsystem : status.offered) {
-      offered.push_back(json::object{{"subsystem", printable(subsystem)},
-                                     {"configured", is_configured(config, name, subsystem)}});
+      offered.push_back(
+          json::object{{"subsystem", printable(subsystem)}, {"configured", configured.contains(subsystem)}});
     }
     const config::Portal& portal = watch->target().portals.front();
     targets.push_back(json::object{

@@ -69,26 +69,32 @@ asio::awaitable<void> VolumeSet::remove_guards() {
   return ask_to_remove_guards(runner_, std::move(request));
 }
 
-asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config& wanted) const {
-  std::vector<config::InForce> in_force;
+std::vector<config::InForce> VolumeSet::in_force() const {
+  std::vector<config::InForce> all;
   for (const auto& volume : volumes_) {
     const Status& status = volume->status();
-    in_force.push_back(
-        {volume->settings(), volume->target(), status.filesystem_type, status.filesystem_uuid});
+    const auto& target = volume->target();
+    all.push_back({volume->settings().name, config::to_json(volume->settings()),
+                   target ? config::to_json(*target) : json::object{}, status.filesystem_type,
+                   status.filesystem_uuid});
   }
-  auto steps = config::plan_volumes(in_force, wanted);
+  return all;
+}
+
+asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config& wanted) const {
+  auto steps = config::plan_volumes(in_force(), wanted);
   for (config::Step& step : steps) {
-    if (!config::takes_mount_away(step.action)) continue;
-    const auto volume = find(step.volume);
-    if (!volume) continue;  // a reload took it away while others were asked
-    const auto users = co_await volume->users();
-    if (!users) {
-      step.refused = users.error().message();
-    } else if (!users->empty()) {
-      step.refused = "in use by " + *users;
-    }
+    if (config::takes_mount_away(step.action)) step.refused = co_await why_it_stays(step.volume);
   }
   co_return steps;
+}
+
+asio::awaitable<std::string> VolumeSet::why_it_stays(std::string name) const {
+  const auto volume = find(name);
+  if (!volume) co_return "";  // a reload took it away while others were asked
+  const auto users = co_await volume->users();
+  if (!users) co_return users.error().message();
+  co_return users->empty() ? "" : "in use by " + *users;
 }
 
 asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config& wanted) {

@@ -19,6 +19,9 @@ class VolumeSet {
             std::filesystem::path state_dir, Volume::OnChange on_change);
 
   void start(const config::Config& config);
+  std::vector<config::InForce> in_force() const;
+  // Who uses what the volume's step would unmount, as a sentence; empty if nothing does.
+  asio::awaitable<std::string> why_it_stays(std::string volume) const;
   // What each volume would go through if `wanted` were in force, and which of that is refused, because
   // somebody uses what would be unmounted.
   asio::awaitable<std::vector<config::Step>> plan(const config::Config& wanted) const;

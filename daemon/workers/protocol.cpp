@@ -37,6 +37,7 @@ constexpr std::array kVerbs = {
     VerbRow{"probe", probe_verb},
     VerbRow{"mounted-state", mounted_state_verb},
     VerbRow{"record", record_verb},
+    VerbRow{"plan", plan_verb},
     VerbRow{"stage", stage_verb},
     VerbRow{"verify", verify_verb},
     VerbRow{"evict", evict_verb},

@@ -1,5 +1,5 @@
 // What workers can do: the only calls of the daemon that touch the kernel's fabric, disks, mounts and the
-// catalog.
+// catalog, and what may take long because of its size.
 #pragma once
 
 #include "base/json.hpp"
@@ -32,6 +32,9 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> record_verb(const json::object& request, const ProgressLine& progress);
+
+// Configuration (config_verbs.cpp)
+Result<json::object> plan_verb(const json::object& request, const ProgressLine& progress);
 
 // Cache (cache_verbs.cpp)
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress);

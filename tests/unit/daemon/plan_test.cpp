@@ -26,9 +26,9 @@ Config read(const std::string& target, const std::string& volume, const std::str
 std::vector<InForce> in_force(const Config& config) {
   std::vector<InForce> all;
   for (const Volume& volume : config.volumes) {
-    std::optional<Target> target;
-    if (volume.nvme) target = config.targets.at(volume.nvme->target);
-    all.push_back({volume, target, "ext4", kUuid});
+    const json::object target =
+        volume.nvme ? to_json(config.targets.at(volume.nvme->target)) : json::object{};
+    all.push_back({volume.name, to_json(volume), target, "ext4", kUuid});
   }
   return all;
 }
@@ -113,16 +113,17 @@ TEST(Plan, OnlyWhatUnmountsTakesTheMountAway) {
 TEST(Plan, SettingsThatAreNoVolumesAreNamed) {
   const Config before = read("", "", "cache: {capacity: 1GiB}\ndatasets:\n  a: {volume: data, path: a}\n");
   const Config after = read("", "", "cache: {capacity: 2GiB}\ndatasets:\n  b: {volume: data, path: b}\n");
-  EXPECT_THAT(changed_settings(before, after),
+  EXPECT_THAT(changed_settings(to_json(before), after),
               ElementsAre("cache.capacity: 1073741824 -> 2147483648", "datasets.a.exclude: [] -> none",
                           "datasets.a.path: a -> none", "datasets.a.volume: data -> none",
                           "datasets.b.exclude: none -> []", "datasets.b.path: none -> b",
                           "datasets.b.volume: none -> data"));
-  EXPECT_THAT(changed_settings(before, before), IsEmpty());
+  EXPECT_THAT(changed_settings(to_json(before), before), IsEmpty());
   const Config watched = read("", "",
                               "cache: {capacity: 1GiB}\ndatasets:\n  a: {volume: data, path: a}\nmetrics: "
                               "{listen: 127.0.0.1:9464}\n");
-  EXPECT_THAT(changed_settings(before, watched), ElementsAre("metrics.listen: off -> 127.0.0.1:9464"));
+  EXPECT_THAT(changed_settings(to_json(before), watched),
+              ElementsAre("metrics.listen: off -> 127.0.0.1:9464"));
 }
 
 TEST(Plan, AsJsonHasNullWhereNothingIsRefused) {

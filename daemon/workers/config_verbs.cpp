@@ -1,0 +1,25 @@
+#include "daemon/config/parse.hpp"
+#include "daemon/config/plan.hpp"
+#include "daemon/workers/verbs.hpp"
+
+namespace spark::workers {
+
+// {"file", "yaml"?: instead of what is in the file, "config": in force, "volumes": in force} → plan, with no
+// step refused
+Result<json::object> plan_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string file = get_string(request, "file").value_or("");
+  const auto text = get_string(request, "yaml");
+  const auto wanted = text ? config::parse(*text, file) : config::load(file);
+  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  std::vector<config::InForce> in_force;
+  const json::array* volumes = get_array(request, "volumes");
+  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i)
+    in_force.push_back(config::in_force_from_json((*volumes)[i].as_object()));
+  const json::object* before = get_object(request, "config");
+  config::Plan plan;
+  plan.volumes = config::plan_volumes(in_force, *wanted);
+  plan.settings = config::changed_settings(before == nullptr ? json::object{} : *before, *wanted);
+  return to_json(plan);
+}
+
+}  // namespace spark::workers
