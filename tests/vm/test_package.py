@@ -20,6 +20,7 @@ from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 
 pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with a package: `make deb` makes one")
 MOUNT = "/mnt/data"
+RELEASE = "spark-stage-release.service"
 STATE = "/var/lib/spark-stage"
 KEY = "/etc/spark-stage/keys/host"
 PAGE = "docs/install.md"
@@ -85,6 +86,11 @@ def mount_id(host):
     return host.sh(f"grep ' {MOUNT} ' /proc/self/mountinfo").split()[0]
 
 
+def controllers(host):
+    """Those that are connected, by their numbers and NQNs."""
+    return host.sh("grep -H . /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state | grep -v ':nqn.2019-08.org.qemu:'").split()
+
+
 def staged_files(host):
     return host.sh(f"find {STATE} -name file -path '*set*'").split()
 
@@ -146,10 +152,14 @@ def test_an_upgrade_disturbs_no_mount_and_no_reader(host):
 def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
     Product(host).sh("stage data:set", 120)
     assert len(staged_files(host)) == 1
-    before = mount_id(host)
+    before, connected = mount_id(host), controllers(host)
+    assert connected and host.run(f"systemctl is-active {RELEASE}").out.strip() == "active"
     host.sh(f"{APT} remove spark-stage", 300)
-    assert host.run(f"systemctl is-active {UNIT}").out.strip() == "inactive"
+    for unit in (UNIT, RELEASE):
+        assert host.run(f"systemctl is-active {unit}").out.strip() == "inactive"
+        assert host.sh(f"systemctl show -P LoadState {unit}").strip() == "not-found"
     assert mount_id(host) == before and host.get(f"{MOUNT}/greeting") == "hello\n"
+    assert controllers(host) == connected
     assert host.get(CONFIG) and len(staged_files(host)) == 1
 
 
