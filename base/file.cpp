@@ -57,6 +57,15 @@ Result<> write_and_flush(const std::filesystem::path& path, std::string_view con
 
 }  // namespace
 
+Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  if (!error) return absolute.lexically_normal();
+  return fail_errno(error.value(),
+                    "finding out what " + printable(path.native()) + " is in the current folder",
+                    "change to a folder that is there, or write the whole path");
+}
+
 Result<std::string> fresh_uuid(const SystemRoot& root) {
   return read_line_file(root / "proc/sys/kernel/random/uuid");
 }

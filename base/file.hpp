@@ -48,6 +48,9 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 // As read_file, trimmed of white space at both ends: for sysfs attributes and one-line files.
 Result<std::string> read_line_file(const std::filesystem::path& path);
 
+// From the current folder, and in plain form; an error if that folder is gone.
+Result<std::filesystem::path> absolute_path(const std::filesystem::path& path);
+
 // A new one at every call, from the kernel's random numbers; lower case.
 Result<std::string> fresh_uuid(const SystemRoot& root);
 

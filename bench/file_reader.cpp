@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/threads.hpp"
 
 namespace spark::bench {
 namespace {
@@ -85,9 +86,13 @@ Result<> one_pass(const FileReading& reading, const std::vector<std::string>& fi
   workers.reserve(reading.threads);
   for (unsigned i = 0; i < reading.threads; ++i) workers.emplace_back(reading, files, next);
   const Clock::time_point start = Clock::now();
-  {
-    std::vector<std::jthread> threads;
-    for (Worker& worker : workers) threads.emplace_back([&worker] { worker.run(); });
+  const std::size_t ran = run_in_threads(workers.size(), [&](std::size_t number) { workers[number].run(); });
+  // Fewer threads would measure another load.
+  if (ran < workers.size()) {
+    return fail(Errc::Failed,
+                "starting " + std::to_string(workers.size()) + " threads that read: the system allows " +
+                    std::to_string(ran),
+                "raise the limit on processes (`ulimit -u`, pids.max), or ask for fewer threads");
   }
   total.seconds += seconds_since(start);
   for (Worker& worker : workers) {

@@ -64,7 +64,7 @@ class Reader {
     if (error) return;
     facts_.origin.device = name;
     if (facts_.kind == PathKind::Unknown) facts_.kind = PathKind::Local;
-    look_at_disk(fs::exists(folder / "partition") ? folder.parent_path() : folder, 0);
+    look_at_disk(fs::exists(folder / "partition", error) ? folder.parent_path() : folder, 0);
   }
 
  private:
@@ -74,7 +74,7 @@ class Reader {
       std::error_code error;
       const fs::path folder = fs::canonical(root_ / ("sys/class/block/" + name), error);
       if (error || depth > 8) continue;
-      look_at_disk(fs::exists(folder / "partition") ? folder.parent_path() : folder, depth + 1);
+      look_at_disk(fs::exists(folder / "partition", error) ? folder.parent_path() : folder, depth + 1);
     }
     set("device", disk.filename().string());
     for (const auto& [file, words] :

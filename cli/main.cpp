@@ -94,5 +94,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
-  return spark::cli::run(argc, argv);
+  // Nothing is known to throw. What does all the same is an error like any other, and not an abort.
+  try {
+    return spark::cli::run(argc, argv);
+  } catch (const std::exception& failure) {
+    std::cerr << "spark-stage: " << failure.what() << " - this is a defect, please report it\n";
+    return spark::exit_status(spark::Errc::Failed);
+  }
 }

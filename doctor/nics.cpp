@@ -76,7 +76,8 @@ std::vector<Nic> read_nics(const SystemRoot& root) {
   std::error_code error;
   std::filesystem::directory_iterator entry(root / "sys/class/net", error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (entry->path().filename() != "lo" && std::filesystem::is_directory(entry->path())) {
+    std::error_code gone;
+    if (entry->path().filename() != "lo" && std::filesystem::is_directory(entry->path(), gone)) {
       nics.push_back(read_nic(entry->path()));
     }
   }

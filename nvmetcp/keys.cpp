@@ -46,7 +46,9 @@ Result<> check_keys_in_force(const SystemRoot& root, const std::string& controll
                              const ConnectOptions& options, const Keys& keys) {
   const auto folder = root / "sys/class/nvme" / controller;
   // Debian's 6.1 takes the options, and ignores them: it was built without what they are for.
-  if (!keys.host.empty() && !std::filesystem::exists(folder / "dhchap_secret")) {
+  std::error_code unknown;
+  const bool has_keys = std::filesystem::exists(folder / "dhchap_secret", unknown) || unknown;
+  if (!keys.host.empty() && !has_keys) {
     return fail(Errc::Unsupported,
                 "this kernel was built without NVMe authentication (CONFIG_NVME_HOST_AUTH)",
                 "boot one that has it, or remove `auth` from the config");

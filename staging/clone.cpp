@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
 
+#include "base/threads.hpp"
 #include "staging/manifest_reader.hpp"
 #include "staging/metadata.hpp"
 #include "staging/parents.hpp"
@@ -48,12 +48,8 @@ class TakeUnchanged {
         clones_(can_share_blocks(previous.copy, *context.copy)) {}
 
   Result<> go() {
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1);
-           ++i)
-        threads.emplace_back([this] { work(); });
-    }
+    run_in_threads(std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1),
+                   [this](std::size_t) { work(); });
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
     for (const std::size_t index : refused_) resumed_.unchanged[index] = false;
     return {};

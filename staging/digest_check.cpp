@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/threads.hpp"
 #include "staging/direct_io.hpp"
 #include "staging/published_digests.hpp"
 #include "staging/sha256.hpp"
@@ -37,11 +38,7 @@ class DigestCheck {
   Result<> go() {
     count();
     const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
-    {
-      std::vector<std::jthread> running;
-      for (std::size_t i = 0; i < std::min<std::size_t>(threads, digests_.size()); ++i)
-        running.emplace_back([this] { work(); });
-    }
+    run_in_threads(std::min<std::size_t>(threads, digests_.size()), [this](std::size_t) { work(); });
     if (error_) return tl::unexpected<Error>(std::move(*error_));
     if (wrong_.empty()) return {};
     std::ranges::sort(wrong_);

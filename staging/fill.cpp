@@ -150,7 +150,8 @@ class Fill {
       large.insert(large.begin(), left->begin(), left->end());
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     }
-    auto others = std::async(std::launch::async,
+    // Deferred, that is after the large files, where no thread can be started.
+    auto others = std::async(std::launch::async | std::launch::deferred,
                              [&] { return copy_small_files(context_, small, threads, job_.options->io); });
     Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     auto left = others.get();

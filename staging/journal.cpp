@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/text.hpp"
+#include "base/threads.hpp"
 #include "staging/entry_line.hpp"
 #include "staging/names.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::string_view kHeader = "spark-stage journal 2";
 constexpr std::size_t kHashDigits = 32;
+constexpr std::chrono::seconds kFlushEvery{1};
 constexpr char kFinished = 'F', kStarted = 'S', kPiece = 'P';
 
 // "<hash of the text> <text>\n"; the text is one of
@@ -106,7 +108,8 @@ Journal::Journal(UniqueFd file, std::string shown, int file_system, std::atomic<
       shown_(std::move(shown)),
       file_system_(file_system),
       failed_(failed),
-      thread_([this] { work(); }) {}
+      flush_next_(std::chrono::steady_clock::now() + kFlushEvery),
+      thread_(start_thread([this] { work(); })) {}
 
 Journal::~Journal() {
   [[maybe_unused]] const Result<> closed = close();
@@ -125,8 +128,19 @@ void Journal::piece(const Entry& entry, std::uint64_t piece, const Digest& diges
 }
 
 void Journal::add(Waiting line) {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.push_back(std::move(line));
+  }
+  if (!thread_.joinable() && is_due()) flush_waiting();
+}
+
+bool Journal::is_due() {
   const std::scoped_lock lock(mutex_);
-  waiting_.push_back(std::move(line));
+  const auto now = std::chrono::steady_clock::now();
+  if (now < flush_next_) return false;
+  flush_next_ = now + kFlushEvery;
+  return true;
 }
 
 Result<> Journal::close() {
@@ -135,7 +149,11 @@ Result<> Journal::close() {
     closing_ = true;
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    flush_waiting();
+  }
   if (error_) return tl::unexpected<Error>(*error_);
   return {};
 }
@@ -144,13 +162,14 @@ void Journal::work() {
   for (bool is_last = false; !is_last;) {
     {
       std::unique_lock lock(mutex_);
-      is_last = wake_.wait_for(lock, std::chrono::seconds(1), [&] { return closing_; });
+      is_last = wake_.wait_for(lock, kFlushEvery, [&] { return closing_; });
     }
     flush_waiting();
   }
 }
 
 void Journal::flush_waiting() {
+  const std::scoped_lock flushing(flushing_);
   std::vector<Waiting> lines;
   {
     const std::scoped_lock lock(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -37,7 +38,8 @@ void read_journal(const std::filesystem::path& path, const JournalSink& sink);
 void parse_journal(std::string_view text, const JournalSink& sink);
 
 // A line is written after what it tells is on the disk: flush the file system, append, flush the journal.
-// That happens about once a second, in a thread of its own.
+// That happens about once a second, in a thread of its own; where there can be none, in that of whoever adds
+// a line.
 class Journal {
  public:
   // Replaces the journal by one of what `kept` gives to its argument. `file_system` is a descriptor on what
@@ -71,15 +73,18 @@ class Journal {
   std::string shown_;
   int file_system_;
   std::atomic<bool>& failed_;
+  std::mutex flushing_;  // held before mutex_: lines are written in their order
   std::mutex mutex_;
   std::condition_variable wake_;
   bool closing_ = false;
   std::vector<Waiting> waiting_;
-  std::optional<Error> error_;  // the first
-  std::thread thread_;          // last: it uses all of the above
+  std::optional<Error> error_;                        // the first
+  std::chrono::steady_clock::time_point flush_next_;  // without a thread
+  std::thread thread_;                                // last: it uses all of the above
 
   void add(Waiting line);
   void work();
+  bool is_due();
   void flush_waiting();
   Result<> write_down(const std::vector<Waiting>& lines);
 };

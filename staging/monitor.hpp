@@ -32,14 +32,15 @@ class Monitor {
 
   Counters counters;
 
-  // Does `work` in a thread of its own while this one reports.
+  // Does `work` in a thread of its own while this one reports; in this one, silently, if there can be no
+  // other.
   template <class Work>
   auto during(CopyPhase phase, Work work) {
     phase_ = phase;
     pace_ = Pace();
     report();
-    auto result = std::async(std::launch::async, std::move(work));
-    while (result.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready) report();
+    auto result = std::async(std::launch::async | std::launch::deferred, std::move(work));
+    while (result.wait_for(std::chrono::milliseconds(250)) == std::future_status::timeout) report();
     report();
     return result.get();
   }

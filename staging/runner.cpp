@@ -5,9 +5,9 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "base/threads.hpp"
 #include "staging/lane.hpp"
 
 namespace spark::staging {
@@ -34,10 +34,7 @@ class Run {
   Result<> go() {
     const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
     const unsigned threads = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
-    {
-      std::vector<std::jthread> running;
-      for (unsigned i = 0; i < threads; ++i) running.emplace_back([this] { work(); });
-    }
+    run_in_threads(threads, [this](std::size_t) { work(); });
     if (error_) return tl::unexpected<Error>(std::move(*error_));
     return {};
   }

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 
+#include "base/threads.hpp"
 #include "staging/direct_io.hpp"
 #include "staging/io.hpp"
 #include "staging/metadata.hpp"
@@ -219,12 +219,7 @@ class SmallFiles {
       share.next = files_.size() * i / shares;
       share.end = files_.size() * (i + 1) / shares;
     }
-    {
-      std::vector<std::jthread> running;
-      for (std::size_t i = 0; i < shares; ++i) {
-        running.emplace_back([this, i, reads_direct] { work(i, reads_direct); });
-      }
-    }
+    run_in_threads(shares, [&](std::size_t own) { work(own, reads_direct); });
     if (error_) return tl::unexpected<Error>(std::move(*error_));
     return std::move(left_);
   }

@@ -39,7 +39,9 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
   if (auto right = check_device(source, *tree); !right)
     return tl::unexpected<Error>(std::move(right.error()));
-  if (is_inside(std::filesystem::weakly_canonical(config_.path).native(), tree->root())) {
+  std::error_code unknown;
+  const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
+  if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
     return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
                 "stage a folder without the cache");
   }

@@ -12,8 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/threads.hpp"
 #include "staging/look.hpp"
 
 namespace spark::staging {
@@ -47,10 +47,7 @@ class Scan {
     if (auto found = look_.at_root(root); !found) return found;
     take(std::move(root));
     const unsigned wanted = folders_.empty() ? 0 : kWalkThreads;
-    {
-      std::vector<std::jthread> threads;
-      for (unsigned i = 0; i < wanted; ++i) threads.emplace_back([this] { work(); });
-    }
+    run_in_threads(wanted, [this](std::size_t) { work(); });
     return error_ ? Result<>(tl::unexpected<Error>(std::move(*error_))) : Result<>();
   }
 

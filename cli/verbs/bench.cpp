@@ -160,7 +160,9 @@ Result<> write_report(Context& context, const std::string& file, const std::stri
     context.out << text;
     return {};
   }
-  if (auto written = write_file_atomically(std::filesystem::absolute(file), text); !written) {
+  const auto path = absolute_path(file);
+  if (!path) return tl::unexpected<Error>(path.error());
+  if (auto written = write_file_atomically(*path, text); !written) {
     return fail_with(written.error(), "writing " + printable(file));
   }
   tell(context, what + " is in " + printable(file));

@@ -129,7 +129,8 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
 }
 
 std::filesystem::path runs_folder(const Context& context, const std::string& given) {
-  return given.empty() ? bench::default_runs_folder(context.is_root) : std::filesystem::absolute(given);
+  if (given.empty()) return bench::default_runs_folder(context.is_root);
+  return absolute_path(given).value_or(given);  // where the current folder is gone, opening it tells
 }
 
 }  // namespace spark::cli

@@ -77,23 +77,24 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
 
 // Absolute and without a slash at its end. A ".." is resolved as the kernel does it: behind a symlink it is
 // not the folder that holds the link. Without one the path keeps the names that it was given.
-std::filesystem::path absolute_path(const std::string& text) {
+Result<std::filesystem::path> as_the_kernel_resolves(const std::string& text) {
+  auto path = absolute_path(text);
+  if (!path) return path;
   std::error_code error;
-  std::filesystem::path path = std::filesystem::absolute(text, error);
-  if (error) return text;
-  const bool goes_up = std::ranges::find(path, "..") != path.end();
-  if (!goes_up) path = path.lexically_normal();
-  while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
+  *path = std::filesystem::absolute(text, error);
+  const bool goes_up = std::ranges::find(*path, "..") != path->end();
+  if (!goes_up) *path = path->lexically_normal();
+  while (!path->has_filename() && path->has_relative_path()) *path = path->parent_path();
   if (!goes_up) return path;
-  const auto folder = std::filesystem::canonical(path.parent_path(), error);
-  return error ? path : folder / path.filename();
+  const auto folder = std::filesystem::canonical(path->parent_path(), error);
+  return error ? *path : folder / path->filename();
 }
 
 // A source that is not there is often a volume that is not mounted.
 tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source) {
   std::error_code ignored;
   if (error.kind == Errc::NotFound && error.hint.empty() && !std::filesystem::exists(source, ignored)) {
-    const auto folder = absolute_path(source).parent_path();
+    const auto folder = as_the_kernel_resolves(source).value_or(source).parent_path();
     error.hint = "is its volume mounted? 'spark-stage status' says; 'ls " + printable(folder.string()) +
                  "' shows what is there";
   }
@@ -103,8 +104,9 @@ tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source
 Result<int> copy(Context& context, const CopyOptions& options) {
   const auto engine = engine_options(options);
   if (!engine) return tl::unexpected<Error>(engine.error());
-  const std::filesystem::path named = absolute_path(options.destination);
-  const std::string name = named.filename().string();
+  const auto named = as_the_kernel_resolves(options.destination);
+  if (!named) return tl::unexpected<Error>(named.error());
+  const std::string name = named->filename().string();
 
   context.catch_interrupts();
   ProgressView view(context);
@@ -112,7 +114,7 @@ Result<int> copy(Context& context, const CopyOptions& options) {
     view.update({name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total,
                  static_cast<double>(now.bytes_per_second), now.eta_s, now.bottleneck, ""});
   };
-  const auto report = context.copy(options.source, named, *engine, show, context.stop);
+  const auto report = context.copy(options.source, *named, *engine, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {
     return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
   }
@@ -120,12 +122,12 @@ Result<int> copy(Context& context, const CopyOptions& options) {
   view.clear();
   if (!report->skipped.empty()) view.note("spark-stage: " + skipped_in_words(report->skipped));
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
-  const json::object answer = to_json(*report, name, named.string());
+  const json::object answer = to_json(*report, name, named->string());
   if (options.as_json) {
     context.out << pretty(answer) << "\n";
   } else {
     const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
-    say(context, printable(named.string()) + ": " + words);
+    say(context, printable(named->string()) + ": " + words);
     if (options.sha256) say(context, counted(report->sha256_files, "file") + " as published (SHA-256)");
   }
   return 0;

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/format/text.hpp"
 #include "cli/say.hpp"
@@ -15,8 +16,8 @@ Result<> write_new(const std::string& file, const std::string& yaml) {
     return fail(Errc::Refused, "writing " + printable(file) + ": it is there already",
                 "name another file, and compare the two");
   }
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  return write_file_atomically(folder / std::filesystem::path(file).filename(), yaml);
+  const auto path = absolute_path(file);
+  return path ? write_file_atomically(*path, yaml) : tl::unexpected<Error>(path.error());
 }
 
 Result<int> import(Context& context, const std::string& file) {

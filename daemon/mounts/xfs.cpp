@@ -134,7 +134,9 @@ bool has_dead_xfs(const SystemRoot& root) {
   for (fs::directory_iterator entry(root / "sys/fs/xfs", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (name.starts_with("nvme") && !fs::exists(root / "sys/class/block" / name)) return true;
+    std::error_code unknown;
+    const bool has_disk = fs::exists(root / "sys/class/block" / name, unknown) || unknown;
+    if (name.starts_with("nvme") && !has_disk) return true;
   }
   return false;
 }

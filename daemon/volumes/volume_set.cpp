@@ -1,11 +1,10 @@
 #include "daemon/volumes/volume_set.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "daemon/config/parse.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/worker_actions.hpp"
 
@@ -58,7 +57,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
 void VolumeSet::start(const config::Config& config) {
   for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings));
   for (const auto& volume : volumes_) volume->start();
-  asio::co_spawn(executor_, remove_guards(), asio::detached);
+  launch(executor_, "removal of old guards of mount points", remove_guards());
 }
 
 // Of mount points that the configuration names no more, also what it named before the daemon was restarted.

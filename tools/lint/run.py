@@ -11,6 +11,7 @@ import man
 import sentences
 import sizes
 import sources
+import throwing
 import units
 import words
 
@@ -93,6 +94,7 @@ CHECKS = {
     "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
     "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
+    "library calls that throw": lambda: _each(CPP, throwing.check),
     "every source file is compiled": compiled,
     "lengths": lengths,
     "words": lambda: _each(TEXT, words.check),

@@ -11,6 +11,7 @@ import man
 import sentences
 import sizes
 import sources
+import throwing
 import units
 import words
 
@@ -102,6 +103,32 @@ class Coroutines(unittest.TestCase):
                 self.assertEqual(coroutines.check("daemon/a.cpp", code), [])
         for path in ("daemon/launch.cpp", "tests/unit/daemon/a.cpp"):
             self.assertEqual(coroutines.check(path, self.BAD[0]), [])
+
+
+class Throwing(unittest.TestCase):
+    ERROR = "std::error_code error, gone;\n"
+    BAD = ["return fs::exists(path);", "std::filesystem::weakly_canonical(config.path).native();",
+           "fs::rename(from,\n  to / name(a, error));", "for (const auto& entry : fs::directory_iterator(folder)) {}",
+           "fs::recursive_directory_iterator walk(folder);", "std::vector<std::jthread> threads;", "std::thread([] {});",
+           "std::async(std::launch::async, work);", "if (fs::is_directory(entry->path())) {}"]
+    GOOD = ["return fs::exists(path, error);", "fs::rename(from, to, gone);", "entry != fs::directory_iterator();",
+            "fs::directory_iterator entry(folder, error), end;", "fs::exists(fs::symlink_status(file, error));",
+            "const fs::file_status status = fs::symlink_status(file, error);\nfs::is_symlink(status);",
+            "std::thread::hardware_concurrency();", "std::this_thread::sleep_for(1s);", "// fs::exists(path)",
+            "std::async(std::launch::async | std::launch::deferred, [&] { work(); });", "fs::path(text);",
+            "work(std::thread& running);", "std::thread thread_;"]
+
+    def test_bad_is_found(self):
+        for code in self.BAD:
+            with self.subTest(code):
+                self.assertEqual(len(throwing.check("staging/a.cpp", self.ERROR + code)), 1)
+
+    def test_good_is_spared(self):
+        for code in self.GOOD:
+            with self.subTest(code):
+                self.assertEqual(throwing.check("staging/a.cpp", self.ERROR + code), [])
+        for path in ("base/threads.cpp", "tests/unit/base/a.cpp"):
+            self.assertEqual(throwing.check(path, self.BAD[0] + self.BAD[5]), [])
 
 
 class Layering(unittest.TestCase):
