@@ -1,6 +1,7 @@
 // spark-staged: the daemon, and with `worker VERB` one of its workers.
 #include <malloc.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -118,6 +119,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
   ::signal(SIGPIPE, SIG_IGN);
+  // Workers read keys: no core of them is written, and only root may look into them.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   try {
     return run(argc, argv);
   } catch (const std::exception& failure) {

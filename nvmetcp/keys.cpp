@@ -1,6 +1,10 @@
 #include "nvmetcp/keys.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/text.hpp"
@@ -18,6 +22,15 @@ bool is_chap_length(std::string_view hash, std::size_t length) {
 constexpr SecretKind kDhHmacChap = {"DHHC-1", "DH-HMAC-CHAP key",
                                     "`nvme gen-dhchap-key` makes one; the target needs the same", "auth",
                                     is_chap_length};
+
+// Asked every second by a process that lives as long as the machine: it reads no more than that there is a
+// key.
+bool begins_with(const std::filesystem::path& attribute, std::string_view beginning) {
+  const UniqueFd fd(::open(attribute.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16> text{};
+  const ssize_t got = fd ? ::read(fd.get(), text.data(), std::min(text.size(), beginning.size())) : -1;
+  return got > 0 && std::string_view(text.data(), static_cast<std::size_t>(got)) == beginning;
+}
 
 bool says(const std::vector<std::string>& log, const std::string& words) {
   return std::ranges::any_of(log,
@@ -66,8 +79,7 @@ Result<> check_keys_in_force(const SystemRoot& root, const std::string& controll
 
 bool holds_keys(const SystemRoot& root, const std::string& controller, const ConnectOptions& options) {
   const auto holds = [&](const char* attribute) {
-    const auto key = read_line_file(root / "sys/class/nvme" / controller / attribute);
-    return key && key->starts_with("DHHC-1:");
+    return begins_with(root / "sys/class/nvme" / controller / attribute, "DHHC-1:");
   };
   return holds("dhchap_secret") && (options.controller_key_file.empty() || holds("dhchap_ctrl_secret"));
 }

@@ -104,6 +104,10 @@ def test_no_core_of_what_read_a_key_is_written(house):
             house.product.wait_volume("secret", "ready", 60)
             for secret in (KEY, KEY.split(":")[2]):
                 assert house.host.run(f"grep -rlaF '{secret}' /run/cores", 60).rc == 1
+            # The daemon looks at its connections' keys as long as it lives: none of it is written at all.
+            house.host.sh(f"kill -ABRT {house.product.main_pid()}")
+            house.host.wait_until(f"[ $(systemctl show -P NRestarts {UNIT}) -gt 0 ] && spark-stage status", 60)
+            assert not house.host.sh("ls /run/cores | grep spark-staged || true")
     finally:
         house.host.sh(f"echo '{pattern.strip()}' >/proc/sys/kernel/core_pattern; rm -rf /run/cores")
 

@@ -1,8 +1,10 @@
 // Keys of the tests alone: bytes that count up.
 #include "nvmetcp/keys.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -169,6 +171,20 @@ TEST_F(KeyFiles, WhetherAConnectionHasAnyKeyIsKnownWithoutTheFile) {
   EXPECT_TRUE(holds_keys(files.root(), "nvme1", options));
   files.write("sys/class/nvme/nvme1/dhchap_secret", "none");
   EXPECT_FALSE(holds_keys(files.root(), "nvme1", options));
+}
+
+TEST_F(KeyFiles, OfAKeyThatIsInForceNoMoreIsReadThanThatThereIsOne) {
+  options.host_key_file = "/etc/keys/host";
+  const auto attribute = files.root() / "sys/class/nvme/nvme1/dhchap_secret";
+  std::filesystem::create_directories(attribute.parent_path());
+  ASSERT_EQ(::mkfifo(attribute.c_str(), 0600), 0);
+  const UniqueFd pipe(::open(attribute.c_str(), O_RDWR | O_CLOEXEC));
+  const std::string key = kPlainKey;
+  ASSERT_EQ(::write(pipe.get(), key.data(), key.size()), static_cast<ssize_t>(key.size()));
+  EXPECT_TRUE(holds_keys(files.root(), "nvme1", options));
+  int left = 0;
+  ASSERT_EQ(::ioctl(pipe.get(), FIONREAD, &left), 0);
+  EXPECT_EQ(static_cast<std::size_t>(left), key.size() - 7);
 }
 
 TEST_F(KeyFiles, ATargetThatAsksForNoKeyIsRefused) {
