@@ -18,14 +18,10 @@ constexpr char kCompare[] =
     "two are: ";
 constexpr std::size_t kMostNamespaces = 16;  // that are asked, some milliseconds each
 
-// Firmware of many boards has one of these instead of a number of its own.
-constexpr std::array kCommonUuids = {"03000200-0400-0500-0006-000700080009",
-                                     "00020003-0004-0005-0006-000700080009",
-                                     "ffffffff-ffff-ffff-ffff-ffffffffffff"};
 constexpr std::size_t kUuidLength = 36, kVersionAt = 14;
 
 bool has_common_uuid(const nvmetcp::HostIdentity& identity, Report& report) {
-  for (const char* uuid : kCommonUuids) {
+  for (const char* uuid : nvmetcp::kCommonBoardUuids) {
     if (identity.id != uuid && !lower(identity.nqn).ends_with(uuid)) continue;
     report.wrong(kIdentityArea, "/etc/nvme has the UUID " + std::string(uuid) + ", which many boards have",
                  std::string(kOneHost) + "reservations and allow lists fail", kRenew);
@@ -87,7 +83,7 @@ void check_board(const Host& host, const nvmetcp::HostIdentity& identity, Report
 // Who registered under this host's ID with a key that is not this host's.
 void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, Report& report) {
   if (!host.is_root) return;  // devices can't be opened; other checks say so
-  const std::uint64_t key = nvmetcp::reservation_key(identity, nvmetcp::read_machine_id(host.root));
+  const nvmetcp::Claimant us = nvmetcp::claimant(identity, nvmetcp::read_machine(host.root));
   std::size_t asked = 0;
   for (const host::FabricDevice& device : host::list_fabric_devices(host.root)) {
     const bool is_live = std::ranges::any_of(device.paths, [](const auto& path) { return path.is_live(); });
@@ -99,14 +95,15 @@ void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, 
     }
     if (!answer) continue;  // most targets offer none
     for (const nvmetcp::Registrant& other : answer->registrants) {
-      if (other.host_id != identity.id || other.key == key) continue;
+      const bool is_ours = other.key == us.key || other.key == us.former_key;
+      if (other.host_id != us.host_id || is_ours) continue;
       report.wrong(kIdentityArea,
                    printable(device.subsystem) + ": somebody else has registered " +
                        (other.holds ? "for and holds its reservation" : "for its reservation") +
                        " with this host's own host ID " + identity.id,
                    std::string(kOneHost) +
                        "a reservation keeps neither out. It is another machine, another program of this "
-                       "host, or this host before its NQN or machine ID changed",
+                       "host, or this host before its NQN, machine ID or board changed",
                    std::string(kCompare) + kRenew);
       return;
     }

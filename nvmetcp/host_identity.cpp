@@ -15,20 +15,6 @@ constexpr const char* kHowToMake =
 constexpr const char* kNqnFile = "etc/nvme/hostnqn";
 constexpr const char* kIdFile = "etc/nvme/hostid";
 
-bool is_uuid(std::string_view text) {
-  if (text.size() != 36) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (dash ? c != '-' : std::isxdigit(c) == 0) return false;
-  }
-  return true;
-}
-
-bool is_zero(std::string_view uuid) {
-  return uuid.find_first_not_of("0-") == std::string_view::npos;
-}
-
 Result<std::string> read_identity_file(const SystemRoot& root, const char* name) {
   const auto path = root / name;
   auto line = read_line_file(path);
@@ -51,7 +37,7 @@ Result<> check_host_nqn(const std::string& nqn) {
   if (!is_uuid(uuid)) {
     return fail(Errc::Invalid, "/etc/nvme/hostnqn " + printable(nqn) + " does not end in a UUID", kHowToMake);
   }
-  if (is_zero(uuid)) {
+  if (is_zero_uuid(uuid)) {
     return fail(Errc::Invalid,
                 "/etc/nvme/hostnqn " + printable(nqn) +
                     " has a UUID of zeros: every host with such firmware would be the same one to a target",
@@ -62,13 +48,27 @@ Result<> check_host_nqn(const std::string& nqn) {
 
 }  // namespace
 
+bool is_uuid(std::string_view text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (dash ? c != '-' : std::isxdigit(c) == 0) return false;
+  }
+  return true;
+}
+
+bool is_zero_uuid(std::string_view uuid) {
+  return uuid.find_first_not_of("0-") == std::string_view::npos;
+}
+
 Result<HostIdentity> read_host_identity(const SystemRoot& root) {
   auto nqn = read_identity_file(root, kNqnFile);
   if (!nqn) return tl::unexpected<Error>(std::move(nqn.error()));
   auto id = read_identity_file(root, kIdFile);
   if (!id) return tl::unexpected<Error>(std::move(id.error()));
   if (auto valid = check_host_nqn(*nqn); !valid) return tl::unexpected<Error>(std::move(valid.error()));
-  if (!is_uuid(*id) || is_zero(*id)) {
+  if (!is_uuid(*id) || is_zero_uuid(*id)) {
     return fail(Errc::Invalid,
                 "/etc/nvme/hostid " + printable(*id) + (is_uuid(*id) ? " is all zero" : " is not a UUID"),
                 kHowToMake);

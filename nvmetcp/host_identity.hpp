@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
@@ -10,6 +11,10 @@
 #include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
+
+// Of 36 characters, in either case; of zeros alone.
+bool is_uuid(std::string_view text);
+bool is_zero_uuid(std::string_view uuid);
 
 // NotFound: a file is missing or empty (says how to make both). Invalid: not an NQN, not a UUID, or all zero.
 Result<HostIdentity> read_host_identity(const SystemRoot& root);

@@ -88,6 +88,15 @@ Result<> LibnvmeReservations::register_key(std::uint64_t key) {
   return check(nvme_resv_register(&args), "registering for the reservation");
 }
 
+Result<> LibnvmeReservations::replace_key(std::uint64_t key) {
+  auto args = new_args<nvme_resv_register_args>();
+  args.nrkey = key;
+  args.rrega = NVME_RESERVATION_RREGA_REPLACE_KEY;
+  args.cptpl = NVME_RESERVATION_CPTPL_NO_CHANGE;
+  args.iekey = true;
+  return check(nvme_resv_register(&args), "replacing the key of the registration");
+}
+
 Result<> LibnvmeReservations::unregister_key(std::uint64_t key) {
   auto args = new_args<nvme_resv_register_args>();
   args.crkey = key;

@@ -17,6 +17,7 @@ class LibnvmeReservations final : public ReservationCommands {
   Result<bool> offered() override;
   Result<ReservationReport> report() override;
   Result<> register_key(std::uint64_t key) override;
+  Result<> replace_key(std::uint64_t key) override;
   Result<> unregister_key(std::uint64_t key) override;
   Result<> acquire(std::uint64_t key) override;
   Result<> preempt(std::uint64_t key, std::uint64_t other) override;

@@ -1,7 +1,11 @@
 #include "nvmetcp/reservation.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
+
+#include "base/text.hpp"
+#include "nvmetcp/host_identity.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -36,6 +40,12 @@ void mix(std::uint64_t& hash, std::string_view text) {
   hash = (hash ^ 0xff) * 0x100000001b3;  // "a" and "bc" are not "ab" and "c"
 }
 
+std::uint64_t key_of(std::initializer_list<std::string_view> parts) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string_view part : parts) mix(hash, part);
+  return std::max<std::uint64_t>(hash, 1);
+}
+
 }  // namespace
 
 Result<ReservationReport> parse_reservation_report(std::span<const std::byte> data) {
@@ -57,14 +67,19 @@ Result<ReservationReport> parse_reservation_report(std::span<const std::byte> da
   return report;
 }
 
-std::uint64_t reservation_key(const HostIdentity& host, const std::string& machine_id) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string* part : {&host.nqn, &host.id, &machine_id}) mix(hash, *part);
-  return std::max<std::uint64_t>(hash, 1);
+Machine read_machine(const SystemRoot& root) {
+  Machine machine;
+  machine.id = read_line_file(root / "etc/machine-id").value_or("");
+  machine.board = lower(read_line_file(root / "sys/class/dmi/id/product_uuid").value_or(""));
+  const bool is_common = std::ranges::find(kCommonBoardUuids, machine.board) != kCommonBoardUuids.end();
+  if (!is_uuid(machine.board) || is_zero_uuid(machine.board) || is_common) machine.board.clear();
+  return machine;
 }
 
-std::string read_machine_id(const SystemRoot& root) {
-  return read_line_file(root / "etc/machine-id").value_or("");
+Claimant claimant(const HostIdentity& host, const Machine& machine) {
+  const std::uint64_t without_board = key_of({host.nqn, host.id, machine.id});
+  if (machine.board.empty()) return {host.id, without_board, 0};
+  return {host.id, key_of({host.nqn, host.id, machine.id, machine.board}), without_board};
 }
 
 }  // namespace spark::nvmetcp

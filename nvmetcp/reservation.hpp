@@ -3,6 +3,7 @@
 // frozen and wakes up included.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,11 +31,24 @@ struct ReservationReport {
 // The extended data structure of a Reservation Report command. Untrusted: Invalid if it contradicts itself.
 Result<ReservationReport> parse_reservation_report(std::span<const std::byte> data);
 
-// What this host registers with: the same at every start, and another on a machine that was given a copy of
-// this one's host ID, as long as NQN or machine ID differ. Never 0.
-std::uint64_t reservation_key(const HostIdentity& host, const std::string& machine_id);
+// Of boards that share one firmware: a number that many of them have instead of one of their own.
+inline constexpr std::array kCommonBoardUuids = {"03000200-0400-0500-0006-000700080009",
+                                                 "00020003-0004-0005-0006-000700080009",
+                                                 "ffffffff-ffff-ffff-ffff-ffffffffffff"};
 
-// /etc/machine-id; empty where there is none.
-std::string read_machine_id(const SystemRoot& root);
+// What tells this machine from a copy of its disk.
+struct Machine {
+  std::string id;     // /etc/machine-id: a full image brings it along
+  std::string board;  // the firmware's product_uuid, lower case; empty: it can't be read, or is not unique
+};
+Machine read_machine(const SystemRoot& root);
+
+// This host, to targets that keep reservations.
+struct Claimant {
+  std::string host_id;
+  std::uint64_t key = 0;         // the same at every start, never 0
+  std::uint64_t former_key = 0;  // without the board, as earlier releases had it; 0: the same
+};
+Claimant claimant(const HostIdentity& host, const Machine& machine);
 
 }  // namespace spark::nvmetcp

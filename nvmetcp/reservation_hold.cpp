@@ -6,31 +6,34 @@
 namespace spark::nvmetcp {
 namespace {
 
-bool is_us(const Registrant& registrant, const Claimant& us) {
-  return registrant.host_id == us.host_id && registrant.key == us.key;
-}
-
 const Registrant* holder_in(const ReservationReport& report) {
   const auto& all = report.registrants;
-  const auto found = std::find_if(all.begin(), all.end(), [](const Registrant& one) { return one.holds; });
+  const auto found = std::ranges::find_if(all, [](const Registrant& one) { return one.holds; });
   return found == all.end() ? nullptr : &*found;
+}
+
+// What this host ID is registered with, by whichever machine; none: it is not.
+std::optional<std::uint64_t> registered_key(const ReservationReport& report, const Claimant& us) {
+  const auto found = std::ranges::find(report.registrants, us.host_id, &Registrant::host_id);
+  return found == report.registrants.end() ? std::nullopt : std::optional(found->key);
+}
+
+bool is_ours(std::uint64_t key, const Claimant& us) {
+  return key == us.key || (us.former_key != 0 && key == us.former_key);
 }
 
 Holding holding_in(const ReservationReport& report, const Claimant& us) {
   Holding holding;
   holding.hold = Hold::Free;
   if (const Registrant* holder = holder_in(report)) {
-    holding.hold = is_us(*holder, us) ? Hold::Ours : Hold::Theirs;
-    holding.holder = is_us(*holder, us) ? "" : holder->host_id;
-    holding.cloned_id = holding.hold == Hold::Theirs && holder->host_id == us.host_id;
+    const bool is_our_id = holder->host_id == us.host_id;
+    holding.hold = is_our_id && is_ours(holder->key, us) ? Hold::Ours : Hold::Theirs;
+    holding.holder = holding.hold == Hold::Ours ? "" : holder->host_id;
+    holding.cloned_id = holding.hold == Hold::Theirs && is_our_id;
+    holding.former_key = holding.hold == Hold::Ours && holder->key != us.key;
   }
   holding.restarted = report.registrants.empty() && report.generation == 0;
   return holding;
-}
-
-bool is_registered(const ReservationReport& report, const Claimant& us) {
-  return std::any_of(report.registrants.begin(), report.registrants.end(),
-                     [&](const Registrant& one) { return is_us(one, us); });
 }
 
 // None: the namespace offers no reservations.
@@ -43,8 +46,16 @@ Result<std::optional<ReservationReport>> report_of(ReservationCommands& commands
   return std::move(*report);
 }
 
-Result<> make_registered(ReservationCommands& commands, const ReservationReport& report, const Claimant& us) {
-  if (is_registered(report, us)) return {};
+// Another machine's key under our host ID stays, and the target refuses ours, unless a person takes the
+// volume.
+enum class OtherKey { Kept, Replaced };
+
+Result<> make_registered(ReservationCommands& commands, const ReservationReport& report, const Claimant& us,
+                         OtherKey other) {
+  const auto key = registered_key(report, us);
+  if (!key) return commands.register_key(us.key);
+  if (*key == us.key) return {};
+  if (is_ours(*key, us) || other == OtherKey::Replaced) return commands.replace_key(us.key);
   return commands.register_key(us.key);
 }
 
@@ -70,7 +81,7 @@ Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& 
   if (!report) return tl::unexpected<Error>(report.error());
   if (!*report) return Holding{};
   if (auto now = holding_in(**report, us); now.hold != Hold::Free) return now;
-  auto done = make_registered(commands, **report, us);
+  auto done = make_registered(commands, **report, us, OtherKey::Kept);
   if (done) done = commands.acquire(us.key);
   return outcome(commands, us, done);
 }
@@ -79,15 +90,18 @@ Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& 
   const auto report = report_of(commands);
   if (!report) return tl::unexpected<Error>(report.error());
   if (!*report) return Holding{};
-  if (auto now = holding_in(**report, us); now.hold == Hold::Ours) return now;
+  if (auto now = holding_in(**report, us); now.hold == Hold::Ours && !now.former_key) return now;
+  auto done = make_registered(commands, **report, us, OtherKey::Replaced);
   const Registrant* holder = holder_in(**report);
-  auto done = make_registered(commands, **report, us);
-  if (done) done = holder == nullptr ? commands.acquire(us.key) : commands.preempt(us.key, holder->key);
+  if (done && holder == nullptr) done = commands.acquire(us.key);
+  if (done && holder != nullptr && holder->host_id != us.host_id)
+    done = commands.preempt(us.key, holder->key);
   return outcome(commands, us, done);
 }
 
 Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us) {
   auto now = look_at_reservation(commands, us);
+  if (now && now->former_key) return outcome(commands, us, commands.replace_key(us.key));
   if (!now || now->hold != Hold::Free || !now->restarted) return now;
   return hold_reservation(commands, us);
 }
@@ -95,11 +109,12 @@ Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& 
 Result<Change> release_reservation(ReservationCommands& commands, const Claimant& us) {
   const auto report = report_of(commands);
   if (!report) return tl::unexpected<Error>(report.error());
-  if (!*report || !is_registered(**report, us)) return Change::AlreadyThere;
+  const auto key = *report ? registered_key(**report, us) : std::nullopt;
+  if (!key || !is_ours(*key, us)) return Change::AlreadyThere;
   if (holding_in(**report, us).hold == Hold::Ours) {
-    if (auto released = commands.release(us.key); !released) return tl::unexpected<Error>(released.error());
+    if (auto released = commands.release(*key); !released) return tl::unexpected<Error>(released.error());
   }
-  if (auto gone = commands.unregister_key(us.key); !gone) return tl::unexpected<Error>(gone.error());
+  if (auto gone = commands.unregister_key(*key); !gone) return tl::unexpected<Error>(gone.error());
   return Change::Done;
 }
 

@@ -19,18 +19,15 @@ class ReservationCommands {
   virtual Result<bool> offered() = 0;
   virtual Result<ReservationReport> report() = 0;
   virtual Result<> register_key(std::uint64_t key) = 0;
+  // Registers this host ID with another key, whichever it has now; the reservation stays. Refused: it has
+  // none.
+  virtual Result<> replace_key(std::uint64_t key) = 0;
   virtual Result<> unregister_key(std::uint64_t key) = 0;
   virtual Result<> acquire(std::uint64_t key) = 0;
   // Takes it from who registered with `other`. That host's commands that the target has accepted may still
   // end.
   virtual Result<> preempt(std::uint64_t key, std::uint64_t other) = 0;
   virtual Result<> release(std::uint64_t key) = 0;
-};
-
-// This host, to the target.
-struct Claimant {
-  std::string host_id;
-  std::uint64_t key = 0;
 };
 
 enum class Hold {
@@ -42,9 +39,10 @@ enum class Hold {
 
 struct Holding {
   Hold hold = Hold::Unsupported;
-  std::string holder;      // host ID; with Theirs alone
-  bool cloned_id = false;  // Theirs, but under this host's own ID: two machines have one
-  bool restarted = false;  // Free, and the target has forgotten everybody: it was started anew
+  std::string holder;       // host ID; with Theirs alone
+  bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
+  bool former_key = false;  // Ours by the key of an earlier release, which a copy of this machine has as well
+  bool restarted = false;   // Free, and the target has forgotten everybody: it was started anew
 };
 
 Result<Holding> look_at_reservation(ReservationCommands& commands, const Claimant& us);
@@ -52,10 +50,11 @@ Result<Holding> look_at_reservation(ReservationCommands& commands, const Claiman
 // Makes it ours if it is free. Theirs is an answer, not an error.
 Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& us);
 
-// Makes it ours whoever holds it.
+// Makes it ours whoever holds it, and whichever key this host ID has registered.
 Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& us);
 
-// Ours still, or made ours again after a restart of the target. Free: somebody ended it on purpose.
+// Of what is mounted here. Ours still, with our present key in place of the former one, or made ours again
+// after a restart of the target. Free: somebody ended it on purpose.
 Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us);
 
 // Gives it back, if it is ours.

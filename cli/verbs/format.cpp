@@ -152,7 +152,7 @@ Result<Plan> make_plan(const Context& context, const FormatOptions& options) {
   request.device_number = block->device_number;
   request.subsystem = volume->nvme->subsystem;
   request.nsid = volume->nvme->nsid;
-  request.us = {host->id, nvmetcp::reservation_key(*host, nvmetcp::read_machine_id(context.root))};
+  request.us = nvmetcp::claimant(*host, nvmetcp::read_machine(context.root));
   request.may_reserve = volume->fence == config::Fence::Auto || volume->fence == config::Fence::Reservation;
   request.must_reserve = volume->fence == config::Fence::Reservation || filesystem->type == "xfs";
   request.filesystem = *filesystem;

@@ -1,5 +1,7 @@
 // What keeps other writers out of an exclusive volume: an NVMe reservation where the namespace offers it, and
 // multi-mount protection where the file system has it. Armed before the mount, watched while it lasts.
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume.hpp"
@@ -42,7 +44,8 @@ Error Volume::held_elsewhere(const Holding& holding, const mounts::Superblock& s
   if (holding.cloned_id) {
     return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
             "one of the two is a copy of the other: on the copy `sudo spark-stage volumes down`, then `sudo "
-            "spark-stage host new-identity`"};
+            "spark-stage host new-identity`; if it was this host, before its machine ID or board changed, " +
+                take};
   }
   if (holding.hold == Hold::Theirs) {
     return {Errc::Refused, status_.fence.held_by + " holds the reservation of " + namespace_name(),
@@ -79,12 +82,13 @@ Result<> Volume::check_fence_offered(const Holding& holding, const mounts::Super
 }
 
 // Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
-// own only if something says so: its node name, or a reservation that outlived the crash.
+// own only if something says so: its node name, or a reservation that outlived the crash, with a key that no
+// copy of this host has.
 Result<> Volume::check_not_held(const Holding& holding, const mounts::Superblock& superblock) {
   if (holding.hold == Hold::Theirs) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
   const bool elsewhere = superblock.has_mmp
                              ? superblock.mmp_open && superblock.mmp_node != actions_->node_name()
-                             : superblock.being_written && holding.hold != Hold::Ours;
+                             : superblock.being_written && (holding.hold != Hold::Ours || holding.former_key);
   if (elsewhere) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
   return {};
 }
@@ -107,15 +111,19 @@ asio::awaitable<Result<>> Volume::arm_fence(mounts::Superblock superblock) {
   if (!now) co_return tl::unexpected<Error>(now.error());
   if (now->hold != Hold::Ours) co_return tl::unexpected<Error>(held_elsewhere(*now, superblock));
   status_.fence.reservation = true;
-  if (before->hold == Hold::Theirs) co_await wait_for_late_writes(superblock);
+  const bool is_same_id = before->cloned_id || before->former_key;
+  if (is_taking_ && (before->hold == Hold::Theirs || is_same_id))
+    co_await wait_for_late_writes(superblock, is_same_id);
   is_fresh_hold_ = before->hold != Hold::Ours && !is_taking_;
   co_return Result<>{};
 }
 
 // Writes that the target had accepted before the takeover, and whose data a frozen host still owes it, end
-// with that host's connection: its keep-alive fails. Multi-mount protection may wait for longer anyway.
-asio::awaitable<void> Volume::wait_for_late_writes(mounts::Superblock superblock) {
-  const Duration longest = 3 * target_->keep_alive;
+// with that host's connection: its keep-alive fails. A copy of this host, which the target can't tell from
+// it, stops when its daemon sees the new key. Multi-mount protection may wait for longer anyway.
+asio::awaitable<void> Volume::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
+  const Duration keep_alives = 3 * target_->keep_alive;
+  const Duration longest = is_same_id ? std::max<Duration>(keep_alives, 3 * pace_.probe) : keep_alives;
   if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
   set_state(working_state(State::Connecting), "waiting until the other host's last writes have ended");
   const SteadyTime end = clock_.steady() + longest;

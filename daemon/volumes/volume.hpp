@@ -183,7 +183,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Result<> check_fence_offered(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
   Result<> check_not_held(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
   asio::awaitable<Result<>> arm_fence(mounts::Superblock superblock);
-  asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock);
+  asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
   asio::awaitable<Result<>> adopt_fence(mounts::Superblock superblock);
   asio::awaitable<void> give_back();
   std::string why_fence_is_lost(const ProbeAnswer& answer);

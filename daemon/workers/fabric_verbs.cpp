@@ -149,7 +149,7 @@ Result<json::object> reservation_verb(const json::object& request, const Progres
   const SystemRoot root;
   const auto host = nvmetcp::read_host_identity(root);
   if (!host) return tl::unexpected<Error>(host.error());
-  const nvmetcp::Claimant us{host->id, nvmetcp::reservation_key(*host, nvmetcp::read_machine_id(root))};
+  const nvmetcp::Claimant us = nvmetcp::claimant(*host, nvmetcp::read_machine(root));
   const auto nsid = static_cast<std::uint32_t>(get_int(request, "nsid").value_or(0));
   const std::string device = get_string(request, "device").value_or("");
   if (auto ours = check_owner(root, device, get_string(request, "subsystem").value_or("")); !ours)

@@ -147,6 +147,7 @@ json::object to_json(const nvmetcp::Holding& holding) {
   return {{"hold", static_cast<int>(holding.hold)},
           {"holder", holding.holder},
           {"cloned_id", holding.cloned_id},
+          {"former_key", holding.former_key},
           {"restarted", holding.restarted}};
 }
 
@@ -155,6 +156,7 @@ nvmetcp::Holding holding_from_json(const json::object& object) {
   holding.hold = static_cast<nvmetcp::Hold>(number<int>(object, "hold"));
   holding.holder = text(object, "holder");
   holding.cloned_id = get_bool(object, "cloned_id").value_or(false);
+  holding.former_key = get_bool(object, "former_key").value_or(false);
   holding.restarted = get_bool(object, "restarted").value_or(false);
   return holding;
 }

@@ -1,4 +1,6 @@
-// A namespace's reservation as a target keeps it (write exclusive), in memory; a host's view of it.
+// A namespace's reservation as a target keeps it (write exclusive), in memory; a host's view of it. Answers
+// as Linux's target does (drivers/nvme/target/pr.c): one registration for each host ID, and a command of its
+// host that has another key than the registered one conflicts.
 #pragma once
 
 #include <algorithm>
@@ -42,37 +44,49 @@ class FakeReservations final : public ReservationCommands {
     ++space_.state.generation;
     return {};
   }
+  Result<> replace_key(std::uint64_t key) override {
+    space_.commands.emplace_back("replace");
+    Registrant* us = space_.find(host_id_);
+    if (us == nullptr) return conflict();
+    us->key = key;
+    ++space_.state.generation;
+    return {};
+  }
   Result<> unregister_key(std::uint64_t key) override {
     space_.commands.emplace_back("unregister");
-    std::erase_if(space_.state.registrants,
-                  [&](auto& one) { return one.host_id == host_id_ && one.key == key; });
+    if (!is_registered_with(key)) return conflict();
+    std::erase_if(space_.state.registrants, [&](auto& one) { return one.host_id == host_id_; });
     ++space_.state.generation;
     return {};
   }
   Result<> acquire(std::uint64_t key) override {
     space_.commands.emplace_back("acquire");
     Registrant* us = space_.find(host_id_);
-    if (us == nullptr || us->key != key || (space_.holder() != nullptr && space_.holder() != us))
-      return conflict();
+    if (!is_registered_with(key) || (space_.holder() != nullptr && space_.holder() != us)) return conflict();
     us->holds = true;
     return {};
   }
   Result<> preempt(std::uint64_t key, std::uint64_t other) override {
     space_.commands.emplace_back("preempt");
-    const Registrant* us = space_.find(host_id_);
-    if (us == nullptr || us->key != key) return conflict();
-    std::erase_if(space_.state.registrants, [&](auto& one) { return one.key == other; });
+    if (!is_registered_with(key)) return conflict();
+    std::erase_if(space_.state.registrants,
+                  [&](auto& one) { return one.key == other && one.host_id != host_id_; });
     ++space_.state.generation;
     space_.find(host_id_)->holds = true;
     return {};
   }
-  Result<> release(std::uint64_t) override {
+  Result<> release(std::uint64_t key) override {
     space_.commands.emplace_back("release");
-    if (Registrant* us = space_.find(host_id_)) us->holds = false;
+    if (!is_registered_with(key)) return conflict();
+    space_.find(host_id_)->holds = false;
     return {};
   }
 
  private:
+  bool is_registered_with(std::uint64_t key) {
+    const Registrant* us = space_.find(host_id_);
+    return us != nullptr && us->key == key;
+  }
   static tl::unexpected<Error> conflict() {
     return fail(Errc::Refused, "another host's reservation is in the way");
   }

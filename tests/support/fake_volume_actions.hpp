@@ -20,6 +20,7 @@ struct FakeWorld {
   static constexpr const char* kNode = "spark1";
   static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
   static constexpr int kRootMount = 20;
+  static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
   // The target.
@@ -339,7 +340,7 @@ class FakeVolumeActions final : public VolumeActions {
   void set_mounts(const std::string& options) {
     for (mounts::Mount& mounted : world_.mounts) mounted.options = options;
   }
-  inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, 11};
+  inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, FakeWorld::kKey, FakeWorld::kFormerKey};
   FakeWorld& world_;
   std::uint64_t completed_ = 0;
   Result<std::vector<mounts::Mount>> table_;

@@ -93,6 +93,15 @@ def soak_world():
         yield world
 
 
+@pytest.fixture
+def xfs_pair(house, second_host):
+    """Under a reservation, which xfs has nothing beside."""
+    both = Pair(house, second_host)
+    both.export(kind="xfs")
+    yield both
+    both.end()
+
+
 def _cpu_of_machines():
     return sum(machine.cpu_seconds() for rig in _ever_started for machine in rig.machines)
 

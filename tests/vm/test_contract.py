@@ -1,4 +1,4 @@
-"""What every NvmeGateway promises, asked of the real one: the unit tests' contract, run on this kernel and a real target."""
+"""What every NvmeGateway and ReservationCommands promises: the unit tests' contract, on this kernel and a real target."""
 import shlex
 import subprocess
 
@@ -23,7 +23,7 @@ def fabric(house, tmp_path):
     subprocess.run(["strip", "-o", stripped, CONTRACT_TESTS], check=True)
     house.host.put(PROGRAM, stripped.read_bytes(), "755")
     for name, allowed in ((OFFERED, None), (FORBIDDEN, ["nqn.2014-08.org.example:somebody-else"])):
-        house.target.export(name, house.target.image(name, "64M"), port=PORT, allowed_hosts=allowed)
+        house.target.export(name, house.target.image(name, "64M"), port=PORT, allowed_hosts=allowed, reservations=True)
     try:
         yield house
     finally:
@@ -32,7 +32,7 @@ def fabric(house, tmp_path):
             house.target.remove(name)
 
 
-def test_the_gateway_keeps_its_contract_on_a_real_kernel_and_target(fabric):
+def test_gateway_and_reservations_keep_their_contract_on_a_real_kernel_and_target(fabric):
     result = fabric.host.run(
         f"SPARK_REAL_TARGET={fabric.target.address}:{PORT}:{OFFERED} SPARK_REAL_FORBIDDEN={FORBIDDEN} "
         f"SPARK_REAL_CUT={shlex.quote(CUT)} SPARK_REAL_MEND={shlex.quote(MEND)} "

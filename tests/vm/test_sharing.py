@@ -8,6 +8,8 @@ import os
 import pytest
 
 from rig.pair import MOUNT, NAME
+from rig.product import UNIT
+from rig.settings import KERNEL
 from rig.target import NVMET
 
 RECORD = 64 << 10
@@ -128,3 +130,69 @@ def test_a_machine_with_a_copied_host_id_is_refused(pair):
     finally:
         pair.down(1)
         pair.hosts[1].put("/etc/nvme/hostid", own)
+
+
+IDENTITY = ("/etc/nvme/hostnqn", "/etc/nvme/hostid", "/etc/machine-id")
+needs_reservations = pytest.mark.skipif(
+    KERNEL == "6.1", reason="an xfs without a reservation is refused: nothing else keeps a second writer out")
+
+
+@needs_reservations
+def test_a_clone_of_the_writers_whole_image_is_refused_its_xfs(xfs_pair):
+    pair = xfs_pair
+    own = {path: pair.hosts[1].get(path) for path in IDENTITY}
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    try:
+        for path in IDENTITY:
+            pair.hosts[1].put(path, pair.hosts[0].get(path))
+        pair.configure(1, "exclusive")
+        volume = pair.products[1].wait_volume(NAME, lambda volume: volume["state"] in ("ready", "refused"), 120)
+        print(f"the clone is told: {volume['reason']}")
+        assert volume["state"] == "refused" and "spark-stage host new-identity" in volume["reason"], volume
+        assert pair.hosts[1].run(f"findmnt {MOUNT}").rc != 0
+        pair.hosts[0].sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file")
+        assert pair.products[0].volume(NAME)["state"] == "ready"
+    finally:
+        pair.down(1)
+        pair.configure(1)
+        for path, content in own.items():
+            pair.hosts[1].put(path, content)
+
+
+@needs_reservations
+def test_a_host_that_crashed_finds_its_own_xfs_again(xfs_pair):
+    pair = xfs_pair
+    pair.configure(1, "exclusive")
+    pair.products[1].wait_volume(NAME, "ready", 120)
+    pair.hosts[1].sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file && echo late >{MOUNT}/late")
+    pair.hosts[1].sh("sync -f /etc")
+    pair.hosts[1].kill()
+    pair.hosts[1].start()
+    pair.hosts[1].wait_ready()
+    pair.hosts[1].wait_until("spark-stage status", 120)
+    pair.products[1].wait_volume(NAME, "ready", 180)
+    assert pair.hosts[1].get(f"{MOUNT}/file") == "mine\n"
+
+
+@needs_reservations
+def test_take_works_after_this_hosts_machine_id_has_changed(xfs_pair):
+    pair = xfs_pair
+    host, product = pair.hosts[1], pair.products[1]
+    own = host.get("/etc/machine-id")
+    pair.configure(1, "exclusive")
+    product.wait_volume(NAME, "ready", 120)
+    try:
+        host.sh(f"systemctl stop {UNIT} && umount {MOUNT}", 60)
+        host.put("/etc/machine-id", "0123456789abcdef0123456789abcdef\n")
+        host.sh(f"systemctl start {UNIT}", 60)
+        volume = product.wait_volume(NAME, "refused", 120)
+        print(f"after the machine ID has changed: {volume['reason']}")
+        assert "own host ID" in volume["reason"] and f"volumes take {NAME}" in volume["reason"]
+        taken = product.run(f"volumes take {NAME} --yes", 300)
+        assert taken.rc == 0, taken.err
+        product.wait_volume(NAME, "ready", 60)
+        host.sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file")
+    finally:
+        pair.down(1)
+        host.put("/etc/machine-id", own)

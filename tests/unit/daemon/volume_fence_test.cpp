@@ -284,6 +284,50 @@ TEST_F(FenceTest, TakeWithoutMmpMountsOnlyAfterTheOtherHostsKeepAliveMustHaveFai
   EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
 }
 
+TEST_F(FenceTest, ACloneOfAHostThatWritesAnXfsIsRefusedWhereTheirKeysAreOneAndTold) {
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("although this host ID holds the reservation"));
+  EXPECT_THAT(reason(), HasSubstr("host new-identity"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_TRUE(world.reservations.commands.empty());
+  world.superblock.being_written = false;  // its writer has closed it
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
+}
+
+TEST_F(FenceTest, AMountUnderTheKeyOfAnEarlierReleaseGetsTheNewOneWithoutLettingGo) {
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  ASSERT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
+  EXPECT_THAT(world.reservations.commands, ElementsAre("replace"));
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, TakeWorksAfterThisHostsMachineIdHasChanged) {
+  target->keep_alive = std::chrono::seconds(0);
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;  // it crashed
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 77, true}};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("another machine with this host's own host ID"));
+  EXPECT_THAT(reason(), HasSubstr("host new-identity"));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
+  const auto taken = take();
+  ASSERT_TRUE(taken) << taken.error().message();
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_NE(world.reservations.holder()->key, 77u);
+}
+
 TEST_F(FenceTest, TakeOfWhatIsReadyHereTakesNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "tests/support/fake_sysfs.hpp"
+
 namespace spark::nvmetcp {
 namespace {
 
@@ -45,13 +47,39 @@ TEST(ReservationReport, ACutOffHeaderIsRefused) {
   EXPECT_EQ(parse_reservation_report(data).error().kind, Errc::Invalid);
 }
 
-TEST(ReservationKey, IsTheSameAtEveryStartAndAnotherOnAMachineWithACopiedHostId) {
+constexpr char kBoard[] = "4d0cab20-6f5e-2b1a-8c3d-0123456789ab";
+
+TEST(ReservationKey, IsTheSameAtEveryStartAndAnotherOnACopyOfThisHost) {
   const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
-  EXPECT_EQ(reservation_key(host, "machine"), reservation_key(host, "machine"));
-  EXPECT_NE(reservation_key(host, "machine"), reservation_key(host, "another"));
-  EXPECT_NE(reservation_key(host, "machine"),
-            reservation_key({"nqn.2014-08.org.nvmexpress:uuid:b", kHostId}, "machine"));
-  EXPECT_NE(reservation_key(host, "machine"), 0u);
+  const HostIdentity other{"nqn.2014-08.org.nvmexpress:uuid:b", kHostId};
+  const auto key = claimant(host, {"machine", kBoard}).key;
+  EXPECT_EQ(key, claimant(host, {"machine", kBoard}).key);
+  EXPECT_NE(key, claimant(host, {"another", kBoard}).key);
+  EXPECT_NE(key, claimant(other, {"machine", kBoard}).key);
+  EXPECT_NE(key, claimant(host, {"machine", "5e0cab20-6f5e-2b1a-8c3d-0123456789ab"}).key);
+  EXPECT_NE(key, 0u);
+}
+
+TEST(ReservationKey, OfAnEarlierReleaseIsKnownAndStaysWhereTheBoardHasNoNumberOfItsOwn) {
+  const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
+  const auto us = claimant(host, {"machine", ""});
+  EXPECT_EQ(us.key, 0x52fac419cdbeadf4ULL) << "what 0.1 registers with";
+  EXPECT_EQ(us.former_key, 0u);
+  EXPECT_EQ(claimant(host, {"machine", kBoard}).former_key, us.key);
+}
+
+TEST(ReservationKey, TakesOnlyABoardsNumberThatNoOtherBoardHas) {
+  test::FakeSysfs files;
+  files.write("etc/machine-id", "0123");
+  EXPECT_EQ(read_machine(files.root()).id, "0123");
+  EXPECT_EQ(read_machine(files.root()).board, "");
+  files.write("sys/class/dmi/id/product_uuid", "4D0CAB20-6F5E-2B1A-8C3D-0123456789AB");
+  EXPECT_EQ(read_machine(files.root()).board, kBoard);
+  for (const char* common : {"00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+                             "Not Settable", "03000200-0400-0500-0006-000700080009"}) {
+    files.write("sys/class/dmi/id/product_uuid", common);
+    EXPECT_EQ(read_machine(files.root()).board, "") << common;
+  }
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ class Machine:
             f"{emulator.KERNEL_ARGUMENTS} "
             f"systemd.hostname={name} systemd.machine_id={machine_id.hex} systemd.show_status=no "
             f"rig.address={self.address}/24 {append}", "-no-reboot",
+            "-uuid", str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.board.rig.spark-stage")),
             "-chardev", f"file,id=console,append=on,path={self._folder}/console.log", "-serial", "chardev:console",
             "-qmp", f"unix:{self._folder}/qmp,server=on,wait=off",
             "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",

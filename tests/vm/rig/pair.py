@@ -26,10 +26,11 @@ class Pair:
         self.products = [house.product, Product(second)]
         self.device = None
 
-    def export(self, mmp=True):
+    def export(self, mmp=True, kind="ext4"):
         """A new file system, exported with reservations where the target can."""
-        self.device = self.target.image(NAME, "256M")
-        self.target.filesystem(self.device, name=NAME, mmp=mmp, fill="echo first >file")
+        self.device = self.target.image(NAME, "256M" if kind == "ext4" else "320M")
+        self.target.filesystem(self.device, kind=kind, name=NAME, mmp=mmp, fill="echo first >file")
+        self._check = f"e2fsck -fn {self.device}" if kind == "ext4" else f"xfs_repair -nf {self.device}"
         self.target.export(NAME, self.device, reservations=True)
 
     def has_reservations(self):
@@ -65,6 +66,6 @@ class Pair:
             self.down(index)
             self.configure(index)
         self.target.remove(NAME)
-        checked = self.target.machine.run(f"e2fsck -fn {self.device}", 120)
+        checked = self.target.machine.run(self._check, 120)
         assert checked.rc == 0, checked.out + checked.err
         self.target.machine.sh(f"rm -f {self.device}")
