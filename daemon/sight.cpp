@@ -27,10 +27,9 @@ const Result<std::vector<mounts::Mount>>& Sight::mounts() {
   return recent(mounts_, [this] { return mounts::read_mount_table(root_); });
 }
 
-Result<nvmetcp::Namespace> Sight::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
-  const auto& all = controllers();
-  if (!all) return tl::unexpected<Error>(all.error());
-  return namespaces_.find(*all, subsystem, nsid);
+Result<nvmetcp::Namespace> Sight::find_namespace(const std::vector<nvmetcp::Controller>& through,
+                                                 const std::string& subsystem, std::uint32_t nsid) {
+  return namespaces_.find(through, subsystem, nsid);
 }
 
 Result<std::string> Sight::subsystem_of_device(dev_t device) const {

@@ -23,7 +23,8 @@ class Sight {
   const Result<nvmetcp::HostIdentity>& host();
   const Result<std::vector<nvmetcp::Controller>>& controllers();
   const Result<std::vector<mounts::Mount>>& mounts();
-  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid);
+  Result<nvmetcp::Namespace> find_namespace(const std::vector<nvmetcp::Controller>& through,
+                                            const std::string& subsystem, std::uint32_t nsid);
   Result<std::string> subsystem_of_device(dev_t device) const;
 
   // Somebody acted: what was seen before is old.

@@ -11,7 +11,9 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs.hpp"
+#include "nvmetcp/target_addresses.hpp"
 
 namespace spark::cli {
 namespace {
@@ -98,21 +100,49 @@ Result<mounts::NewFilesystem> choose_filesystem(const Context& context, const co
   return made;
 }
 
-// Through a connection of this host's own that is live.
+nvmetcp::TargetAddresses addresses_of(const config::Target& target) {
+  nvmetcp::TargetAddresses addresses;
+  addresses.restrict_to({});
+  for (const config::Portal& portal : target.portals) {
+    const auto numeric = nvmetcp::resolve({portal.address, portal.port});
+    if (!numeric) continue;  // no controller is at it, as far as can be told
+    for (const nvmetcp::Portal& one : *numeric) addresses.learn(one);
+  }
+  return addresses;
+}
+
+// Another target may offer the same NQN, and the kernel take the two for one.
+Result<> check_no_rival(const Context& context, const config::Volume& volume, const nvmetcp::Namespace& block,
+                        const std::vector<nvmetcp::Controller>& others) {
+  const auto theirs = nvmetcp::find_namespace(context.root, others, volume.nvme->subsystem, block.nsid);
+  if (!theirs || theirs->device_number != block.device_number) return {};
+  return fail(Errc::Refused,
+              doing(volume.name) + ": /dev/" + printable(block.device) + " is connected at " +
+                  nvmetcp::to_string(others.front().portal) + " as well, which is no address of target " +
+                  printable(volume.nvme->target),
+              "nothing was written; add the address to the target's `portals` if it is its own");
+}
+
+// Through a connection of this host's own to the volume's target that is live.
 Result<nvmetcp::Namespace> find_block(const Context& context, const config::Volume& volume,
-                                      const nvmetcp::HostIdentity& host) {
+                                      const config::Target& target, const nvmetcp::HostIdentity& host) {
   const std::string& subsystem = volume.nvme->subsystem;
   const auto all = nvmetcp::list_controllers(context.root);
   if (!all) return tl::unexpected<Error>(all.error());
-  const auto ours = nvmetcp::controllers_of(*all, subsystem, host.nqn);
+  const auto addresses = addresses_of(target);
+  const auto connected = nvmetcp::controllers_of(*all, subsystem, host.nqn);
+  const auto ours = addresses.ours(connected);
   if (!std::ranges::any_of(ours, [](const auto& controller) { return controller.is_live(); })) {
     return fail(Errc::Unavailable,
-                doing(volume.name) + ": subsystem " + printable(subsystem) + " is not connected",
+                doing(volume.name) + ": subsystem " + printable(subsystem) + " is not connected at target " +
+                    printable(target.name),
                 "`sudo spark-stage volumes up " + volume.name +
                     "` connects it, and `spark-stage status` says what is in the way");
   }
   auto block = nvmetcp::find_namespace(context.root, ours, subsystem, volume.nvme->nsid);
   if (!block) return fail_with(block.error(), doing(volume.name));
+  if (auto alone = check_no_rival(context, volume, *block, addresses.strangers(connected)); !alone)
+    return tl::unexpected<Error>(alone.error());
   return block;
 }
 
@@ -142,11 +172,12 @@ Result<Plan> make_plan(const Context& context, const FormatOptions& options) {
   if (!filesystem) return tl::unexpected<Error>(filesystem.error());
   const auto host = nvmetcp::read_host_identity(context.root);
   if (!host) return fail_with(host.error(), doing(options.name));
-  const auto block = find_block(context, *volume, *host);
+  const config::Target& target = config->targets.at(volume->nvme->target);
+  const auto block = find_block(context, *volume, target, *host);
   if (!block) return tl::unexpected<Error>(block.error());
   if (auto free = check_not_mounted(context, *volume, *block); !free)
     return tl::unexpected<Error>(free.error());
-  Plan plan{*volume, config->targets.at(volume->nvme->target), *block, {}};
+  Plan plan{*volume, target, *block, {}};
   FormatRequest& request = plan.request;
   request.device = "/dev/" + block->device;
   request.device_number = block->device_number;

@@ -20,6 +20,7 @@
 #include "nvmetcp/gateway.hpp"
 #include "nvmetcp/reservation_hold.hpp"
 #include "nvmetcp/smart.hpp"
+#include "nvmetcp/target_addresses.hpp"
 
 namespace spark::volumes {
 
@@ -83,6 +84,8 @@ class VolumeActions {
                                                                   std::string interface) = 0;
   virtual asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                                nvmetcp::ConnectOptions options) = 0;
+  // The numeric addresses behind a portal, as its name leads to them now.
+  virtual asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) = 0;
   // On the same controller, proven by reading back.
   virtual asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
                                                nvmetcp::ConnectOptions options) = 0;
@@ -128,13 +131,20 @@ class VolumeActions {
   virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
   // What multi-mount protection calls this host.
   virtual std::string node_name() = 0;
-  // Those of the subsystem that this host made.
+  // Which addresses are the volume's target's: as the volume has found out.
+  virtual nvmetcp::TargetAddresses& addresses() = 0;
+  // Those of the subsystem that this host made, at an address of the target; and at another one.
   virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
+  virtual std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) = 0;
   // Each path of the subsystem has the keys and the encryption that are asked for; see
   // nvmetcp/path_security.hpp.
   virtual Result<> check_paths_secured(const std::string& subsystem,
                                        const nvmetcp::ConnectOptions& options) = 0;
+  // Below those of controllers().
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
+  // Below these, which are all of one subsystem.
+  virtual Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
+                                                          std::uint32_t nsid) = 0;
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;
   // All that is mounted on this host; valid until the next call of any kind.
   virtual const Result<std::vector<mounts::Mount>>& mount_table() = 0;
@@ -153,8 +163,10 @@ class VolumeActions {
   virtual std::optional<std::uint64_t> completed_io(const std::string& device) = 0;
   // A worker that asked this volume's device was given up on and still waits in the kernel.
   virtual bool has_stuck_worker() = 0;
-  // Another volume of ours that is up uses the same subsystem: its controllers stay.
+  // Another volume of ours that is up uses the same subsystem of the same target: its controllers stay.
   virtual bool subsystem_shared() = 0;
+  // The target of the configuration that has this address; empty: none.
+  virtual std::string target_at(const nvmetcp::Portal& numeric) = 0;
 };
 
 }  // namespace spark::volumes

@@ -10,7 +10,12 @@
 namespace spark::volumes {
 
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
-  const Place place = look_at_mount();
+  co_await learn_names();
+  Place place = look_at_mount();
+  if (place == Place::Foreign) {
+    co_await learn_offers();
+    place = look_at_mount();
+  }
   if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
   if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
   if (place == Place::Broken) {
@@ -23,6 +28,7 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
     co_return fail(Errc::Unavailable, "the device under " + settings_.mount.native() + " did not come back");
   }
   auto block = co_await wait_for_namespace();
+  if (auto alone = check_no_rival(); !alone) co_return alone;
   if (!block) co_return tl::unexpected<Error>(std::move(block.error()));
   co_return co_await mount_namespace(std::move(*block));
 }
@@ -131,6 +137,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
     Result<> reached;
     if (!offered) reached = tl::unexpected<Error>(offered.error());
     if (offered) {
+      if (auto alone = check_no_rival(); !alone) co_return alone;
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
       const auto connected = co_await connect_portal(portal.address);
       if (connected) {
@@ -146,6 +153,10 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
       if (reached.error().kind == Errc::Unsupported) reached.error().kind = Errc::Refused;
     }
     if (first_failure) first_failure = std::move(reached);
+  }
+  if (!first_failure && has_strangers()) {
+    first_failure.error().what +=
+        "; " + name_strangers() + " is of the same NQN, and no address of target " + printable(target_->name);
   }
   co_return first_failure;
 }
@@ -165,6 +176,7 @@ asio::awaitable<Result<std::string>> Volume::find_offer(nvmetcp::Portal portal) 
     co_return tl::unexpected<Error>(std::move(error));
   }
 
+  learn_from(*log);
   const std::string& subsystem = settings_.nvme->subsystem;
   std::string near;
   std::vector<std::string> elsewhere;

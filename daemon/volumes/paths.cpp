@@ -4,6 +4,7 @@
 // for ever by default: where a target's name leads elsewhere meanwhile, its new address becomes one more
 // path, over which everything that waits goes on.
 #include <algorithm>
+#include <iterator>
 
 #include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
@@ -24,13 +25,18 @@ const PathStatus* Volume::path_of(const Portal& portal) const {
   return found == status_.paths.end() ? nullptr : &*found;
 }
 
+// The worker that connected it looked the portal's name up: the address is the target's.
 void Volume::note_path(Portal& portal, const std::string& controller) {
   portal.controller = controller;
   portal.numeric.clear();
-  const auto all = actions_->controllers(settings_.nvme->subsystem);
-  if (!all) return;
-  const auto found = std::ranges::find(*all, controller, &nvmetcp::Controller::name);
-  if (found != all->end()) portal.numeric = portal_text(found->portal);
+  auto all = actions_->strangers(settings_.nvme->subsystem);
+  std::ranges::move(
+      actions_->controllers(settings_.nvme->subsystem).value_or(std::vector<nvmetcp::Controller>{}),
+      std::back_inserter(all));
+  const auto found = std::ranges::find(all, controller, &nvmetcp::Controller::name);
+  if (found == all.end()) return;
+  portal.numeric = portal_text(found->portal);
+  actions_->addresses().learn(found->portal);
 }
 
 // As long as the volume is up. The first path is brought up with the volume, unless it was there.
@@ -49,7 +55,7 @@ asio::awaitable<void> Volume::tend_paths() {
       }
       connecting_path_ = false;
     }
-    if (is_left_to_the_kernel()) co_return;
+    if (status_.state == State::Ready) co_await look_at_strangers();
     if (has_followed_name_ && status_.state == State::Ready) co_await leave_old_addresses();
     path_timer_.expires_after(pace_.watch);
     co_await path_timer_.async_wait(kToken);
@@ -63,11 +69,6 @@ bool Volume::is_due(Portal& portal) {
   if (is_only && status_.state != State::Ready) return false;
   const bool is_ours = !portal.controller.empty();
   return path_of(portal) != nullptr ? !is_ours : !is_only;
-}
-
-bool Volume::is_left_to_the_kernel() const {
-  const Portal& first = portals_.front();
-  return portals_.size() == 1 && !first.controller.empty() && nvmetcp::is_numeric(first.address.address);
 }
 
 bool Volume::is_down(const Portal& portal) const {

@@ -22,7 +22,11 @@ Place place_of(VolumeActions& actions, const config::Volume& volume, const mount
   if (*owner != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
   const auto block = actions.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
-  return block && block->device_number != mount.device_number ? Place::Foreign : Place::Ours;
+  if (block) return block->device_number == mount.device_number ? Place::Ours : Place::Foreign;
+  // Another target may offer a subsystem of the same NQN.
+  const auto strangers = actions.strangers(volume.nvme->subsystem);
+  const auto theirs = actions.find_namespace_below(strangers, volume.nvme->nsid);
+  return theirs && theirs->device_number == mount.device_number ? Place::Foreign : Place::Ours;
 }
 
 }  // namespace

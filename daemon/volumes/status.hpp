@@ -53,8 +53,8 @@ struct Status {
   std::string pending;                // a sentence: what a reload could not change; empty: nothing
   std::optional<Intent> taken_down;   // by an operator, who wants it to stay so; none: it is to be up
   std::string damage;                 // a sentence: errors recorded in what is mounted; empty: none
-  std::string insecure;               // a sentence: a path without the keys that were asked for; empty: none
-  std::string bare;                   // a sentence: what is wrong with the mount point itself; empty: nothing
+  std::string insecure;  // a sentence: a path without the keys, or of another target; empty: none
+  std::string bare;      // a sentence: what is wrong with the mount point itself; empty: nothing
   std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
   History history;
   Latencies probes;

@@ -25,9 +25,12 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
   status_.since = clock_.wall();
   status_.reason = "starting";
   if (target_) {
+    std::vector<nvmetcp::Portal> addresses;
     for (const config::Portal& portal : target_->portals) {
-      portals_.push_back({{portal.address, portal.port}, Backoff(pace.first_retry, pace.longest_retry)});
+      addresses.push_back({portal.address, portal.port});
+      portals_.push_back({addresses.back(), Backoff(pace.first_retry, pace.longest_retry)});
     }
+    actions_->addresses().restrict_to(addresses);
   }
   status_.history = History::from_json(actions_->saved_history());
   note_intent(actions_->saved_intent());

@@ -156,6 +156,15 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void note_intent(Result<Intent> intent);
   Result<> check_intent();
 
+  // target.cpp: another target's controllers, of the same NQN
+  bool has_strangers() const;
+  std::string name_strangers() const;
+  Result<> check_no_rival() const;
+  asio::awaitable<void> learn_names();
+  asio::awaitable<void> learn_offers();
+  void learn_from(const nvmetcp::DiscoveryLog& log);
+  asio::awaitable<void> look_at_strangers();
+
   // nvme_steps.cpp
   asio::awaitable<Result<>> bring_up_nvme();
   asio::awaitable<Result<>> adopt_mount();
@@ -208,7 +217,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<nvmetcp::Connection>> connect_portal(nvmetcp::Portal portal);
   const PathStatus* path_of(const Portal& portal) const;
   bool is_due(Portal& portal);
-  bool is_left_to_the_kernel() const;
   bool is_down(const Portal& portal) const;
   bool may_lead_elsewhere(Portal& portal);
   asio::awaitable<void> follow_name(Portal& portal);
@@ -245,7 +253,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Pace pace_;
   OnChange on_change_;
   Backoff backoff_;
-  std::vector<Portal> portals_;  // none for NFS
+  std::vector<Portal> portals_;               // none for NFS
+  std::vector<std::string> known_strangers_;  // controllers that the target was asked about
   asio::steady_timer sleep_timer_, path_timer_;
   asio::steady_timer answered_;  // never expires: cancelled when an answer is there
   bool stopped_ = false;

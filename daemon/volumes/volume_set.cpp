@@ -20,6 +20,13 @@ asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object
   if (!removed) log::survived(removed.error());
 }
 
+// By name, or by an address that both have: its controllers are those of both then.
+bool is_same_target(const config::Target& one, const config::Target& other) {
+  return one.name == other.name || std::ranges::any_of(one.portals, [&](const config::Portal& portal) {
+           return std::ranges::find(other.portals, portal) != other.portals.end();
+         });
+}
+
 }  // namespace
 
 VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight,
@@ -39,11 +46,20 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
     const auto self = find(name);
     return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
       return other != self && self->settings().nvme &&
-             other->wants_subsystem(self->settings().nvme->subsystem);
+             other->wants_subsystem(self->settings().nvme->subsystem) &&
+             is_same_target(*self->target(), *other->target());
     });
   };
-  auto actions =
-      std::make_unique<WorkerActions>(runner_, sight_, settings.name, state_dir_ / "volumes", shared);
+  const auto target_at = [this](const nvmetcp::Portal& numeric) {
+    const auto found = std::ranges::find_if(volumes_, [&](const auto& one) {
+      const auto& target = one->target();
+      return target && std::ranges::find(target->portals, config::Portal{numeric.address, numeric.port}) !=
+                           target->portals.end();
+    });
+    return found == volumes_.end() ? std::string() : (*found)->target()->name;
+  };
+  auto actions = std::make_unique<WorkerActions>(runner_, sight_, settings.name, state_dir_ / "volumes",
+                                                 shared, target_at);
   Pace pace;
   // Probes and attempts are processes: however many volumes there are, about one a second.
   const Duration one_each = std::chrono::seconds(config.volumes.size());

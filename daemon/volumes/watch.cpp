@@ -116,11 +116,12 @@ bool Volume::may_fail_over() {
   return now - *silent_since_ < 2 * target_->keep_alive + pace_.fail_over;
 }
 
-// Connected by somebody else since the mount: to take the volume down would hurt its users, and hide who did
-// it.
+// Connected by another program since the mount, without the keys, or from an address that is not the
+// target's: to take the volume down would hurt its users, and hide the cause.
 void Volume::look_for_insecure_paths() {
-  const auto secured = check_paths_secured();
-  std::string warning = secured ? "" : "data may go over it: " + secured.error().message();
+  auto safe = check_paths_secured();
+  if (safe) safe = check_no_rival();
+  std::string warning = safe ? "" : "data may go over it: " + safe.error().message();
   if (!warning.empty() && warning != status_.insecure)
     log::warning("volume " + settings_.name + ": " + warning);
   status_.insecure = std::move(warning);

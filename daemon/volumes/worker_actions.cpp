@@ -16,7 +16,8 @@ using workers::to_json;
 // Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
 constexpr Duration kFabric{
     45'000};  // one connect: SYN retries, and 10 s for each of up to 8 queues to answer
-constexpr Duration kTimers{10'000};  // three attributes of sysfs, or one
+constexpr Duration kResolve{20'000};  // a name service that is away, asked twice or thrice
+constexpr Duration kTimers{10'000};   // three attributes of sysfs, or one
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
 constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
@@ -63,7 +64,8 @@ std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
 }  // namespace
 
 WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
-                             const std::filesystem::path& folder, std::function<bool()> shared)
+                             const std::filesystem::path& folder, std::function<bool()> shared,
+                             TargetAt target_at)
     : runner_(runner),
       sight_(sight),
       subject_("volume " + volume),
@@ -73,6 +75,7 @@ WorkerActions::WorkerActions(workers::Runner& runner, Sight& sight, const std::s
       intent_file_(folder / (volume + ".intent.json")),
       guards_(folder.parent_path() / mounts::kGuardRecords),
       shared_(std::move(shared)),
+      target_at_(std::move(target_at)),
       pinned_(read_pin(pin_file_)) {}
 
 asio::awaitable<Result<json::object>> WorkerActions::ask(std::string verb, json::object request,
@@ -113,6 +116,21 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string 
   std::string target = "target " + portal_text(portal);
   auto answer = co_await act_jointly(std::move(target), "connect", std::move(request), kFabric);
   co_return answer.map(workers::connection_from_json);
+}
+
+asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerActions::resolve(nvmetcp::Portal portal) {
+  json::object request{{"portal", to_json(portal)}};
+  std::string target = "target " + portal_text(portal);
+  const auto answer =
+      co_await runner_.ask_jointly(std::move(target), "resolve", std::move(request), kResolve);
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  std::vector<nvmetcp::Portal> numeric;
+  if (const json::array* addresses = get_array(*answer, "addresses")) {
+    for (const json::value& one : *addresses) {
+      if (one.is_string()) numeric.push_back({std::string(one.get_string()), portal.port});
+    }
+  }
+  co_return numeric;
 }
 
 asio::awaitable<Result<>> WorkerActions::set_timers(std::string controller, std::string subsystem,
@@ -336,7 +354,14 @@ Result<std::vector<nvmetcp::Controller>> WorkerActions::controllers(const std::s
   const auto& all = sight_.controllers();
   if (!all) return all;
   const auto& host = sight_.host();
-  return nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : "");
+  return addresses_.ours(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
+}
+
+std::vector<nvmetcp::Controller> WorkerActions::strangers(const std::string& subsystem) {
+  const auto& all = sight_.controllers();
+  if (!all) return {};
+  const auto& host = sight_.host();
+  return addresses_.strangers(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
 }
 
 Result<> WorkerActions::check_paths_secured(const std::string& subsystem,
@@ -347,7 +372,15 @@ Result<> WorkerActions::check_paths_secured(const std::string& subsystem,
 }
 
 Result<nvmetcp::Namespace> WorkerActions::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
-  return sight_.find_namespace(subsystem, nsid);
+  const auto through = controllers(subsystem);
+  if (!through) return tl::unexpected<Error>(through.error());
+  return sight_.find_namespace(*through, subsystem, nsid);
+}
+
+Result<nvmetcp::Namespace> WorkerActions::find_namespace_below(
+    const std::vector<nvmetcp::Controller>& controllers, std::uint32_t nsid) {
+  if (controllers.empty()) return fail(Errc::NotFound, "no controller is connected");
+  return sight_.find_namespace(controllers, controllers.front().subsystem, nsid);
 }
 
 Result<std::string> WorkerActions::subsystem_of_device(dev_t device) {

@@ -11,15 +11,19 @@ namespace spark::volumes {
 
 class WorkerActions final : public VolumeActions {
  public:
+  using TargetAt = std::function<std::string(const nvmetcp::Portal&)>;
+
   // `folder`: where the volume's file system identity, history and intent are kept, a folder of the state
-  // folder. `shared`: see VolumeActions::subsystem_shared.
+  // folder. `shared`, `target_at`: see VolumeActions::subsystem_shared and target_at; empty: no target is
+  // known.
   WorkerActions(workers::Runner& runner, Sight& sight, const std::string& volume,
-                const std::filesystem::path& folder, std::function<bool()> shared);
+                const std::filesystem::path& folder, std::function<bool()> shared, TargetAt target_at = {});
 
   asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal,
                                                           std::string interface) override;
   asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                        nvmetcp::ConnectOptions options) override;
+  asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) override;
   asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
                                        nvmetcp::ConnectOptions options) override;
   asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) override;
@@ -45,9 +49,13 @@ class WorkerActions final : public VolumeActions {
 
   Result<nvmetcp::HostIdentity> host_identity() override;
   std::string node_name() override;
+  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
+  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
+  Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
+                                                  std::uint32_t nsid) override;
   Result<std::string> subsystem_of_device(dev_t device) override;
   const Result<std::vector<mounts::Mount>>& mount_table() override;
   std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
@@ -56,6 +64,9 @@ class WorkerActions final : public VolumeActions {
   std::optional<std::uint64_t> completed_io(const std::string& device) override;
   bool has_stuck_worker() override { return runner_.abandoned().contains(subject_); }
   bool subsystem_shared() override { return shared_(); }
+  std::string target_at(const nvmetcp::Portal& numeric) override {
+    return target_at_ ? target_at_(numeric) : "";
+  }
 
  private:
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
@@ -70,6 +81,8 @@ class WorkerActions final : public VolumeActions {
   std::string subject_, mount_subject_;
   std::filesystem::path pin_file_, history_file_, intent_file_, guards_;
   std::function<bool()> shared_;
+  TargetAt target_at_;
+  nvmetcp::TargetAddresses addresses_;
   std::optional<FilesystemIdentity> pinned_;
 };
 

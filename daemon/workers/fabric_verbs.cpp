@@ -100,6 +100,15 @@ Result<json::object> read_discovery_verb(const json::object& request, const Prog
       .map([](const nvmetcp::DiscoveryLog& log) { return to_json(log); });
 }
 
+// {"portal"} → {"addresses"}: numeric
+Result<json::object> resolve_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto found = nvmetcp::resolve(portal_of(request));
+  if (!found) return tl::unexpected<Error>(found.error());
+  json::array addresses;
+  for (const nvmetcp::Portal& portal : *found) addresses.emplace_back(portal.address);
+  return json::object{{"addresses", std::move(addresses)}};
+}
+
 // {"subsystem", "portal", "options"} → connection
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const SystemRoot root;

@@ -24,6 +24,7 @@ constexpr std::array kVerbs = {
     VerbRow{"discover", discover_verb},
     VerbRow{"watch-discovery", watch_discovery_verb},
     VerbRow{"read-discovery", read_discovery_verb},
+    VerbRow{"resolve", resolve_verb},
     VerbRow{"connect", connect_verb},
     VerbRow{"timers", timers_verb},
     VerbRow{"rescan", rescan_verb},

@@ -12,6 +12,7 @@ namespace spark::workers {
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> watch_discovery_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> resolve_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> rescan_verb(const json::object& request, const ProgressLine& progress);

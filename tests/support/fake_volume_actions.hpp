@@ -20,6 +20,7 @@ struct FakeWorld {
   static constexpr const char* kNode = "spark1";
   static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
   static constexpr int kRootMount = 20;
+  static constexpr const char* kOtherAddress = "10.0.0.9";    // of another target
   static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
@@ -38,6 +39,8 @@ struct FakeWorld {
   std::optional<nvmetcp::Namespace> block;
   std::optional<nvmetcp::Namespace> hidden;  // found when it is looked for again
   std::vector<mounts::Mount> mounts;
+  // Of controllers that do not lead to `block`: what they lead to.
+  std::map<std::string, std::optional<nvmetcp::Namespace>> others;
   std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
   std::optional<FilesystemIdentity> pinned;
   unsigned silent_probes = 0;  // so many of the next ones get no answer
@@ -109,6 +112,26 @@ struct FakeWorld {
     owners[made.device_number] = nqn;
     return controller.name;
   }
+  // A connection to another target that offers the same NQN. As the kernel has it: its namespace of the same
+  // number is there (`first`), or is not, since ours was there before.
+  std::string plug_in_other(const std::string& nqn, bool first = true) {
+    nvmetcp::Controller controller;
+    controller.name = "nvme" + std::to_string(next_controller++);
+    controller.subsystem = nqn;
+    controller.transport = "tcp";
+    controller.state = "live";
+    controller.portal = {kOtherAddress, 4420};
+    controller.host_nqn = kHost;
+    controllers.push_back(controller);
+    auto& its = others[controller.name];
+    if (!first) return controller.name;
+    its = nvmetcp::Namespace{};
+    its->device = "nvme9n1";
+    its->nsid = 1;
+    its->device_number = next_device++;
+    owners[its->device_number] = nqn;
+    return controller.name;
+  }
   void unplug(const std::string& address) {
     std::erase_if(controllers, [&](const auto& controller) { return controller.portal.address == address; });
   }
@@ -162,6 +185,12 @@ class FakeVolumeActions final : public VolumeActions {
     nvmetcp::Connection connection;
     connection.controller = world_.plug_in(subsystem, portal);
     co_return connection;
+  }
+  asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) override {
+    const auto named = world_.names.find(portal.address);
+    if (named == world_.names.end()) co_return fail(Errc::Unavailable, "looking up " + portal.address);
+    std::vector<nvmetcp::Portal> numeric{{named->second, portal.port}};
+    co_return numeric;
   }
   asio::awaitable<Result<>> set_timers(std::string controller, std::string,
                                        nvmetcp::ConnectOptions options) override {
@@ -307,15 +336,27 @@ class FakeVolumeActions final : public VolumeActions {
     return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId};
   }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
-    return nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost);
+    return addresses_.ours(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
+  }
+  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
+  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override {
+    return addresses_.strangers(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
   }
   Result<> check_paths_secured(const std::string&, const nvmetcp::ConnectOptions&) override {
     if (world_.unsecured) return tl::unexpected<Error>(*world_.unsecured);
     return {};
   }
-  Result<nvmetcp::Namespace> find_namespace(const std::string&, std::uint32_t) override {
-    if (!world_.block) return fail(Errc::NotFound, "namespace 1 is not there");
-    return *world_.block;
+  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override {
+    return find_namespace_below(*controllers(subsystem), nsid);
+  }
+  Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& through,
+                                                  std::uint32_t) override {
+    for (const auto& controller : through) {
+      const auto elsewhere = world_.others.find(controller.name);
+      if (elsewhere == world_.others.end() && world_.block) return *world_.block;
+      if (elsewhere != world_.others.end() && elsewhere->second) return *elsewhere->second;
+    }
+    return fail(Errc::NotFound, "namespace 1 is not there");
   }
   Result<std::string> subsystem_of_device(dev_t device) override {
     const auto found = world_.owners.find(device);
@@ -335,6 +376,9 @@ class FakeVolumeActions final : public VolumeActions {
   json::object saved_history() override { return world_.history; }
   bool has_stuck_worker() override { return world_.stuck; }
   bool subsystem_shared() override { return world_.shared; }
+  std::string target_at(const nvmetcp::Portal& numeric) override {
+    return numeric.address == FakeWorld::kOtherAddress ? "spare" : "";
+  }
 
  private:
   void set_mounts(const std::string& options) {
@@ -342,6 +386,7 @@ class FakeVolumeActions final : public VolumeActions {
   }
   inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, FakeWorld::kKey, FakeWorld::kFormerKey};
   FakeWorld& world_;
+  nvmetcp::TargetAddresses addresses_;
   std::uint64_t completed_ = 0;
   Result<std::vector<mounts::Mount>> table_;
   nvmetcp::fake::FakeReservations commands_{world_.reservations, FakeWorld::kHostId};

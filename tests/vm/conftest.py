@@ -13,7 +13,7 @@ ORDER = ["test_rig", "test_package", "test_boot", "test_discover", "test_contrac
          "test_publish", "test_format", "test_staging",
          "test_cache", "test_crash", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls", "test_moving",
          "test_bench", "test_docs", "test_frozen", "test_broken", "test_bare", "test_guards",
-         "test_portals", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many", "test_soak"]
+         "test_portals", "test_two_targets", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many", "test_soak"]
 
 _topologies = []
 _ever_started = []  # topologies, also those that ended

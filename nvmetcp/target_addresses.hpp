@@ -1,0 +1,29 @@
+// The addresses of one target: what tells its controllers from those of another target that offers a
+// subsystem of the same NQN. The kernel does not: to it, subsystems of one NQN are one.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nvmetcp/types.hpp"
+
+namespace spark::nvmetcp {
+
+// Until the target is named, every address counts: for programs that only let go of what is there.
+class TargetAddresses {
+ public:
+  // Its portals, as configured. A host name counts once the addresses are learned that it leads to.
+  void restrict_to(const std::vector<Portal>& portals);
+  // One that a host name leads to, or that the target's own discovery log has for the subsystem.
+  void learn(const Portal& numeric);
+
+  bool has(const Portal& numeric) const;
+  // The controllers that are at one of them, or at none; of other transports than TCP: neither.
+  std::vector<Controller> ours(const std::vector<Controller>& all) const;
+  std::vector<Controller> strangers(const std::vector<Controller>& all) const;
+
+ private:
+  std::optional<std::vector<Portal>> numeric_;
+};
+
+}  // namespace spark::nvmetcp
