@@ -80,6 +80,7 @@ class DiskCache final : public Cache {
       row.staged_at = from.staged_at;
       row.last_used = from.last_used;
       row.scrubbed_at = from.scrubbed_at;
+      row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
       rows.push_back(std::move(row));
     }
     return rows;

@@ -23,6 +23,9 @@ struct CacheConfig {
   Bytes capacity = 0;               // on the disk; 0: no limit but keep_free
   Bytes keep_free = 0;
   std::uint64_t capacity_inodes = 0, keep_free_inodes = 0;  // the same of inodes; 0: no limit, none
+  // Nobody can write to a published copy, so that generations may share files. Where jobs can, they share at
+  // most blocks.
+  bool served_read_only = true;
 };
 
 // What the caller knows to be in use, before or beyond the leases in the catalog.
@@ -77,6 +80,7 @@ struct DatasetRow {
   bool is_doubtful = false;  // its source was being written meanwhile
   std::uint64_t source_generation = 0;  // that it was last found equal to, see Source::generation
   WallTime staged_at, last_used;
+  WallTime good_at;  // when the file that was longest not looked at was written or last read back
   std::optional<WallTime> scrubbed_at;  // when all of it was last read back and compared; none: never
 };
 

@@ -69,13 +69,13 @@ Result<> Catalog::put(const GenerationRow& row) {
                           "SET last_generation = max(last_generation, ?2)",
                           row.dataset, row.generation);
     if (!counted) return counted;
-    return change(database_->get(), database_->writing,
-                  "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  row.dataset, row.generation,
-                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
-                  row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
-                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful});
+    return change(
+        database_->get(), database_->writing,
+        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
+        row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
+        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at));
   });
 }
 
@@ -106,6 +106,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     if (!statement.is_null(12)) row.scrubbed_at = from_microseconds(statement.number(12));
     row.source_generation = statement.count(13);
     row.is_doubtful = statement.number(14) != 0;
+    row.good_at = from_microseconds(statement.number(15));
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);

@@ -31,6 +31,7 @@ struct GenerationRow {
   WallTime staged_at, last_used;
   double stage_seconds = 0;             // what staging all of it took, or would have; 0: not known
   std::optional<WallTime> scrubbed_at;  // when it was last read back whole and compared
+  WallTime good_at;  // as published: when the earliest of its files was written or read back
   std::uint64_t source_generation = 0;  // see Source::generation
   bool is_doubtful = false;             // see Source::is_doubtful
 

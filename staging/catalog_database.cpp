@@ -36,6 +36,11 @@ constexpr std::array kSteps = {
     R"(
   ALTER TABLE generations ADD COLUMN source_generation INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE generations ADD COLUMN doubtful INTEGER NOT NULL DEFAULT 0;
+)",
+    // Since when a file of it, taken over from an earlier generation, was not read back.
+    R"(
+  ALTER TABLE generations ADD COLUMN good_at_us INTEGER NOT NULL DEFAULT 0;
+  UPDATE generations SET good_at_us = staged_at_us;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -45,7 +45,8 @@ class TakeUnchanged {
         previous_(previous.copy),
         entries_(entries),
         resumed_(resumed),
-        clones_(can_share_blocks(previous.copy, *context.copy)) {}
+        clones_(can_share_blocks(previous.copy, *context.copy)),
+        links_(previous.may_share_files) {}
 
   Result<> go() {
     run_in_threads(std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1),
@@ -60,7 +61,7 @@ class TakeUnchanged {
   const Tree& previous_;
   const Entries& entries_;
   Resumed& resumed_;
-  bool clones_;
+  bool clones_, links_;
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;
   std::vector<std::size_t> refused_;
@@ -72,7 +73,7 @@ class TakeUnchanged {
       if (first >= entries_.size()) return;
       for (std::size_t i = first; i < std::min(first + kEntriesAtOnce, entries_.size()); ++i) {
         if (!resumed_.unchanged[i] || resumed_.finished[i]) continue;
-        if ((clones_ && clone(from, to, entries_[i])) || link(from, to, entries_[i])) {
+        if ((clones_ && clone(from, to, entries_[i])) || (links_ && link(from, to, entries_[i]))) {
           context_.journal->finished(entries_[i]);
           continue;
         }
@@ -125,6 +126,7 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
   const auto partial = tree_in(area.folder(), "data");
   if (!manifest || !partial) return;  // nothing vouches for what is there
   const bool shares_blocks = can_share_blocks(previous.copy, *partial);
+  if (!shares_blocks && !previous.may_share_files) return;
   Parents copies(previous.copy), taken(*partial);
   // Of a finished file: whether an earlier attempt took it over, rather than to copy it.
   const auto was_taken = [&](const struct stat& info, const Entry& entry) {
@@ -142,6 +144,7 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
     if (resumed.finished[at] && !was_taken(*info, now)) continue;
     if (resumed.finished[at]) resumed.bytes -= now.size;
     now.hash = then->hash;
+    now.good_at = std::max(then->good_at != 0 ? then->good_at : previous.made_at, previous.good_at);
     resumed.unchanged[at] = true;
   }
 }

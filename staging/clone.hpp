@@ -21,6 +21,9 @@ bool can_share_blocks(const Tree& source, const Tree& copy);
 struct Previous {
   Tree copy;
   std::filesystem::path manifest;
+  std::uint32_t good_at = 0;    // of all of it: when it was last read back; 0: never
+  std::uint32_t made_at = 0;    // of files whose own time its manifest does not have; 0: not known
+  bool may_share_files = true;  // nobody can write to them: a further name of a file is as good as a copy
 };
 
 // Marks the files that did not change since and are still as they were copied then; they get their hashes.

@@ -48,14 +48,15 @@ class Copy {
           monitor_.during(CopyPhase::Walking, [&] { return check_intact(*destination, **earlier); });
       if (!intact) return tl::unexpected<Error>(std::move(intact.error()));
     }
-    auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source, options_.exclude, stop_); });
+    auto walked = monitor_.during(
+        CopyPhase::Walking, [&] { return walk_source(*source, options_.exclude, options_.links, stop_); });
     if (!walked) return tl::unexpected<Error>(std::move(walked.error()));
     if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
       return unchanged(*destination, **earlier, *walked, *area);
     std::optional<Previous> previous;
     if (*earlier) {
       auto tree = open_tree(destination->path());
-      if (tree) previous = Previous{std::move(*tree), destination->manifest()};
+      if (tree) previous = Previous{std::move(*tree), destination->manifest(), 0, 0, true};
     }
     return copy_walked(*source, std::move(*walked), *destination, *area, std::move(previous));
   }
@@ -93,7 +94,7 @@ class Copy {
       if (!checked) return tl::unexpected<Error>(checked.error());
       report.sha256_files = *checked;
     }
-    report.skipped = walked.skipped;
+    add_notes(report, walked);
     return report;
   }
 
@@ -109,9 +110,16 @@ class Copy {
     if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
       return tl::unexpected<Error>(fits.error());
     }
-    std::vector<std::string> skipped = walked.skipped;
-    FillJob job{&source, std::move(walked), &area, std::move(resumed), std::move(previous), &options_,
-                &stop_,  hooks_.before_read};
+    const WalkNotes notes = walked;
+    FillJob job{&source,
+                std::move(walked),
+                &area,
+                std::move(resumed),
+                std::move(previous),
+                &options_,
+                &stop_,
+                SystemClock().wall(),
+                hooks_.before_read};
     auto filled = fill(std::move(job), monitor_);
     if (!filled) return tl::unexpected<Error>(std::move(filled.error()));
     filled->manifest.source = source.root();
@@ -132,8 +140,8 @@ class Copy {
     report.sha256_files = *checked;
     report.resumed_bytes = filled->resumed_bytes;
     report.unchanged_bytes = filled->unchanged_bytes;
-    report.skipped = std::move(skipped);
     report.warnings = std::move(filled->warnings);
+    add_notes(report, notes);
     return report;
   }
 };

@@ -17,6 +17,11 @@ namespace spark::staging {
 // How large files are read and written: Auto is io_uring where the kernel lets it, else threads.
 enum class IoKind { Auto, Uring, Threads };
 
+// What becomes of a symlink that leads out of what is copied: an absolute one, or one that climbs above its
+// root. Keep: it stays a link, and is named in a warning. Copy: what it leads to is copied in its place, as
+// long as that lies on the source's own mount. Refuse: nothing is copied.
+enum class OutsideLinks { Keep, Copy, Refuse };
+
 struct CopyOptions {
   unsigned threads = 0;  // that copy small files, and at most for large ones; 0: from the CPUs
   unsigned depth = 0;    // requests under way for large files; 0: found out
@@ -25,7 +30,8 @@ struct CopyOptions {
   std::filesystem::path tuning_file;  // remembers what was found out, for each pair of drives; empty: nowhere
   Bytes max_rate = 0;                 // bytes per second; 0: no limit
   std::vector<std::string> exclude;   // shell patterns against the path inside the dataset and its last name
-  bool verify = false;                // read the copy back from the disk and compare before publishing
+  OutsideLinks links = OutsideLinks::Keep;
+  bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files
   Bytes keep_free = 0;  // bytes of the destination's file system that have to stay free
 };
@@ -55,7 +61,9 @@ struct CopyReport {
   std::uint64_t sha256_files = 0;     // whose published SHA-256 was checked
   bool unchanged = false;             // the source equals an earlier copy: nothing was copied
   std::vector<std::string> skipped;   // FIFOs, sockets and device nodes, printable: "a/pipe (FIFO)"
-  std::vector<std::string> warnings;  // sentences about metadata that could not be kept
+  std::vector<std::string> warnings;  // sentences about what is not as it is in the source, or of no use
+  std::uint64_t outside_links = 0;    // that lead out of the set, and are links in the copy
+  std::uint64_t copied_links = 0;     // in whose place the copy has what they lead to
 };
 
 // Stops a copy from another thread or a signal handler; the partial copy stays for the next attempt.

@@ -91,6 +91,7 @@ class Fill {
     auto tree = tree_in(job_.area->folder(), "data");
     if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
     copy_ = std::move(*tree);
+    date_entries();
     // Nothing may stay that the journal does not vouch for, and it may vouch for nothing that is written
     // again.
     if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
@@ -111,6 +112,16 @@ class Fill {
     if (done) done = make_links(*job_.source, copy_, entries_, *job_.stop);
     if (done) done = finish_folders();
     return done;
+  }
+
+  // What this run writes; what an earlier attempt or copy has is as old as that.
+  void date_entries() {
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(job_.now.time_since_epoch()).count();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const bool is_written_now = !job_.resumed.finished[i] && !job_.resumed.unchanged[i];
+      if (!is_content(entries_[i]) || !is_written_now || entries_[i].good_at != 0) continue;
+      entries_[i].good_at = static_cast<std::uint32_t>(now);
+    }
   }
 
   void set_up_context(Journal& journal) {

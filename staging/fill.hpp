@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "staging/clone.hpp"
 #include "staging/monitor.hpp"
 #include "staging/partial_area.hpp"
@@ -28,6 +29,7 @@ struct FillJob {
   std::optional<Previous> previous;  // of the same dataset: what did not change since is taken over
   const CopyOptions* options = nullptr;
   const StopFlag* stop = nullptr;
+  WallTime now;
   std::function<void(const std::string& path, Bytes offset)> before_read;  // see CopyContext
 };
 

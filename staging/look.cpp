@@ -28,6 +28,26 @@ const char* special_kind(unsigned mode) {
 
 }  // namespace
 
+void fill(Entry& entry, const struct statx& info, const Tree& tree) {
+  entry.mode = info.stx_mode & 07777;
+  entry.uid = info.stx_uid;
+  entry.gid = info.stx_gid;
+  entry.mtime_ns = nanoseconds(info.stx_mtime);
+  entry.ctime_ns = nanoseconds(info.stx_ctime);
+  entry.inode = info.stx_ino;
+  entry.type = S_ISDIR(info.stx_mode)   ? EntryType::Folder
+               : S_ISLNK(info.stx_mode) ? EntryType::Symlink
+                                        : EntryType::File;
+  if (entry.type != EntryType::File) return;
+  entry.size = info.stx_size;
+  entry.allocated = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
+  entry.mode &= tree.file_mode_mask;
+}
+
+FileId file_id(const struct statx& info) {
+  return {std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino};
+}
+
 Result<> Look::at_root(Found& found) const {
   const UniqueFd root = open_beneath(tree_, "", O_PATH | O_NOFOLLOW);
   struct statx info {};
@@ -72,29 +92,16 @@ Result<> Look::add(const std::string& path, const struct statx& info, int folder
   }
   Entry entry;
   entry.path = path;
-  entry.mode = info.stx_mode & 07777;
-  entry.uid = info.stx_uid;
-  entry.gid = info.stx_gid;
-  entry.mtime_ns = nanoseconds(info.stx_mtime);
-  entry.ctime_ns = nanoseconds(info.stx_ctime);
-  entry.inode = info.stx_ino;
-  if (S_ISDIR(info.stx_mode)) {
-    entry.type = EntryType::Folder;
+  fill(entry, info, tree_);
+  if (entry.type == EntryType::Folder) {
     found.folders.push_back(path);
-  } else if (S_ISLNK(info.stx_mode)) {
-    entry.type = EntryType::Symlink;
+  } else if (entry.type == EntryType::Symlink) {
     char target[PATH_MAX];
     const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
     if (length < 0) return fail_errno(errno, "reading symlink " + tree_.shown(path));
     entry.target = std::string_view(target, static_cast<std::size_t>(length));
-  } else {
-    entry.size = info.stx_size;
-    entry.allocated = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
-    entry.mode &= tree_.file_mode_mask;
-    if (info.stx_nlink > 1) {
-      const std::uint64_t device = std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
-      found.linked.push_back({found.entries.size(), FileId(device, info.stx_ino), info.stx_nlink});
-    }
+  } else if (info.stx_nlink > 1) {
+    found.linked.push_back({found.entries.size(), file_id(info), info.stx_nlink});
   }
   found.entries.push_back(std::move(entry));
   return {};

@@ -19,6 +19,8 @@ namespace spark::staging {
 // Which file it is; an inode number alone is not enough where subvolumes have numbers of their own.
 using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
+FileId file_id(const struct statx& info);
+
 struct Linked {           // a file with more than one name
   std::size_t entry = 0;  // among those found with it
   FileId file;
@@ -31,6 +33,9 @@ struct Found {
   std::vector<Linked> linked;
   std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
 };
+
+// What a file's or folder's attributes say of its entry.
+void fill(Entry& entry, const struct statx& info, const Tree& tree);
 
 class Look {
  public:

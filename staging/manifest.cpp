@@ -63,6 +63,7 @@ void Summing::add(const Entry& entry) {
   if (entry.type == EntryType::File) ++sum_.files;
   if (entry.type == EntryType::File && entry.link_to.empty()) sum_.bytes += entry.size;
   sum_.footprint.add(entry);
+  if (entry.good_at != 0 && (sum_.good_at == 0 || entry.good_at < sum_.good_at)) sum_.good_at = entry.good_at;
   const auto add_text = [&](std::string_view text) {
     hasher_.add_number(text.size());
     hasher_.add(text);

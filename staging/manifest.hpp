@@ -17,7 +17,7 @@ namespace spark::staging {
 
 enum class EntryType : std::uint8_t { File, Folder, Symlink };
 
-// There may be a million of them in memory: 96 bytes and the path.
+// There may be a million of them in memory: 104 bytes and the path.
 struct Entry {
   RawPath path;     // below the root, raw bytes as the file system has them; "" is the root itself
   RawPath target;   // symlinks: as read, never followed
@@ -29,6 +29,9 @@ struct Entry {
   Digest hash;                              // files: of the content, see kHashPiece
   std::uint32_t uid = 0, gid = 0;
   std::uint32_t mode = 0;  // permission bits
+  // Files: when the copy's content was last known to be right, written from its source or read back; seconds
+  // since 1970. 0: not recorded, as in manifests of version 0.1.
+  std::uint32_t good_at = 0;
   EntryType type = EntryType::File;
   bool operator==(const Entry&) const = default;
 };
@@ -71,6 +74,7 @@ struct Summary {
   Bytes bytes = 0;          // of file content, a hard-linked file once
   std::uint64_t files = 0;  // regular files, by name
   Footprint footprint;
+  std::uint32_t good_at = 0;  // the earliest of its files'; 0: not recorded
   // XXH3-128 over the sorted entries (path, type, size, mode, target, hash): equal sets have equal hashes.
   std::string hash;
 };

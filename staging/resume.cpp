@@ -74,6 +74,7 @@ class Resume {
     const std::size_t index = same_source(entry);
     if (index == entries_.size() || size_in_copy(entry.path) != entry.size) return;
     entries_[index].hash = entry.hash;
+    entries_[index].good_at = entry.good_at;
     resumed_.finished[index] = true;
     resumed_.begun.erase(index);
   }
@@ -84,6 +85,7 @@ class Resume {
     resumed_.begun.erase(index);
     if (index == entries_.size() || size_in_copy(entry.path).value_or(0) < entry.size) return;
     resumed_.begun[index] = KnownPieces(piece_count(entry.size));
+    entries_[index].good_at = entry.good_at;  // its first pieces are that old
   }
 
   void take_piece(const JournalLine& line) {

@@ -24,6 +24,11 @@ double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
   return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
 }
 
+std::uint32_t to_seconds(WallTime time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds));
+}
+
 // A mount point that lost its file system is an empty folder of another one.
 Result<> check_device(const Source& source, const Tree& tree) {
   struct stat info {};
@@ -58,18 +63,18 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
-  const auto walk_source = [&] { return walk(*tree, wanted.exclude, stop_); };
-  auto walked = monitor_.during(CopyPhase::Walking, walk_source);
+  const auto walk_it = [&] { return walk_source(*tree, wanted.exclude, wanted.links, stop_); };
+  auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return tl::unexpected<Error>(ready.error());
 
-  std::vector<std::string> skipped = walked->skipped;
+  const WalkNotes notes = *walked;
   auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
   if (!staged && source.only_cached)
     return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
   if (!staged) {
-    if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_source);
+    if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
     if (!walked) return tl::unexpected<Error>(with_source_trouble(std::move(walked.error()), *tree));
     const auto sound = std::ranges::find_if(*ready, &GenerationRow::is_sound);
     auto copied =
@@ -77,7 +82,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     if (!copied) return copied;
     staged = std::move(*copied);
   }
-  staged->report.skipped = std::move(skipped);
+  add_notes(staged->report, notes);
   drop_superseded(*staged, source.in_use);
   return std::move(*staged);
 }
@@ -128,8 +133,9 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   auto evicted =
       monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
   if (!evicted) return tl::unexpected<Error>(std::move(evicted.error()));
-  FillJob job{&tree,  std::move(walked), &area, std::move(resumed), std::move(previous), &options,
-              &stop_, hooks_.before_read};
+  FillJob job{
+      &tree,        std::move(walked), &area, std::move(resumed), std::move(previous), &options, &stop_,
+      store_.now(), hooks_.before_read};
   auto staged = fill_and_publish(source, std::move(job), area);
   if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
   if (staged || staged.error().kind != Errc::Unavailable) {
@@ -182,7 +188,8 @@ std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
   const Destination place = store_.folder().place(row.dataset, row.generation);
   auto tree = open_tree(place.path());
   if (!tree) return std::nullopt;
-  return Previous{std::move(*tree), place.manifest()};
+  return Previous{std::move(*tree), place.manifest(), row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
+                  to_seconds(row.staged_at), config_.served_read_only};
 }
 
 Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {

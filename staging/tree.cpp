@@ -16,11 +16,13 @@
 namespace spark::staging {
 namespace {
 
-UniqueFd openat2(int folder, const std::string& path, int flags, unsigned mode) {
+constexpr std::uint64_t kStayOnMount = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+
+UniqueFd openat2(int folder, const std::string& path, int flags, unsigned mode, std::uint64_t resolve) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  how.resolve = resolve;
   int fd = -1;
   do {
     fd = static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
@@ -50,10 +52,28 @@ UniqueFd open_by_steps(int folder, const std::string& path, int flags, unsigned 
 
 UniqueFd open_below(int folder, const std::string& path, int flags, unsigned mode) {
   if (path.size() < PATH_MAX) {
-    UniqueFd fd = openat2(folder, path, flags, mode);
+    UniqueFd fd = openat2(folder, path, flags, mode, kStayOnMount | RESOLVE_NO_SYMLINKS);
     if (fd || errno != ENOSYS) return fd;
   }
   return open_by_steps(folder, path, flags, mode);
+}
+
+// Where an entry is opened from.
+struct Place {
+  int folder;
+  std::string path;
+};
+
+Place place_of(const Tree& tree, std::string_view path) {
+  const auto& targets = tree.grafts.targets;
+  for (std::string_view at = path; !targets.empty();) {
+    if (const auto graft = targets.find(at); graft != targets.end())
+      return {tree.grafts.limit.get(), graft->second + std::string(path.substr(at.size()))};
+    const std::size_t slash = at.rfind('/');
+    if (slash == std::string_view::npos) break;
+    at = at.substr(0, slash);
+  }
+  return {tree.folder.get(), tree.below(path)};
 }
 
 struct CloseDir {
@@ -126,15 +146,40 @@ Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& nam
 }
 
 UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode) {
-  return open_below(tree.folder.get(), tree.below(path), flags, mode);
+  const Place place = place_of(tree, path);
+  return open_below(place.folder, place.path, flags, mode);
 }
 
 Parent open_parent(const Tree& tree, std::string_view path) {
-  const std::string whole = tree.below(path);
+  const auto [folder, whole] = place_of(tree, path);
   const std::size_t slash = whole.rfind('/');
   const std::string above = slash == std::string::npos ? "." : whole.substr(0, slash);
-  return {open_below(tree.folder.get(), above, O_RDONLY | O_DIRECTORY, 0),
+  return {open_below(folder, above, O_RDONLY | O_DIRECTORY, 0),
           slash == std::string::npos ? whole : whole.substr(slash + 1)};
+}
+
+Followed follow_beneath(int folder, const std::string& folder_path, const std::string& path) {
+  UniqueFd fd = openat2(folder, path, O_PATH, 0, kStayOnMount);
+  if (!fd) return {};
+  std::error_code error;
+  const std::filesystem::path real =
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd.get()), error);
+  if (error || !is_inside(real.native(), folder_path)) {
+    errno = error ? error.value() : EXDEV;
+    return {};
+  }
+  const std::size_t above = folder_path.ends_with('/') ? folder_path.size() : folder_path.size() + 1;
+  return {std::move(fd), real.native().size() > above ? real.native().substr(above) : "."};
+}
+
+std::string mount_root_of(const std::string& path) {
+  std::filesystem::path at = path;
+  struct statx info {};
+  while (at.has_relative_path() &&
+         ::statx(AT_FDCWD, at.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
+         (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
+    at = at.parent_path();
+  return at.native();
 }
 
 Result<> for_each_name(UniqueFd folder, const std::string& shown,

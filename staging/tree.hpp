@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,14 @@
 
 namespace spark::staging {
 
+// What is read in the place of symlinks that lead out of a tree (see follow_outside_links).
+struct Grafts {
+  UniqueFd limit;          // the folder that all of it lies in; none: there are no grafts
+  std::string limit_path;  // canonical
+  std::map<std::string, std::string, std::less<>>
+      targets;  // the link's path in the tree → path below `limit`
+};
+
 struct Tree {
   UniqueFd folder;
   std::string file;         // the tree is this one name in `folder`; empty: the tree is `folder` itself
@@ -23,6 +32,7 @@ struct Tree {
   // Of regular files: all permission bits, or all but set-user-ID and set-group-ID where the tree is mounted
   // nosuid. A copy that gave them effect would be a way to become root.
   std::uint32_t file_mode_mask = 07777;
+  Grafts grafts;
 
   // The path below `folder` of the entry with `path` in the tree.
   std::string below(std::string_view path) const;
@@ -54,6 +64,16 @@ struct Parent {
   std::string name;
 };
 Parent open_parent(const Tree& tree, std::string_view path);
+
+// What `path` below the folder leads to, symlinks followed as long as none leaves the folder or its mount.
+struct Followed {
+  UniqueFd fd;       // O_PATH; none: errno says why
+  std::string path;  // below the folder, without symlinks
+};
+Followed follow_beneath(int folder, const std::string& folder_path, const std::string& path);
+
+// The folder that the mount which carries `path`, canonical, is mounted at.
+std::string mount_root_of(const std::string& path);
 
 // Deletes the entry and all below it; not there is no error. Follows nothing.
 Result<> remove_tree(const Tree& tree, std::string_view path);

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/threads.hpp"
+#include "staging/link_follower.hpp"
 #include "staging/look.hpp"
 
 namespace spark::staging {
@@ -46,12 +47,21 @@ class Scan {
     Found root;
     if (auto found = look_.at_root(root); !found) return found;
     take(std::move(root));
+    return list_all();
+  }
+  // Not the root, but these folders, whose own entries are known.
+  Result<> run(const std::vector<std::string>& folders) {
+    folders_.assign(folders.begin(), folders.end());
+    return list_all();
+  }
+
+ private:
+  Result<> list_all() {
     const unsigned wanted = folders_.empty() ? 0 : kWalkThreads;
     run_in_threads(wanted, [this](std::size_t) { work(); });
     return error_ ? Result<>(tl::unexpected<Error>(std::move(*error_))) : Result<>();
   }
 
- private:
   const Tree& tree_;
   Look look_;
   std::function<void(Found)> take_;
@@ -139,11 +149,6 @@ class Scan {
   }
 };
 
-struct LinkedPath {
-  RawPath path;
-  FileId file;
-};
-
 // The first name of a file, in order of path, is the file; the others are links to it.
 void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
   std::ranges::sort(all, {}, &LinkedPath::path);
@@ -158,21 +163,64 @@ void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
   }
 }
 
-}  // namespace
-
-Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
+// Puts what scans find together.
+struct Collected {
   Walked walked;
   std::vector<LinkedPath> linked;
-  const auto take = [&](Found found) {
+
+  void take(Found found) {
     for (const Linked& one : found.linked) linked.push_back({found.entries[one.entry].path, one.file});
     std::ranges::move(found.entries, std::back_inserter(walked.entries));
     std::ranges::move(found.skipped, std::back_inserter(walked.skipped));
-  };
+  }
+  Walked in_order() {
+    std::ranges::sort(walked.entries, {}, &Entry::path);
+    join_hard_links(walked.entries, linked);
+    std::ranges::sort(walked.skipped);
+    return std::move(walked);
+  }
+};
+
+}  // namespace
+
+void add_notes(CopyReport& report, const WalkNotes& notes) {
+  report.skipped = notes.skipped;
+  report.warnings.insert(report.warnings.begin(), notes.warnings.begin(), notes.warnings.end());
+  report.outside_links = notes.outside_links;
+  report.copied_links = notes.copied_links;
+}
+
+Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
   if (auto done = Scan(tree, exclude, stop, take).run(); !done)
     return tl::unexpected<Error>(std::move(done.error()));
-  std::ranges::sort(walked.entries, {}, &Entry::path);
-  join_hard_links(walked.entries, linked);
-  std::ranges::sort(walked.skipped);
+  return all.in_order();
+}
+
+Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
+                           const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  tree.grafts = {};
+  LinkFollower follower(tree, links);
+  auto done = Scan(tree, exclude, stop, take).run();
+  // What a link leads to may hold links again. Each round's threads have ended before the tree changes.
+  for (std::size_t first = 0; done;) {
+    auto followed = follower.follow(all.walked.entries, first, stop);
+    if (!followed) return tl::unexpected<Error>(std::move(followed.error()));
+    std::ranges::move(followed->files, std::back_inserter(all.linked));
+    if (followed->folders.empty()) break;
+    first = all.walked.entries.size();
+    done = Scan(tree, exclude, stop, take).run(followed->folders);
+  }
+  if (!done) return tl::unexpected<Error>(std::move(done.error()));
+  if (auto allowed = follower.check_allowed(); !allowed)
+    return tl::unexpected<Error>(std::move(allowed.error()));
+  Walked walked = all.in_order();
+  walked.outside_links = follower.kept();
+  walked.copied_links = follower.followed();
+  if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
   return walked;
 }
 

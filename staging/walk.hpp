@@ -12,15 +12,28 @@
 
 namespace spark::staging {
 
-struct Walked {
-  Entries entries;                   // sorted by path, the root first; hashes are not known yet
-  std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
+// For the report of a copy, see there.
+struct WalkNotes {
+  std::vector<std::string> skipped;
+  std::vector<std::string> warnings;
+  std::uint64_t outside_links = 0, copied_links = 0;
 };
+
+struct Walked : WalkNotes {
+  Entries entries;  // sorted by path, the root first; hashes are not known yet
+};
+
+void add_notes(CopyReport& report, const WalkNotes& notes);
 
 // `exclude`: shell patterns (fnmatch) against the path inside the tree and against its last name; an excluded
 // folder is excluded with all it holds. Refused when another file system is mounted inside: a copy without it
 // would be called whole, one with it would hold what is not the dataset's.
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
+
+// The same of a source to copy: with what its links that lead out of it ask for. Those that are followed
+// become entries of what they lead to, and the tree's grafts. Refused if the links may not be there.
+Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
+                           const StopFlag& stop);
 
 // What deleting all below would give back: without files that have names elsewhere. No entry is kept in
 // memory.
