@@ -1,0 +1,103 @@
+#include "daemon/mounts/served_copies.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace spark::mounts {
+namespace {
+
+constexpr int kMostStacked = 16;  // mounts on one another that are taken off, should it ever come to that
+
+// Asked of the folder itself: a line of the mount table may be hidden by a later mount above it.
+bool is_served_read_only(const std::filesystem::path& folder) {
+  struct statx info {};
+  struct statvfs system {};
+  return ::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
+         (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && ::statvfs(folder.c_str(), &system) == 0 &&
+         (system.f_flag & ST_RDONLY) != 0;
+}
+
+// Mounts that come and go in the host's namespace have to come and go in a worker's. Else its namespace would
+// keep a volume busy after `umount` has taken it off the host's.
+bool propagates_mounts() {
+  const auto text = read_file("/proc/self/mountinfo");
+  bool propagates = false;
+  for (const std::string& line : split(text.value_or(""), '\n')) {
+    const std::vector<std::string> fields = split(line, ' ');
+    constexpr std::size_t kMountPoint = 4, kFirstOptional = 6;
+    if (fields.size() <= kFirstOptional || fields[kMountPoint] != "/") continue;
+    propagates = fields[kFirstOptional].starts_with("shared:");  // the last one is on top
+  }
+  return propagates;
+}
+
+// Made read-only before anybody can see it, so that it is so in every namespace that it reaches.
+Result<> mount_read_only(const std::filesystem::path& folder, const std::string& doing) {
+  const UniqueFd copy(
+      ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW));
+  if (!copy) return fail_errno(errno, doing);
+  mount_attr wanted{};
+  wanted.attr_set = MOUNT_ATTR_RDONLY;
+  wanted.propagation = MS_PRIVATE;
+  if (::mount_setattr(copy.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) != 0)
+    return fail_errno(errno, doing);
+  if (::move_mount(copy.get(), "", AT_FDCWD, folder.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    return fail_errno(errno, doing);
+  return {};
+}
+
+Result<Change> take_off(const std::filesystem::path& folder, const std::string& doing) {
+  Change change = Change::AlreadyThere;
+  for (int i = 0; i < kMostStacked && is_served_read_only(folder); ++i) {
+    // Detached: a job that has a file open there keeps it.
+    if (::umount2(folder.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return fail_errno(errno, doing);
+    change = Change::Done;
+  }
+  return change;
+}
+
+}  // namespace
+
+Result<Change> serve_read_only(const std::filesystem::path& folder) {
+  const std::string doing = "mounting " + printable(folder.native()) + " read-only for jobs";
+  // Two workers at once would mount it twice.
+  const UniqueFd lock(::open(folder.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_EX) != 0) return fail_errno(errno, doing);
+  if (is_served_read_only(folder)) return Change::AlreadyThere;
+  if (!propagates_mounts()) {
+    return fail(Errc::Unsupported, doing + ": mounts of this system do not propagate to other namespaces",
+                "`mount --make-rshared /` as systemd does it, or keep jobs from writing to the copies");
+  }
+  if (auto mounted = mount_read_only(folder, doing); !mounted) {
+    Error error = std::move(mounted.error());
+    if (error.kind != Errc::NotFound) error.kind = Errc::Unsupported;
+    return tl::unexpected<Error>(std::move(error));
+  }
+  return Change::Done;
+}
+
+Result<UniqueFd> see_writable(const std::filesystem::path& folder) {
+  UniqueFd host(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!host) return fail_errno(errno, "opening /");
+  if (!is_served_read_only(folder)) return host;
+  const std::string doing = "working in " + printable(folder.native()) + ", which is read-only for jobs";
+  if (::unshare(CLONE_NEWNS) != 0) return fail_errno(errno, doing + ": making a mount namespace");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+    return fail_errno(errno, doing + ": making the mount namespace a slave");
+  if (auto off = take_off(folder, doing); !off) return tl::unexpected<Error>(std::move(off.error()));
+  return host;
+}
+
+Result<Change> stop_serving_read_only(const std::filesystem::path& folder) {
+  return take_off(folder, "making " + printable(folder.native()) + " writable again");
+}
+
+}  // namespace spark::mounts
