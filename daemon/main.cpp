@@ -9,6 +9,7 @@
 
 #include "base/version.hpp"
 #include "daemon/log.hpp"
+#include "daemon/mounts/served_copies.hpp"
 #include "daemon/release.hpp"
 #include "daemon/service.hpp"
 #include "daemon/workers/protocol.hpp"
@@ -38,6 +39,12 @@ int run_daemon(spark::ServiceOptions options) {
   return 0;
 }
 
+// Copies that no daemon serves any more are their owner's to delete.
+int make_copies_writable(const spark::config::Config& config) {
+  const auto off = spark::mounts::stop_serving_read_only(config.cache.path / "data");
+  return off ? 0 : complain(off.error());
+}
+
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
   spark::log::start();
@@ -48,7 +55,8 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
     spark::release_all(config.value_or(spark::config::Config{}), options.program, options.state_dir,
                        at_shutdown ? spark::ReleaseReason::Shutdown : spark::ReleaseReason::Asked);
   }
-  return config ? 0 : spark::exit_status(spark::Errc::Invalid);
+  if (!config) return spark::exit_status(spark::Errc::Invalid);
+  return at_shutdown ? 0 : make_copies_writable(*config);
 }
 
 constexpr char kSummary[] = "Keeps shared NVMe/TCP volumes connected and mounted, and stages datasets.";
@@ -103,6 +111,8 @@ int run(int argc, char** argv) {
   auto* release = app.add_subcommand("release", "unmount and disconnect all volumes of a stopped daemon");
   release->group("Verbs");
   release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
+  bool only_copies = false;
+  release->add_flag("--copies", only_copies, "only end the read-only mount of the staged copies");
   release->footer("Examples:\n  sudo systemctl stop spark-staged && sudo spark-staged release");
   try {
     app.parse(argc, argv);
@@ -110,6 +120,8 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help, version
     return complain({spark::Errc::Invalid, error.what(), "see 'spark-staged --help'"});
   }
+  if (only_copies)
+    return make_copies_writable(spark::config::load(options.config_file).value_or(spark::config::Config{}));
   if (release->parsed()) return run_release(options, at_shutdown);
   return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));
 }

@@ -177,6 +177,9 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
       out << " of " << format_bytes(capacity);
     }
     out << "\n";
+    if (const auto why = get_string(*cache, "writable_because"))
+      out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
+                      terminal.out);
   }
 }
 

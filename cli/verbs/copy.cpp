@@ -11,7 +11,7 @@ namespace spark::cli {
 namespace {
 
 struct CopyOptions {
-  std::string source, destination, max_rate, chunk, io = "auto";
+  std::string source, destination, max_rate, chunk, io = "auto", links = "keep";
   unsigned threads = 0, depth = 0;
   std::vector<std::string> exclude;
   bool verify = false, sha256 = false, as_json = false;
@@ -48,12 +48,17 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
           {"unchanged_bytes", report.unchanged_bytes},
-          {"sha256_files", report.sha256_files}};
+          {"sha256_files", report.sha256_files},
+          {"outside_links", report.outside_links},
+          {"copied_links", report.copied_links}};
 }
 
 Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
   staging::CopyOptions engine;
   engine.exclude = options.exclude;
+  engine.links = options.links == "copy"     ? staging::OutsideLinks::Copy
+                 : options.links == "refuse" ? staging::OutsideLinks::Refuse
+                                             : staging::OutsideLinks::Keep;
   engine.verify = options.verify;
   engine.sha256 = options.sha256;
   engine.threads = options.threads;
@@ -150,6 +155,8 @@ void add_copy(App& app) {
   verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
+  verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
+              "symlinks that lead out of SOURCE: keep (as links), copy (what\nthey lead to) or refuse");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
   verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; found out");
   verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB; found out");

@@ -101,11 +101,15 @@ struct CacheSettings {
   bool operator==(const CacheSettings&) const = default;
 };
 
+// What becomes of symlinks that lead out of a dataset: see staging::OutsideLinks.
+enum class Links { Keep, Copy, Refuse };
+
 struct Dataset {
   std::string name;
   std::string volume;  // empty: `path` is absolute, any folder
   std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
+  Links links = Links::Keep;
   std::string env;  // one more variable that `run` sets; empty: none
   bool operator==(const Dataset&) const = default;
 };

@@ -35,6 +35,9 @@ std::string yaml_word(std::string_view word);
 Result<Dataset> find_dataset(const Config& config, const std::string& name);
 const Volume* find_volume(const Config& config, const std::string& name);
 
+// As in the file: "keep", "copy" or "refuse".
+const char* to_string(Links links);
+
 // What a connection to the target has to have.
 nvmetcp::ConnectOptions connect_options(const Target& target);
 

@@ -58,6 +58,10 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
   }
   if (!section.has("path")) section.missing("path", "write the folder to stage");
   dataset.exclude = section.texts("exclude");
+  dataset.links =
+      section
+          .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
+          .value_or(Links::Keep);
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
   return dataset;
 }

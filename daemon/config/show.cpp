@@ -33,6 +33,11 @@ json::array list(const Words& words) {
 
 }  // namespace
 
+const char* to_string(Links links) {
+  constexpr std::array kWords = {"keep", "copy", "refuse"};
+  return kWords[static_cast<std::size_t>(links)];
+}
+
 json::object to_json(const Target& target) {
   json::array portals;
   for (const Portal& portal : target.portals) portals.emplace_back(to_string(portal));
@@ -116,6 +121,7 @@ json::object show(const Dataset& dataset) {
   if (!dataset.volume.empty()) shown["volume"] = dataset.volume;
   shown["path"] = dataset.path;
   shown["exclude"] = list(dataset.exclude);
+  shown["links"] = to_string(dataset.links);
   if (!dataset.env.empty()) shown["env"] = dataset.env;
   return shown;
 }

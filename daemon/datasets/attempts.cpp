@@ -13,7 +13,6 @@ namespace spark::datasets {
 namespace {
 
 constexpr Duration kLongestRetry{60'000};
-constexpr std::size_t kMostCopies = 4;  // at a time: each has a pool of buffers of its own
 
 Bytes bytes_of(const json::object& object, std::string_view key) {
   return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
@@ -216,6 +215,7 @@ workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& sour
                                         {"doubtful", !source.doubt.empty() && task->allow_dirty},
                                         {"generation", source.generation}};
   call.request["exclude"] = std::move(exclude);
+  call.request["links"] = config::to_string(task->dataset.links);
   call.request["max_rate"] = task->limit = task->loosest_limit();
   call.request["in_use"] = in_use();
   call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
@@ -260,51 +260,6 @@ void Stager::note_progress(Task& task, const json::object& progress) {
     task.show_stalled("no byte moved for " + format_duration(now - task.last_moved));
   }
   task.changed.cancel();
-}
-
-// Its source, or what of it belongs to the dataset, is another by now.
-bool Stager::is_redefined(const Task& task) const {
-  auto now = config::find_dataset(config_(), task.dataset.name);
-  if (!now) return true;
-  now->env = task.dataset.env;  // only `run` reads it
-  return *now != task.dataset;
-}
-
-void Stager::config_changed() {
-  set_priorities();
-  for (const auto& [name, task] : tasks_) {
-    if (task->worker == 0 || !is_redefined(*task)) continue;
-    log::info("staging " + printable(name) + " begins again: its configuration has changed");
-    task->begin_again();
-  }
-}
-
-// A worker keeps the limit that it began with. Once all is copied it makes no difference.
-void Stager::apply_limit(Task& task) {
-  const auto phase = get_string(task.progress, "phase");
-  const bool matters = !task.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
-  if (task.worker != 0 && matters && task.limit != task.loosest_limit()) task.begin_again();
-}
-
-Slot Stager::slot_for(const Task& task, const SourcePlace& source) const {
-  return {source.drive, task.loosest_limit() != 0};
-}
-
-bool Stager::must_wait(const Task& task) const {
-  const auto source = find_source_(task.dataset);
-  return source && (taken_.size() >= kMostCopies || taken_.contains(slot_for(task, *source)));
-}
-
-void Stager::take_turn(Task& task, Slot slot) {
-  taken_.insert(slot);
-  task.slot = std::move(slot);
-}
-
-void Stager::give_turn_back(Task& task) {
-  if (!task.slot) return;
-  taken_.erase(*task.slot);
-  task.slot.reset();
-  turn_over_.cancel();
 }
 
 // What a worker may not know yet from the catalog.

@@ -69,6 +69,15 @@ asio::awaitable<void> Stager::refresh() {
   if (turn < catalog_turn_) co_return;  // a later question was answered before: this is the past
   catalog_turn_ = turn;
   catalog_ = std::move(catalog);
+  tell_writable();
+}
+
+// Once for each reason.
+void Stager::tell_writable() {
+  const json::object* usage = *catalog_ ? get_object(**catalog_, "usage") : nullptr;
+  const std::string why = usage == nullptr ? "" : get_string(*usage, "writable_because").value_or("");
+  if (why != writable_because_ && !why.empty()) log::warning("jobs can change the staged copies: " + why);
+  if (usage != nullptr) writable_because_ = why;
 }
 
 Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {

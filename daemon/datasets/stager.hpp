@@ -103,6 +103,7 @@ class Stager {
   asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
                                      std::vector<std::string>& granted);
   asio::awaitable<void> refresh();
+  void tell_writable();
   json::object catalog_request() const;
 
   // attempts.cpp: one dataset, until it is staged or failed for good
@@ -115,17 +116,19 @@ class Stager {
   asio::awaitable<void> wait_for_source(TaskPtr task, std::string reason, Duration at_least);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source);
   void note_progress(Task& task, const json::object& progress);
+  void keep_failure(const std::string& name, std::string why);
+  void count(const Task& task, const Outcome& ended);
+  json::array in_use() const;
+  bool must_yield() const;
+  void set_priorities();
+
+  // turns.cpp
   bool is_redefined(const Task& task) const;
   void apply_limit(Task& task);
   Slot slot_for(const Task& task, const SourcePlace& source) const;
   bool must_wait(const Task& task) const;
   void take_turn(Task& task, Slot slot);
   void give_turn_back(Task& task);
-  void keep_failure(const std::string& name, std::string why);
-  void count(const Task& task, const Outcome& ended);
-  json::array in_use() const;
-  bool must_yield() const;
-  void set_priorities();
 
   // listing.cpp
   std::vector<std::string> jobs_that_stage(const std::string& dataset) const;  // their ids
@@ -161,10 +164,11 @@ class Stager {
   // Leases of stage jobs that have not ended: nobody trains yet.
   std::set<std::string> early_leases_;
   std::set<std::string> evicting_;
-  std::map<std::string, SteadyTime> scrub_tried_;   // when a scrub of it last could not be done
-  std::set<Slot> taken_;                            // by copies
-  asio::steady_timer turn_over_;                    // never expires: cancelled when a copy has ended
-  std::optional<Outcome> catalog_;                  // {"datasets", "usage"} or why it can't be read
+  std::map<std::string, SteadyTime> scrub_tried_;  // when a scrub of it last could not be done
+  std::set<Slot> taken_;                           // by copies
+  asio::steady_timer turn_over_;                   // never expires: cancelled when a copy has ended
+  std::optional<Outcome> catalog_;                 // {"datasets", "usage"} or why it can't be read
+  std::string writable_because_;  // why jobs can change the copies, as it was told; empty: they can't
   std::uint64_t refreshes_ = 0, catalog_turn_ = 0;  // asked; the one whose answer catalog_ is
   Totals totals_;
 };

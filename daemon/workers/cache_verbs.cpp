@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/workers/open_cache.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache.hpp"
@@ -18,59 +18,15 @@
 namespace spark::workers {
 namespace {
 
-const SystemClock kClock;
 // Nobody stops a worker but by ending it: the journal of finished files is for that.
 const staging::StopFlag kNeverStopped{false};
 
-struct Amounts {
-  Bytes bytes = 0;
-  std::uint64_t inodes = 0;
-};
-
-// Sizes given as parts become bytes, and inodes, of the file system that carries the cache.
-Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::path& path) {
-  if (amount.percent <= 0) return Amounts{amount.bytes, 0};
-  struct statvfs space {};
-  if (::statvfs(path.c_str(), &space) != 0)
-    return fail_errno(errno, "asking " + printable(path.native()) + " for its size");
-  const auto part = [&](double whole) { return static_cast<std::uint64_t>(whole * amount.percent / 100); };
-  return Amounts{part(static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize)),
-                 part(static_cast<double>(space.f_files))};
-}
-
-Result<staging::CacheConfig> cache_config(const json::object& request) {
-  const json::object* object = get_object(request, "cache");
-  if (object == nullptr) return fail(Errc::Invalid, "cache worker: no cache in the request");
-  const auto settings = cache_settings_from_json(*object);
-  std::error_code error;
-  std::filesystem::create_directories(settings.path, error);
-  if (error)
-    return fail(Errc::Failed, "making " + printable(settings.path.native()) + ": " + error.message());
-  const auto capacity = resolve(settings.capacity, settings.path);
-  const auto keep_free = resolve(settings.keep_free, settings.path);
-  if (!capacity) return tl::unexpected<Error>(capacity.error());
-  if (!keep_free) return tl::unexpected<Error>(keep_free.error());
-  staging::CacheConfig config;
-  config.path = settings.path;
-  config.state_dir = get_string(*object, "state_dir").value_or("");
-  config.capacity = capacity->bytes;
-  config.capacity_inodes = capacity->inodes;
-  config.keep_free = keep_free->bytes;
-  config.keep_free_inodes = keep_free->inodes;
-  return config;
-}
-
-Result<std::unique_ptr<staging::Cache>> open_cache(const json::object& request) {
-  auto config = cache_config(request);
-  if (!config) return tl::unexpected<Error>(std::move(config.error()));
-  return staging::Cache::open(*config, kClock);
-}
-
 // The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
-// disk. What is returned keeps that mount from being taken off, to be mounted anew, while the source is read.
-Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point) {
+// disk. What is returned keeps that mount, the host's own, from being taken off, to be mounted anew, while
+// the source is read; and it names this worker among the users of the volume.
+Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point, const UniqueFd& host) {
   if (mount_point.empty()) return UniqueFd();
-  UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {
   }, info{};
   const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
@@ -115,6 +71,11 @@ void read_volume(const json::object& request, staging::Source& source) {
   source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
 }
 
+staging::OutsideLinks links_of(const std::string& word) {
+  if (word == "copy") return staging::OutsideLinks::Copy;
+  return word == "refuse" ? staging::OutsideLinks::Refuse : staging::OutsideLinks::Keep;
+}
+
 staging::ProgressSink sink_for(const ProgressLine& progress) {
   return [&progress](const staging::CopyProgress& now) { progress(to_json(now)); };
 }
@@ -148,6 +109,8 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"resumed_bytes", report.resumed_bytes},
           {"unchanged_bytes", report.unchanged_bytes},
           {"skipped", std::move(skipped)},
+          {"outside_links", report.outside_links},
+          {"copied_links", report.copied_links},
           {"warnings", std::move(warnings)},
           {"evicted", std::move(evicted)}};
 }
@@ -171,12 +134,12 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"staged_at", rfc3339(row.staged_at)},
           {"last_used", rfc3339(row.last_used)},
           {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
-          {"good_at_s", since_1970(std::max(row.staged_at, row.scrubbed_at.value_or(row.staged_at)))}};
+          {"good_at_s", since_1970(row.good_at)}};
 }
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "max_rate", "only_cached", "in_use":
+// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "only_cached", "in_use":
 // [{"dataset", "generation"}…]} → the contract's object of `stage --json`. The first progress tells that the
 // source is being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
@@ -196,10 +159,10 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
            static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
     }
   }
-  auto cache = open_cache(request);
-  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const auto open = open_cache(request);
+  if (!open) return tl::unexpected<Error>(open.error());
   progress(to_json(staging::CopyProgress{}));
-  const auto held = hold_mount(source, get_string(request, "mount").value_or(""));
+  const auto held = hold_mount(source, get_string(request, "mount").value_or(""), open->host);
   if (!held) return tl::unexpected<Error>(held.error());
   const json::object* settings = get_object(request, "cache");
   const auto engine =
@@ -209,19 +172,19 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.depth = engine.depth;
   options.chunk = engine.chunk;
   options.exclude = source.exclude;
+  options.links = links_of(get_string(request, "links").value_or("keep"));
   options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
-  return (*cache)->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
+  return open->cache->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
 }
 
 // {"cache", "dataset", "sha256"} → {"dataset", "bytes", "files", "seconds", "sha256_files"}
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress) {
-  auto cache = open_cache(request);
-  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const auto open = open_cache(request);
+  if (!open) return tl::unexpected<Error>(open.error());
   const std::string dataset = get_string(request, "dataset").value_or("");
   staging::CopyOptions options;
   options.sha256 = get_bool(request, "sha256").value_or(false);
-  return (*cache)
-      ->verify(dataset, options, sink_for(progress), kNeverStopped)
+  return open->cache->verify(dataset, options, sink_for(progress), kNeverStopped)
       .map([&](const staging::CopyReport& report) {
         return json::object{{"dataset", dataset},
                             {"bytes", report.bytes},
@@ -233,10 +196,10 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 
 // {"cache", "dataset"} → {"dataset", "freed_bytes"}
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  auto cache = open_cache(request);
-  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const auto open = open_cache(request);
+  if (!open) return tl::unexpected<Error>(open.error());
   const std::string dataset = get_string(request, "dataset").value_or("");
-  return (*cache)->evict(dataset).map([&](Bytes freed) {
+  return open->cache->evict(dataset).map([&](Bytes freed) {
     return json::object{{"dataset", dataset}, {"freed_bytes", freed}};
   });
 }
@@ -244,17 +207,17 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
 // {"cache", "in_progress": [NAME…]} → {"datasets": [row…], "usage": status's cache object}. Of what is not in
 // progress no reservation stays.
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  auto cache = open_cache(request);
-  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  const auto open = open_cache(request);
+  if (!open) return tl::unexpected<Error>(open.error());
   std::vector<std::string> in_progress;
   if (const json::array* names = get_array(request, "in_progress")) {
     for (const json::value& name : *names) in_progress.emplace_back(name.as_string());
   }
-  auto dropped = (*cache)->drop_reservations_but(in_progress);
+  auto dropped = open->cache->drop_reservations_but(in_progress);
   if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
-  auto rows = (*cache)->list();
+  auto rows = open->cache->list();
   if (!rows) return tl::unexpected<Error>(std::move(rows.error()));
-  auto usage = (*cache)->usage();
+  auto usage = open->cache->usage();
   if (!usage) return tl::unexpected<Error>(std::move(usage.error()));
   json::array datasets;
   for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
@@ -264,13 +227,16 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
                     {"used_bytes", usage->used},
                     {"free_bytes", usage->free},
                     {"used_inodes", usage->used_inodes},
-                    {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)}};
+                    {"free_inodes", has_inodes ? json::value(usage->free_inodes) : json::value(nullptr)},
+                    {"read_only", open->served.has_value()},
+                    {"writable_because",
+                     open->served ? json::value(nullptr) : json::value(open->served.error().message())}};
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
 }
 
 // {"cache", "op": "list"} → {"leases"}; {"op": "add", …} and {"op": "remove", "id"} → {}
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  auto config = cache_config(request);
+  auto config = cache_config_of(request);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
   auto catalog = staging::Catalog::open(config->state_dir);
   if (!catalog) return tl::unexpected<Error>(std::move(catalog.error()));

@@ -96,7 +96,7 @@ def test_too_few_inodes_are_refused_before_the_first_byte(house):
     finally:
         house.host.sh(f"systemctl stop {UNIT}; mv /root/catalog.sqlite /var/lib/spark-stage/; "
                       f"rm -f /var/lib/spark-stage/catalog.sqlite-*; systemctl start {UNIT}; "
-                      "umount /local/tiny; rm -r /local/tiny /local/many", 60)
+                      "umount -R /local/tiny; rm -r /local/tiny /local/many", 60)
         house.wait_ready()
 
 
@@ -134,8 +134,8 @@ def test_a_lease_by_control_group_ends_with_the_service(house):
 def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
     house.product.sh("stage slow", 240)
     images = house.product.json("stage images", 180)["datasets"][0]
-    house.host.sh(f"""printf '\\x00\\x01' | dd of='{images['path']}/shard-2.bin' bs=1 seek=77777 conv=notrunc status=none
-        sync""")
+    house.below_the_copies(
+        f"printf '\\000\\001' | dd of='{images['path']}/shard-2.bin' bs=1 seek=77777 conv=notrunc status=none")
     result = house.product.run("scrub", 240)
     assert result.rc == 6, result
     assert "shard-2.bin" in result.out and "slow: as it was staged" in result.out

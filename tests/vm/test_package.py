@@ -161,6 +161,7 @@ def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
     assert mount_id(host) == before and host.get(f"{MOUNT}/greeting") == "hello\n"
     assert controllers(host) == connected
     assert host.get(CONFIG) and len(staged_files(host)) == 1
+    assert f" {STATE}/cache/data " not in host.get("/proc/self/mountinfo"), "their owner could not delete them"
 
 
 def test_purging_takes_the_configuration_and_keeps_what_was_staged_and_keys(host):

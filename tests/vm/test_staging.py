@@ -102,9 +102,7 @@ def test_two_at_once_share_one_copy(house):
 def test_a_changed_byte_fails_verification(house, images):
     path = f"{images['path']}/shard-3.bin"
     house.product.sh("verify images", 120)
-    house.host.sh(f"""set -e
-        printf '\\x00\\x01\\x02' | dd of='{path}' bs=1 seek=1234567 conv=notrunc status=none
-        sync""")
+    house.below_the_copies(f"printf '\\000\\001\\002' | dd of='{path}' bs=1 seek=1234567 conv=notrunc status=none")
     result = house.product.run("verify images", 120)
     assert result.rc == 6, result
     assert "shard-3.bin" in result.err + result.out

@@ -173,6 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{dataset("path: /x, env: 1X"), "not an environment variable's name"},
         Row{dataset("path: /x, env: SPARK_STAGE_Y"), "begins with SPARK_STAGE_"},
         Row{dataset("path: /x, exclude: '*.tmp'"), "exclude: has to be a list"},
+        Row{dataset("path: /x, links: follow"), "links"},
         Row{"version: 1\ndatasets:\n  a-b: {path: /x}\n  a.b: {path: /y}\n",
             "c.yaml:4:3: datasets.a.b: `run` would give it the variable SPARK_STAGE_A_B"},
         Row{"version: 1\ndatasets: {'-x': {path: /x}}\n", "can't be the name of a dataset"}));

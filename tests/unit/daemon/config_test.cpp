@@ -61,7 +61,7 @@ cache:
   depth: auto
   chunk: 1MiB
 datasets:
-  imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"]}
+  imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"], links: copy}
   models:   {path: /srv/models, env: HF_HOME}
 metrics: {listen: "[::1]:9464"}
 )";

@@ -115,8 +115,9 @@ TEST(Plan, SettingsThatAreNoVolumesAreNamed) {
   const Config after = read("", "", "cache: {capacity: 2GiB}\ndatasets:\n  b: {volume: data, path: b}\n");
   EXPECT_THAT(changed_settings(to_json(before), after),
               ElementsAre("cache.capacity: 1073741824 -> 2147483648", "datasets.a.exclude: [] -> none",
-                          "datasets.a.path: a -> none", "datasets.a.volume: data -> none",
-                          "datasets.b.exclude: none -> []", "datasets.b.path: none -> b",
+                          "datasets.a.links: keep -> none", "datasets.a.path: a -> none",
+                          "datasets.a.volume: data -> none", "datasets.b.exclude: none -> []",
+                          "datasets.b.links: none -> keep", "datasets.b.path: none -> b",
                           "datasets.b.volume: none -> data"));
   EXPECT_THAT(changed_settings(to_json(before), before), IsEmpty());
   const Config watched = read("", "",

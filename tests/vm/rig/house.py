@@ -1,4 +1,5 @@
 """The set-up that most scenarios share: one target with a dataset volume and an NFS export, one host with a drive."""
+import shlex
 import time
 from contextlib import contextmanager
 
@@ -83,6 +84,10 @@ class House:
         for name in ("datasets", "nas"):
             self.product.wait_volume(name, "ready", deadline)
         return time.monotonic() - began
+
+    def below_the_copies(self, command):
+        """What a drive does to a copy, below the read-only mount through which jobs see it."""
+        self.host.sh("unshare -m sh -c " + shlex.quote(f"umount {CACHE}/data && {command}") + " && sync")
 
     @contextmanager
     def slow_wire(self, rate):

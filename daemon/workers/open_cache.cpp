@@ -1,0 +1,83 @@
+#include "daemon/workers/open_cache.hpp"
+
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "daemon/mounts/served_copies.hpp"
+#include "daemon/workers/wire.hpp"
+#include "staging/cache_folder.hpp"
+
+namespace spark::workers {
+namespace {
+
+const SystemClock kClock;
+
+struct Amounts {
+  Bytes bytes = 0;
+  std::uint64_t inodes = 0;
+};
+
+// Sizes given as parts become bytes, and inodes, of the file system that carries the cache.
+Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::path& path) {
+  if (amount.percent <= 0) return Amounts{amount.bytes, 0};
+  struct statvfs space {};
+  if (::statvfs(path.c_str(), &space) != 0)
+    return fail_errno(errno, "asking " + printable(path.native()) + " for its size");
+  const auto part = [&](double whole) { return static_cast<std::uint64_t>(whole * amount.percent / 100); };
+  return Amounts{part(static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize)),
+                 part(static_cast<double>(space.f_files))};
+}
+
+Result<> serve(const std::filesystem::path& copies, OpenCache& open) {
+  open.served = mounts::serve_read_only(copies);
+  auto host = mounts::see_writable(copies);
+  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  open.host = std::move(*host);
+  return {};
+}
+
+}  // namespace
+
+Result<staging::CacheConfig> cache_config_of(const json::object& request) {
+  const json::object* object = get_object(request, "cache");
+  if (object == nullptr) return fail(Errc::Invalid, "cache worker: no cache in the request");
+  const auto settings = cache_settings_from_json(*object);
+  std::error_code error;
+  std::filesystem::create_directories(settings.path, error);
+  if (error)
+    return fail(Errc::Failed, "making " + printable(settings.path.native()) + ": " + error.message());
+  const auto capacity = resolve(settings.capacity, settings.path);
+  const auto keep_free = resolve(settings.keep_free, settings.path);
+  if (!capacity) return tl::unexpected<Error>(capacity.error());
+  if (!keep_free) return tl::unexpected<Error>(keep_free.error());
+  staging::CacheConfig config;
+  config.path = settings.path;
+  config.state_dir = get_string(*object, "state_dir").value_or("");
+  config.capacity = capacity->bytes;
+  config.capacity_inodes = capacity->inodes;
+  config.keep_free = keep_free->bytes;
+  config.keep_free_inodes = keep_free->inodes;
+  return config;
+}
+
+Result<OpenCache> open_cache(const json::object& request) {
+  auto config = cache_config_of(request);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  OpenCache open;
+  const std::filesystem::path copies = staging::CacheFolder(config->path).data();
+  std::error_code error;
+  const bool is_new = !std::filesystem::is_directory(copies, error);  // opening it makes the folder
+  if (auto served = is_new ? Result<>() : serve(copies, open); !served)
+    return tl::unexpected<Error>(std::move(served.error()));
+  config->served_read_only = open.served.has_value();
+  auto cache = staging::Cache::open(*config, kClock);
+  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
+  if (auto served = is_new ? serve(copies, open) : Result<>(); !served)
+    return tl::unexpected<Error>(std::move(served.error()));
+  open.cache = std::move(*cache);
+  return open;
+}
+
+}  // namespace spark::workers

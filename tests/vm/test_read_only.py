@@ -1,0 +1,105 @@
+"""A job cannot change the copy that it is served, and has a place to write instead; what a link leads to comes along."""
+import json
+import re
+
+import pytest
+
+from rig.house import CACHE, DATASETS_MOUNT
+from rig.product import UNIT
+from rig.settings import REPOSITORY
+
+SERVED = f" {CACHE}/data "
+
+
+def mounts(house):
+    return house.host.get("/proc/self/mountinfo").count(SERVED)
+
+
+def page_blocks(heading):
+    """The shell blocks of a chapter of the page."""
+    chapter = (REPOSITORY / "docs/staging.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```\n(.*?)```", chapter, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def images(house):
+    return house.product.json("stage images", 180)["datasets"][0]
+
+
+def test_not_even_root_changes_a_staged_copy(house, images):
+    assert house.product.status()["cache"]["read_only"] is True
+    for attempt in (f"echo x >>{images['path']}/shard-0.bin", f"touch {images['path']}/train.idx",
+                    f"rm {images['path']}/shard-0.bin", f"chmod 600 {CACHE}/images/shard-0.bin"):
+        result = house.host.run(attempt)
+        assert result.rc != 0 and "Read-only file system" in result.err, result
+    again = house.product.json("stage images")["datasets"][0]
+    assert again["served_from"] == "cache" and again["path"] == images["path"]
+
+
+def test_the_cache_itself_still_publishes_verifies_and_evicts(house, images):
+    house.product.sh("verify images", 120)
+    with house.volume("growing", access="exclusive", fence="none", fill="mkdir set; echo one >set/a; echo 1 >set/kept"):
+        house.product.wait_volume("growing", "ready")
+        first = house.product.json("stage growing:set")["datasets"][0]
+        house.host.sh("echo two >/mnt/growing/set/a; sync")
+        second = house.product.json("stage growing:set")["datasets"][0]
+        assert second["served_from"] == "copied" and second["unchanged_bytes"] > 0
+        assert house.host.get(second["path"] + "/a") == "two\n"
+        assert house.host.run(f"[ -e {first['path']} ]").rc != 0, "the older generation is gone"
+        assert house.host.run(f"echo x >{second['path']}/kept").rc != 0
+        house.product.sh("evict growing:set")
+        assert house.host.run(f"[ -e {second['path']} ]").rc != 0
+    assert mounts(house) == 1
+
+
+def test_it_outlives_the_daemon_and_is_there_once(house, images):
+    house.product.kill()
+    house.product.restart()
+    house.product.wait_dataset("images", "ready")
+    house.product.json("stage images")
+    assert mounts(house) == 1
+    assert house.host.run(f"touch {images['path']}/x").rc != 0
+
+
+def test_a_copy_in_progress_keeps_no_volume_from_going_down(house, images):
+    copy = house.host.spawn("spark-stage stage slow --max-rate 8MB/s")
+    house.host.wait_until("spark-stage ls --json | grep -q '\"bytes_done\": [1-9]'", 60)
+    house.host.sh("pkill -INT -f 'spark-stage stage [s]low'")
+    copy.wait(30)
+    house.product.sh("volumes down datasets", 60)
+    assert house.host.run(f"mountpoint -q {DATASETS_MOUNT}").rc != 0
+    assert house.host.run(f"grep -l '{DATASETS_MOUNT} ' /proc/[0-9]*/mountinfo").out == ""
+    house.product.sh("volumes up datasets", 60)
+    house.product.wait_volume("datasets", "ready")
+
+
+def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
+    links, overlay = page_blocks("A job that writes beside its data")
+    env = f"export SPARK_STAGE_IMAGENET={images['path']}; mkdir -p /local; "
+    house.host.sh(env + links.splitlines()[0] + f"""
+        echo index >/local/work/train.idx && cmp /local/work/shard-1.bin {images['path']}/shard-1.bin
+        ! echo x >>/local/work/shard-1.bin""", 60)
+    house.host.sh(env + "modprobe overlay; " + overlay + f"""
+        echo index >/local/over/merged/train.idx && echo more >>/local/over/merged/shard-1.bin
+        [ ! -e {images['path']}/train.idx ] && umount /local/over/merged""", 60)
+    house.product.sh("verify images", 120)
+    house.host.sh("rm -r /local/work /local/over")
+
+
+def test_a_snapshot_of_links_is_named_in_a_warning_and_copied_whole_when_asked_for(house):
+    with house.volume("hub", access="exclusive", fence="none",
+                      fill="mkdir -p m/blobs m/snapshots/r; echo weights >m/blobs/a; ln -s ../../blobs/a m/snapshots/r/model"):
+        house.product.wait_volume("hub", "ready")
+        kept = house.product.run("stage hub:m/snapshots/r --json", 60)
+        assert json.loads(kept.out)["datasets"][0]["outside_links"] == 1
+        assert "model -> ../../blobs/a" in kept.err and "links: copy" in kept.err
+        house.product.sh("evict hub:m/snapshots/r")
+
+
+def test_released_copies_are_their_owners_to_delete_until_the_daemon_serves_them_again(house, images):
+    house.host.sh(f"systemctl stop {UNIT}; spark-staged release --copies; touch {images['path']}/x; rm {images['path']}/x", 60)
+    assert mounts(house) == 0
+    house.host.sh(f"systemctl start {UNIT}", 60)
+    house.wait_ready()
+    house.product.wait_dataset("images", "ready")
+    assert mounts(house) == 1
