@@ -94,7 +94,10 @@ asio::awaitable<Stager::Outcome> Stager::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     give_turn_back(*task);
     if (task->is_cancelled) co_return fail(Errc::Cancelled, doing + " was cancelled");
-    if (std::exchange(task->begins_again, false) && (!staged || is_redefined(*task))) continue;
+    if (std::exchange(task->begins_again, false) && (!staged || is_redefined(*task))) {
+      co_await wait_to_begin_again(task);
+      continue;
+    }
     if (!staged && !task->doubt.empty()) {
       const bool passed = co_await doubt_passed(task);
       if (passed) continue;

@@ -124,6 +124,7 @@ class Stager {
 
   // turns.cpp
   bool is_redefined(const Task& task) const;
+  asio::awaitable<void> wait_to_begin_again(TaskPtr task);
   void apply_limit(Task& task);
   Slot slot_for(const Task& task, const SourcePlace& source) const;
   bool must_wait(const Task& task) const;

@@ -21,6 +21,15 @@ bool Stager::is_redefined(const Task& task) const {
   return *now != task.dataset;
 }
 
+// A volume that is away is waited for, as it would have been had the attempt gone on.
+asio::awaitable<void> Stager::wait_to_begin_again(TaskPtr task) {
+  if (auto now = config::find_dataset(config_(), task->dataset.name)) task->dataset = std::move(*now);
+  const auto source = find_source_(task->dataset);
+  if (source || source.error().kind != Errc::Unavailable) co_return;
+  std::string reason = source.error().what + "; it goes on by itself when that is over";
+  co_await wait_for_source(task, std::move(reason), patience_.look);
+}
+
 void Stager::config_changed() {
   set_priorities();
   for (const auto& [name, task] : tasks_) {

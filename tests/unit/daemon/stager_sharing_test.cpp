@@ -61,6 +61,22 @@ TEST_F(SharingTest, ARequestWithoutALimitLiftsThatOfTheCopyThatItJoins) {
   EXPECT_EQ(kind_of(slow), "done");
 }
 
+TEST_F(SharingTest, ACopyThatBeginsAgainWaitsForItsVolumeAsItDidBefore) {
+  start();
+  const auto slow = stage_at("models", 50);
+  ASSERT_TRUE(copies_begin(1));
+  away = "models";
+  source_error = Error{Errc::Unavailable, "volume one is stalled", ""};
+  const auto fast = stage_at("models", 0);
+  ASSERT_TRUE(run_until(context, [&] { return state_of("models") == "stalled"; }));
+  source_error.reset();
+  ASSERT_TRUE(copies_begin(2));
+  let_go();
+  EXPECT_TRUE(ends(slow));
+  EXPECT_TRUE(ends(fast));
+  EXPECT_EQ(kind_of(slow), "done");
+}
+
 TEST_F(SharingTest, OfSeveralLimitsTheLoosestHoldsAndATighterOneDisturbsNothing) {
   start();
   const auto first = stage_at("models", 50);
