@@ -1,6 +1,7 @@
 """The real program, run to its end or killed."""
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -50,12 +51,15 @@ class Copier:
         """From the moment on in which the first file is there: on a busy computer that is not at once."""
         return any(path.is_file() for path in (self.partial / "data").rglob("*"))
 
-    def journal_size(self):
-        """0: nothing of the copy is known to be on the drive."""
+    def journal(self):
         try:
-            return (self.partial / "journal").stat().st_size
+            return (self.partial / "journal").read_bytes()
         except OSError:
-            return 0
+            return b""
+
+    def has_journaled(self):
+        """A piece of a large file, or a file with content, is known to be on the drive."""
+        return re.search(rb' P |"size":[1-9].*"hash"', self.journal())
 
     def start_and_wait(self, begun, *options):
         """Starts a copy and waits until `begun` holds; it has to be under way then."""

@@ -71,7 +71,7 @@ def test_too_little_space_is_told_before_the_first_byte(small_drive, tmp_path):
 @pytest.mark.parametrize("io", ["io_uring", "threads"])
 def test_a_drive_that_fills_up_under_way_keeps_what_is_copied(small_drive, tmp_path, io):
     copier = Copier(make_source(tmp_path / "source", large_mib=30, small=2000), small_drive / "copy", f"--io={io}")
-    process = copier.start_and_wait(copier.journal_size, f"--max-rate={4 * MIB}B/s")
+    process = copier.start_and_wait(copier.has_journaled, f"--max-rate={4 * MIB}B/s")
     ballast = fill_up(small_drive, MIB // 4)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == NO_SPACE and "No space left on device" in err, (process.returncode, err)
@@ -96,7 +96,7 @@ def test_too_few_inodes_are_told_before_the_first_byte(tmp_path):
 def test_inodes_that_run_out_under_way_end_the_copy_and_the_next_one_goes_on(tmp_path):
     with drive(tmp_path / "small", 64 * MIB, "ext4", ["-N", "1024"]) as small:
         copier = Copier(make_source(tmp_path / "source", 1, 800), small / "copy")
-        process = copier.start_and_wait(copier.journal_size, f"--max-rate={MIB}B/s")
+        process = copier.start_and_wait(copier.has_journaled, f"--max-rate={MIB}B/s")
         while free(small)[1]:
             (small / f"taken-{free(small)[1]}").touch()
         _, err = process.communicate(timeout=PATIENCE_S)
