@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 PYTHON := /usr/bin/python3
 PREFIX ?= /usr/local
 STEPS ?=
-SEED ?= 1
+SEED ?= 3
 ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 

@@ -141,7 +141,7 @@ class FillDrive(OnReader):
 
     def perform(self, world, model):
         world.hosts[READER].sh(f"fallocate -l $(df --output=avail -B1 {LOCAL} | tail -1) {LOCAL}/filler || "
-                               f"head -c 1G /dev/zero >{LOCAL}/filler || true; sync", 60)
+                               f"head -c 1G /dev/zero >{LOCAL}/filler || true; sync -f {LOCAL}", 60)
 
     def change(self, model):
         model.is_full = True
@@ -156,7 +156,7 @@ class EmptyDrive(OnReader):
         return model.is_full
 
     def perform(self, world, model):
-        world.hosts[READER].sh(f"rm {LOCAL}/filler && sync", 60)
+        world.hosts[READER].sh(f"rm {LOCAL}/filler && sync -f {LOCAL}", 60)
 
     def change(self, model):
         model.is_full = False
