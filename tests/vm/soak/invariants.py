@@ -93,19 +93,20 @@ def check_log(world, model):
     """Every record that was acknowledged is there, by its own writer, and none twice: there was one writer at a time."""
     if model.holder is None or not model.serves(model.holder, BATON):
         return
-    seen_writers(world, world.log(model.holder))
+    check_records(world.log(model.holder), world.acked)
 
 
-def seen_writers(world, text):
+def check_records(text, acked):
+    """acked: by writer, the highest number that it was told to be on the disk."""
     assert len(text) % RECORD == 0, f"the log has {len(text)} bytes"
     last_of = {}
     for number in range(len(text) // RECORD):
         record = text[number * RECORD:(number + 1) * RECORD]
         assert record[:10] == f"{number + 1:010}" and record[15] == "\n", f"record {number + 1} of the log is {record!r}"
         last_of[int(record[11:15])] = number + 1
-    for writer, acked in world.acked.items():
-        assert acked <= last_of.get(writer, 0), (f"process {writer} was told that its record {acked} is on the disk, and its "
-                                                 f"last one there is {last_of.get(writer)}: {last_of}")
+    for writer, number in acked.items():
+        assert number <= last_of.get(writer, 0), (f"process {writer} was told that its record {number} is on the disk, and its "
+                                                  f"last one there is {last_of.get(writer)}: {last_of}")
 
 
 # --- a host ---

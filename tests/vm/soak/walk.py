@@ -71,4 +71,4 @@ def end(world, model):
         checked = world.target.machine.run(f"e2fsck -fn /srv/{volume}.img", 120)
         assert checked.rc == 0, f"{volume}: {checked.out}{checked.err}"
     world.target.machine.sh(f"debugfs -R 'dump /log /srv/log' /srv/{BATON}.img")
-    invariants.seen_writers(world, world.target.machine.get("/srv/log"))
+    invariants.check_records(world.target.machine.get("/srv/log"), world.acked)
