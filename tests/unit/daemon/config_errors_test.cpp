@@ -194,8 +194,7 @@ TEST(ConfigErrors, TwoVolumesCannotShareOrNestMountPoints) {
       problems_of(yaml),
       ElementsAre(
           HasSubstr("c.yaml:4:27: volumes.b.mount: '/mnt/x' is the mount point of volume 'a' already"),
-          HasSubstr("'/mnt/x/c' and '/mnt/x' of volume 'a'"),
-          HasSubstr("'/mnt/x/c' and '/mnt/x' of volume 'b'")));
+          HasSubstr("'/mnt/x/c' and '/mnt/x' of volume 'a'")));
 }
 
 TEST(ConfigErrors, AllOfThemAreReportedInTheFilesOrder) {
