@@ -122,6 +122,21 @@ TEST(WriteFileAtomically, AFailureLeavesTheOldContentAndNothingBeside) {
   EXPECT_EQ(write_file_atomically(folder / "no/such/folder", "x").error().kind, Errc::NotFound);
 }
 
+TEST(AbsolutePath, IsInPlainFormAndAnErrorInAFolderThatIsGone) {
+  const UniqueFd before(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  {
+    const TemporaryFolder folder;
+    ASSERT_EQ(::chdir(folder.path().c_str()), 0);
+    EXPECT_EQ(absolute_path("a/../b").value(), std::filesystem::current_path() / "b");
+  }
+  const auto path = absolute_path("b");
+  EXPECT_EQ(absolute_path("/whole/path").value(), "/whole/path");
+  ASSERT_EQ(::fchdir(before.get()), 0);
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().kind, Errc::NotFound);
+  EXPECT_NE(path.error().what.find("current folder"), std::string::npos) << path.error().what;
+}
+
 TEST(SystemRoot, PathsAreBelowIt) {
   const SystemRoot test{"/tree"};
   EXPECT_EQ(test / "sys/class/nvme", "/tree/sys/class/nvme");
