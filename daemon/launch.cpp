@@ -1,16 +1,14 @@
 #include "daemon/launch.hpp"
 
 #include <boost/asio/co_spawn.hpp>
-#include <exception>
 #include <utility>
 
 #include "base/text.hpp"
 #include "daemon/log.hpp"
 
 namespace spark {
-namespace {
 
-std::string words_of(const std::exception_ptr& failure) {
+std::string in_words(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& known) {
@@ -20,13 +18,11 @@ std::string words_of(const std::exception_ptr& failure) {
   }
 }
 
-}  // namespace
-
 void launch(boost::asio::any_io_executor executor, std::string name, boost::asio::awaitable<void> work) {
   auto end = [name = std::move(name)](const std::exception_ptr& failure) {
     if (!failure) return;
     log::error(
-        name + " ended with an exception: " + words_of(failure) +
+        printable(name + " ended with an exception: " + in_words(failure)) +
         "; the daemon ends, so that systemd restarts it. Every mount stays as it is. This is a defect: "
         "please report it");
     std::rethrow_exception(failure);

@@ -252,7 +252,8 @@ void release_all(const config::Config& config, const std::string& program,
   if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
   std::size_t left = volumes.size() + listening.size();
   // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
-  const auto stop_after_the_last = [&](const std::exception_ptr&) {
+  const auto stop_after_the_last = [&](const std::exception_ptr& failure) {
+    if (failure) log::error("releasing a volume: " + in_words(failure) + "; continuing with the others");
     if (--left == 0) context.stop();
   };
   std::map<std::string, std::shared_ptr<SharedLink>>
