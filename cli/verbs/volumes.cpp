@@ -83,7 +83,7 @@ void add_volumes(App& app) {
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up            also makes published ones writable\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");
-  add_change(app, group, "down", "unmount and disconnect; refused while in use",
+  add_change(app, group, "down", "unmount, disconnect, stay down; refused while in use",
              "  sudo spark-stage volumes down datasets\n"
              "  sudo spark-stage volumes down              all of them");
   add_publish(app, group);

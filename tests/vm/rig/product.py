@@ -49,7 +49,7 @@ class Product:
         status, body = self.post("/v1/reload")
         assert status == 200, f"reload refused the configuration: {body}\n{text}"
         for volume in self.status()["volumes"]:
-            if volume["down"] and volume["name"] not in before:
+            if volume.get("down") and volume["name"] not in before:
                 self.post(f"/v1/volumes/{volume['name']}/up")
 
     def main_pid(self):
