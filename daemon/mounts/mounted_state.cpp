@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +80,14 @@ bool takes_changes(int root, const struct stat& status) {
   return ::fchown(root, static_cast<uid_t>(-1), other) == 0 || !is_damage(errno);
 }
 
+// After an error an ext4 has aborted its journal, unless it was told to go on (errors=continue). Linux 6.1
+// says so only to who begins a change, which then fails at once; taking away an attribute that is not there
+// is one that changes nothing. It may have to wait for the journal: only asked where errors were found.
+bool has_journal(int root) {
+  constexpr char kNone[] = "trusted.spark-stage.none";
+  return ::fremovexattr(root, kNone) == 0 || (errno != EROFS && !is_damage(errno));
+}
+
 // A folder that can't be listed any more, under a mount that no program of this host writes to.
 Result<bool> gives_names(UniqueFd root, const std::string& name) {
   const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
@@ -126,7 +135,8 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   state.uuid = uuid_of(root.get());
   state.damage = damage_of(status.st_dev);
   if ((space.f_flag & ST_RDONLY) == 0) {
-    state.is_shut_down = !takes_changes(root.get(), status);
+    state.is_shut_down =
+        !takes_changes(root.get(), status) || (!state.damage.empty() && !has_journal(root.get()));
   } else {
     const auto gives = gives_names(std::move(root), name);
     if (!gives) return tl::unexpected<Error>(gives.error());

@@ -184,7 +184,7 @@ asio::awaitable<bool> Volume::is_shut_down() {
   if (status_.state == State::Ready && clock_.steady() < next_mounted_state_) co_return false;
   const auto state = co_await actions_->mounted_state(settings_.mount);
   next_mounted_state_ = clock_.steady() + pace_.mounted_state;
-  if (!state) co_return false;
+  if (!state || is_changing_writing_) co_return false;
   status_.published = state->published;
   look_for_damage(*state);
   co_return state->is_shut_down;
