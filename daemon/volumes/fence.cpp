@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume.hpp"
 
@@ -216,8 +217,18 @@ asio::awaitable<void> Volume::lose_fence(std::string reason) {
 asio::awaitable<void> Volume::stop_writing_to(std::string other_uuid) {
   const auto mounted = co_await actions_->mounted_state(settings_.mount);
   if (!mounted || mounted->uuid.empty() || mounted->uuid == other_uuid) co_return;
-  co_await lose_fence(status_.device + " holds another file system than " + mounted->uuid +
-                      ", which is mounted");
+  co_await leave_other_filesystem(status_.device + " holds another file system than " + mounted->uuid +
+                                  ", which is mounted");
+}
+
+// Before 6.15 Linux writes an ext4's superblock when it unmounts it, also of one that was shut down: over
+// that of the other file system. A mount whose device is gone can't.
+asio::awaitable<void> Volume::leave_other_filesystem(std::string reason) {
+  co_await lose_fence(std::move(reason));
+  if (actions_->subsystem_shared()) co_return;
+  const auto gone =
+      co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::CutOff);
+  if (!gone.outcome) log::survived(gone.outcome.error());
 }
 
 // Ends when it is taken over, with whom from, or with why it can't be.

@@ -119,7 +119,9 @@ class Volume : public std::enable_shared_from_this<Volume> {
     SteadyTime next_attempt{};
     std::optional<SteadyTime> down_since{};
   };
-  enum class Verdict { Good, Silent, Lost, Fenced, Unsure };  // Fenced: nothing may be written to it any more
+  // Fenced: this host may not write to it any more. Exchanged: it is another file system than the mounted
+  // one.
+  enum class Verdict { Good, Silent, Lost, Fenced, Exchanged, Unsure };
   struct Finding {
     Verdict verdict = Verdict::Unsure;
     std::string reason;
@@ -199,6 +201,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<std::string> who_took_over();
   asio::awaitable<void> lose_fence(std::string reason);
   asio::awaitable<void> stop_writing_to(std::string other_uuid);
+  asio::awaitable<void> leave_other_filesystem(std::string reason);
   void answer_take(const Result<>& result);
 
   // publish.cpp

@@ -39,6 +39,10 @@ asio::awaitable<void> Volume::watch() {
       co_await lose_fence(found.reason);
       co_return;
     }
+    if (found.verdict == Verdict::Exchanged) {
+      co_await leave_other_filesystem(found.reason);
+      co_return;
+    }
     if (found.verdict == Verdict::Lost) {
       outage_starts(found.reason);
       set_state(is_own(place) ? State::Lost : State::Recovering, found.reason);
@@ -156,7 +160,7 @@ asio::awaitable<Volume::Finding> Volume::probe() {
   }
   if (settings_.nvme && !status_.filesystem_uuid.empty() && answer->uuid != status_.filesystem_uuid) {
     // What is not flushed yet would be written into the other file system.
-    found = {is_reader() ? Verdict::Lost : Verdict::Fenced,
+    found = {is_reader() ? Verdict::Lost : Verdict::Exchanged,
              status_.device +
                  " holds another file system than the one that is mounted: " + printable(answer->uuid)};
     is_known_ = false;  // looked at anew, and refused
