@@ -164,9 +164,20 @@ def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
     assert f" {STATE}/cache/data " not in host.get("/proc/self/mountinfo"), "their owner could not delete them"
 
 
+def can_write_below_the_mount(host):
+    """To the folder itself, on the system's own disk."""
+    done = host.run(f"""mkdir -p /run/below && mount --bind / /run/below || exit 9
+                        touch /run/below{MOUNT}/file && rm /run/below{MOUNT}/file; rc=$?; umount /run/below; exit $rc""")
+    assert done.rc != 9, done
+    return done.rc == 0
+
+
 def test_purging_takes_the_configuration_and_keeps_what_was_staged_and_keys(host):
     host.put(KEY, "a key\n", "600")
+    before = mount_id(host)
+    assert not can_write_below_the_mount(host)
     said = host.sh(f"{APT} purge spark-stage", 300)
+    assert can_write_below_the_mount(host) and mount_id(host) == before
     assert STATE in said and "/etc/spark-stage/keys" in said
     assert host.run(f"test -e {CONFIG}").rc != 0
     assert len(staged_files(host)) == 1 and host.get(staged_files(host)[0]) == "one\n"
