@@ -76,12 +76,15 @@ def test_a_copy_in_progress_keeps_no_volume_from_going_down(house, images):
 def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
     links, overlay = page_blocks("A job that writes beside its data")
     env = f"export SPARK_STAGE_IMAGENET={images['path']}; mkdir -p /local; "
-    house.host.sh(env + links.splitlines()[0] + f"""
-        echo index >/local/work/train.idx && cmp /local/work/shard-1.bin {images['path']}/shard-1.bin
+    house.host.sh("set -e; " + env + links.splitlines()[0] + f"""
+        echo index >/local/work/train.idx
+        cmp /local/work/shard-1.bin {images['path']}/shard-1.bin
         ! echo x >>/local/work/shard-1.bin""", 60)
-    house.host.sh(env + "modprobe overlay; " + overlay + f"""
-        echo index >/local/over/merged/train.idx && echo more >>/local/over/merged/shard-1.bin
-        [ ! -e {images['path']}/train.idx ] && umount /local/over/merged""", 60)
+    house.host.sh("set -e; " + env + "modprobe overlay\n" + overlay + f"""
+        echo index >/local/over/merged/train.idx
+        echo more >>/local/over/merged/shard-1.bin
+        [ ! -e {images['path']}/train.idx ]
+        umount /local/over/merged""", 60)
     house.product.sh("verify images", 120)
     house.host.sh("rm -r /local/work /local/over")
 
