@@ -9,8 +9,8 @@
 #include "staging/cache_with.hpp"
 #include "staging/digest_check.hpp"
 #include "staging/fill.hpp"
+#include "staging/inventory.hpp"
 #include "staging/names.hpp"
-#include "staging/room.hpp"
 #include "staging/source_trouble.hpp"
 #include "staging/stager.hpp"
 #include "staging/tree.hpp"
@@ -60,29 +60,34 @@ class DiskCache final : public Cache {
     return staged;
   }
 
+  Result<> recover() override { return store_->recover(); }
+
+  // The newest generation of each; in the order of their names.
   Result<std::vector<DatasetRow>> list() override {
     const auto generations = store_->catalog().generations();
     if (!generations) return tl::unexpected<Error>(generations.error());
+    auto troubles = store_->catalog().troubles();
+    if (!troubles) return tl::unexpected<Error>(troubles.error());
     std::vector<DatasetRow> rows;
-    for (const GenerationRow& from : *generations) {
-      if (from.state != GenerationState::Ready || (!rows.empty() && rows.back().name == from.dataset))
-        continue;
-      DatasetRow row;
-      row.name = from.dataset;
-      row.path = store_->folder().place(from.dataset, from.generation).path();
-      row.bytes = from.bytes;
-      row.files = from.files;
-      row.generation = from.generation;
-      row.hash = from.hash;
-      row.damage = from.damage;
-      row.is_doubtful = from.is_doubtful;
-      row.source_generation = from.source_generation;
-      row.staged_at = from.staged_at;
-      row.last_used = from.last_used;
-      row.scrubbed_at = from.scrubbed_at;
-      row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
-      rows.push_back(std::move(row));
+    for (const GenerationState state : {GenerationState::Ready, GenerationState::Evicting}) {
+      for (const GenerationRow& from : *generations) {
+        const std::string key = folder_name(from.dataset);
+        const bool is_listed = std::ranges::count(rows, from.dataset, &DatasetRow::name) > 0;
+        // What is evicted is soon gone, if nothing is wrong with it.
+        const bool is_shown = state == GenerationState::Ready || troubles->contains(key);
+        if (from.state != state || is_listed || !is_shown) continue;
+        rows.push_back(row_of(from));
+        rows.back().trouble = (*troubles)[key];
+        troubles->erase(key);
+      }
     }
+    for (const auto& [key, what] : *troubles) {
+      if (what.empty()) continue;
+      DatasetRow& row = rows.emplace_back();
+      row.name = key;
+      row.trouble = what;
+    }
+    std::ranges::sort(rows, {}, &DatasetRow::name);
     return rows;
   }
 
@@ -119,39 +124,68 @@ class DiskCache final : public Cache {
   }
 
   Result<Bytes> evict(const std::string& dataset) override {
-    auto area = PartialArea::try_open(store_->folder().partial(dataset));
+    const std::string doing = "evicting " + printable(dataset), key = folder_name(dataset);
+    auto area = PartialArea::open_within(store_->folder().partial(dataset), hooks_.room.lock);
     if (!area && area.error().kind == Errc::Unavailable) {
-      return fail(Errc::Refused, "evicting " + printable(dataset) + ": it is being staged right now",
+      return fail(Errc::Refused, doing + ": another process works on it, as a staging does",
                   "wait until that has ended, or stop it");
     }
     if (!area) return tl::unexpected<Error>(std::move(area.error()));
+    const auto known = store_->catalog().generations();
+    if (!known) return tl::unexpected<Error>(known.error());
+    Bytes freed = footprint_of_partial(area->folder()).bytes;
+    bool is_there = freed > 0;
+    for (const GenerationRow& row : *known) {
+      if (row.dataset != dataset) continue;
+      is_there = true;
+      freed += row.allocated;
+    }
+    if (auto recovered = store_->recover_key(key, *area); !recovered)
+      return fail_with(std::move(recovered.error()), doing);
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return tl::unexpected<Error>(rows.error());
-    Bytes freed = footprint_of_partial(area->folder()).bytes;
-    if (rows->empty() && freed == 0) return not_staged("evicting", dataset);
-    if (auto evicted = store_->evict(*rows); !evicted)
-      return tl::unexpected<Error>(std::move(evicted.error()));
-    for (const GenerationRow& row : *rows) freed += row.allocated;
+    if (!is_there && rows->empty()) return not_staged("evicting", dataset);
+    if (auto marked = store_->mark_evicted(*rows); !marked)
+      return tl::unexpected<Error>(std::move(marked.error()));
+    if (auto gone = store_->delete_marked(*rows); !gone)
+      return tl::unexpected<Error>(std::move(gone.error()));
     if (auto cleared = area->clear(); !cleared) return tl::unexpected<Error>(std::move(cleared.error()));
+    const auto troubles = store_->catalog().troubles();
+    if (troubles && troubles->contains(key))
+      return fail(Errc::Failed, troubles->at(key), "remove what is in the way, then evict it again");
     return freed;
   }
 
   Result<Usage> usage() override { return usage_of(*store_, config_); }
 
-  Result<> drop_reservations_but(const std::vector<std::string>& in_progress) override {
-    const auto reservations = store_->catalog().reservations();
-    if (!reservations) return tl::unexpected<Error>(reservations.error());
-    for (const Reservation& one : *reservations) {
-      if (std::ranges::find(in_progress, one.dataset) != in_progress.end()) continue;
-      if (auto dropped = store_->catalog().drop_reservation(one.dataset); !dropped) return dropped;
-    }
-    return {};
+  Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                   std::uint64_t newest) override {
+    return store_->catalog().drop_ended_reservations(in_progress, newest);
   }
 
  private:
   CopyHooks hooks_;
   CacheConfig config_;
   std::unique_ptr<CacheStore> store_;
+
+  DatasetRow row_of(const GenerationRow& from) {
+    DatasetRow row;
+    row.name = from.dataset;
+    row.path = store_->folder().place(from.dataset, from.generation).path();
+    row.bytes = from.bytes;
+    row.files = from.files;
+    row.generation = from.generation;
+    row.hash = from.hash;
+    row.damage = from.damage;
+    row.is_doubtful = from.is_doubtful;
+    row.is_evicting = from.state == GenerationState::Evicting;
+    row.source_generation = from.source_generation;
+    row.staged_at = from.staged_at;
+    row.last_used = from.last_used;
+    row.scrubbed_at = from.scrubbed_at;
+    row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
+    return row;
+  }
 
   Result<Summary> check(const GenerationRow& row, const CopyOptions& options, Monitor& monitor,
                         const StopFlag& stop) {
@@ -175,9 +209,6 @@ Result<std::unique_ptr<Cache>> open_cache_with(const CopyHooks& hooks, const Cac
   if (!catalog) return tl::unexpected<Error>(std::move(catalog.error()));
   auto store = std::make_unique<CacheStore>(CacheFolder(config.path), std::move(*catalog), clock, hooks.step);
   if (auto known = store->check_identity(); !known) return tl::unexpected<Error>(std::move(known.error()));
-  if (auto made = store->folder().make(); !made) return tl::unexpected<Error>(std::move(made.error()));
-  if (auto recovered = store->recover(); !recovered)
-    return tl::unexpected<Error>(std::move(recovered.error()));
   return std::unique_ptr<Cache>(std::make_unique<DiskCache>(hooks, config, std::move(store)));
 }
 

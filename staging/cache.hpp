@@ -49,6 +49,10 @@ struct Source {
   bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
   std::uint64_t generation = 0;             // that the volume's writer gave this state; 0: none
   std::optional<dev_t> device{};            // of the file system that `path` has to lie on; none: any
+  std::uint64_t task = 0;                   // by the caller's count; see drop_ended_reservations
+  // Id of a lease that keeps what is staged for the process above until the caller removes it: no other
+  // dataset makes it go before the caller has leased it. Empty: none.
+  std::string hold{};
 };
 
 // A dataset that had to make way.
@@ -82,6 +86,10 @@ struct DatasetRow {
   WallTime staged_at, last_used;
   WallTime good_at;  // when the file that was longest not looked at was written or last read back
   std::optional<WallTime> scrubbed_at;  // when all of it was last read back and compared; none: never
+  bool is_evicting = false;             // it is not served; the rest of it could not be deleted
+  // What could not be recovered or deleted of the dataset; empty: nothing. Without a generation only that is
+  // known.
+  std::string trouble;
 };
 
 struct Usage {
@@ -100,10 +108,15 @@ struct Usage {
 // at a time uses a Cache.
 class Cache {
  public:
-  // Makes the folders; completes or undoes what a crash left between two steps of publishing or evicting.
-  // Unavailable if `path` is not the folder that the catalog knows (its file system is not mounted).
+  // Makes the folders. Unavailable if `path` is not the folder that the catalog knows (its file system is not
+  // mounted).
   static Result<std::unique_ptr<Cache>> open(const CacheConfig& config, const Clock& clock);
   virtual ~Cache() = default;
+
+  // Completes or undoes what a crash left between two steps of publishing or evicting; once, when the daemon
+  // has started. A dataset that it can't be done for has a trouble, and the others go on. Staging or evicting
+  // a dataset does the same for that one.
+  virtual Result<> recover() = 0;
 
   // Copies nothing when the source equals the newest generation's manifest (is_same_source) and that
   // generation is whole, by its metadata. Two at once share one copy: the second waits. Older generations go
@@ -121,11 +134,13 @@ class Cache {
   virtual Result<CopyReport> verify(const std::string& dataset, const CopyOptions& options,
                                     const ProgressSink& progress, const StopFlag& stop) = 0;
   // Removes every generation and what is partial: renamed away first, then deleted. Refused, naming the
-  // holder, while a live lease is on it, and while it is being staged. Gives the bytes freed.
+  // holder, while a live lease is on it, and when another process works on it for longer than a moment. Gives
+  // the bytes freed.
   virtual Result<Bytes> evict(const std::string& dataset) = 0;
   virtual Result<Usage> usage() = 0;
-  // Ends the reservations of copies that are not in progress: those of all datasets but these.
-  virtual Result<> drop_reservations_but(const std::vector<std::string>& in_progress) = 0;
+  // Ends the reservations of copies that are over: of tasks up to `newest` (see Source::task) but these.
+  virtual Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                           std::uint64_t newest) = 0;
 };
 
 }  // namespace spark::staging

@@ -19,14 +19,23 @@ namespace {
 
 constexpr char kIdFile[] = ".spark-stage-cache";
 
-// Empty if it can't be listed.
-std::vector<std::string> names_of(const std::filesystem::path& folder) {
-  auto tree = tree_in(folder, "");
-  if (!tree) return {};
-  auto names = names_in(std::move(tree->folder), printable(folder.native()));
-  if (!names) return {};
-  std::ranges::sort(*names);
-  return std::move(*names);
+// Sorted.
+Result<std::vector<std::string>> names_of(UniqueFd folder, const std::filesystem::path& shown) {
+  if (!folder) return fail_errno(errno, "listing " + printable(shown.native()));
+  auto names = names_in(std::move(folder), printable(shown.native()));
+  if (names) std::ranges::sort(*names);
+  return names;
+}
+
+Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
+  return names_of(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), folder);
+}
+
+std::optional<std::uint64_t> number_of(std::string_view name) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return number;
 }
 
 Result<> make_folder(const std::filesystem::path& folder, unsigned mode) {
@@ -79,25 +88,57 @@ Result<std::string> CacheFolder::make_id() const {
   return id;
 }
 
-std::vector<std::filesystem::path> CacheFolder::partial_areas() const {
+Result<> CacheFolder::hold(const std::string& id) {
+  const std::string doing = "opening the cache " + printable(path_.native());
+  const UniqueFd root(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd file(root ? ::openat(root.get(), kIdFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
+  std::string text(id.size() + 1, '\0');
+  const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (got < 0) return fail_errno(errno, doing);
+  const bool is_it = static_cast<std::size_t>(got) >= id.size() && text.starts_with(id);
+  UniqueFd data(is_it ? ::openat(root.get(), "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  struct stat at_root {
+  }, at_data{};
+  if (is_it && (!data || ::fstat(root.get(), &at_root) != 0 || ::fstat(data.get(), &at_data) != 0))
+    return fail_errno(errno, doing);
+  // A copy gets its place there by a rename: what is on another file system is no cache's.
+  if (!is_it || at_root.st_dev != at_data.st_dev)
+    return fail(Errc::Unavailable, doing + ": another file system was mounted there meanwhile");
+  data_ = std::move(data);
+  return {};
+}
+
+Result<std::vector<std::filesystem::path>> CacheFolder::partial_areas() const {
+  const auto names = names_of(partials());
+  if (!names) return tl::unexpected<Error>(names.error());
   std::vector<std::filesystem::path> areas;
-  for (const std::string& name : names_of(partials())) areas.push_back(partials() / name);
+  for (const std::string& name : *names) areas.push_back(partials() / name);
   return areas;
 }
 
-std::vector<std::string> CacheFolder::keys() const {
-  return names_of(data());
+Result<std::vector<std::string>> CacheFolder::keys() const {
+  return names_of(UniqueFd(::openat(data_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), data());
 }
 
-std::vector<std::uint64_t> CacheFolder::generations(const std::string& key) const {
+Result<std::vector<std::uint64_t>> CacheFolder::generations(const std::string& key) const {
   std::vector<std::uint64_t> numbers;
-  for (const std::string& name : names_of(data() / key)) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc{} && end == name.data() + name.size()) numbers.push_back(number);
+  UniqueFd folder(::openat(data_.get(), key.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder && errno == ENOENT) return numbers;
+  const auto names = names_of(std::move(folder), data() / key);
+  if (!names) return tl::unexpected<Error>(names.error());
+  for (const std::string& name : *names) {
+    if (const auto number = number_of(name)) numbers.push_back(*number);
   }
   std::ranges::sort(numbers);
   return numbers;
+}
+
+Result<bool> CacheFolder::has_generation(const std::string& key, std::uint64_t generation) const {
+  const std::string below = key + "/" + std::to_string(generation);
+  struct stat info {};
+  if (::fstatat(data_.get(), below.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, "looking for " + printable((data() / below).native()));
 }
 
 std::filesystem::path CacheFolder::link_target(const std::string& dataset, std::uint64_t generation) const {
@@ -120,21 +161,35 @@ Result<> CacheFolder::point_link(const std::string& dataset, std::uint64_t gener
 Result<> CacheFolder::drop_link(const std::string& dataset, std::uint64_t generation) const {
   const std::filesystem::path name = link(dataset);
   std::error_code error;
-  if (std::filesystem::read_symlink(name, error) != link_target(dataset, generation)) return {};
-  if (::unlink(name.c_str()) != 0 && errno != ENOENT) {
-    return fail_errno(errno, "removing the link " + printable(name.native()));
+  const std::filesystem::path target = std::filesystem::read_symlink(name, error);
+  const bool is_other = !error || error.value() == ENOENT || error.value() == EINVAL;  // EINVAL: no symlink
+  if (is_other && target != link_target(dataset, generation)) return {};
+  if (!is_other || (::unlink(name.c_str()) != 0 && errno != ENOENT)) {
+    return fail_errno(is_other ? errno : error.value(), "removing the link " + printable(name.native()));
   }
   return {};
 }
 
+bool CacheFolder::has_link_to(const std::string& dataset, std::uint64_t generation) const {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(link(dataset), error);
+  return generation == 0 ? error.value() == ENOENT : target == link_target(dataset, generation);
+}
+
 Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t generation) const {
   const Destination from = place(dataset, generation);
-  const std::filesystem::path to = trash() / (folder_name(dataset) + "." + from.name);
-  if (::rename(from.path().c_str(), to.c_str()) != 0 && errno != ENOENT) {
-    return fail_errno(errno, "moving away " + printable(from.path().native()));
+  const std::filesystem::path to = trashed(folder_name(dataset), generation);
+  if (::rename(from.path().c_str(), to.c_str()) != 0) {
+    const int number = errno;
+    const auto there = number == ENOENT ? has_generation(folder_name(dataset), generation) : true;
+    if (!there) return tl::unexpected<Error>(there.error());
+    if (*there) return fail_errno(number, "moving away " + printable(from.path().native()));
   }
   // Only then: a generation without a manifest would be nobody's.
-  if (::access(from.folder.c_str(), F_OK) != 0) return {};
+  if (::access(from.folder.c_str(), F_OK) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "looking at " + printable(from.folder.native()));
+  }
   if (auto flushed = flush_folder(from.folder); !flushed) return flushed;
   if (::unlink(from.manifest().c_str()) != 0 && errno != ENOENT) {
     return fail_errno(errno, "deleting " + printable(from.manifest().native()));
@@ -144,11 +199,31 @@ Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t ge
   return {};
 }
 
-Result<> CacheFolder::empty_trash() const {
-  for (const std::string& name : names_of(trash())) {
-    if (auto removed = remove_tree(trash(), name); !removed) return removed;
+std::filesystem::path CacheFolder::trashed(const std::string& key, std::uint64_t generation) const {
+  return trash() / (key + "." + std::to_string(generation));
+}
+
+Result<std::vector<std::string>> CacheFolder::keys_in_trash() const {
+  auto names = names_of(trash());
+  if (!names) return names;
+  for (std::string& name : *names) name.resize(std::min(name.size(), name.rfind('.')));
+  return names;
+}
+
+Result<std::vector<std::uint64_t>> CacheFolder::in_trash(const std::string& key) const {
+  const auto names = names_of(trash());
+  if (!names) return tl::unexpected<Error>(names.error());
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(key + ".")) continue;
+    if (const auto number = number_of(std::string_view(name).substr(key.size() + 1)))
+      numbers.push_back(*number);
   }
-  return {};
+  return numbers;
+}
+
+Result<> CacheFolder::delete_trashed(const std::string& key, std::uint64_t generation) const {
+  return remove_tree(trash(), trashed(key, generation).filename());
 }
 
 }  // namespace spark::staging

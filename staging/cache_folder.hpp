@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/result.hpp"
 #include "staging/publish.hpp"
 
@@ -29,22 +30,35 @@ class CacheFolder {
   // The identity written in the folder; empty if it has none.
   Result<std::string> id() const;
   Result<std::string> make_id() const;
+  // Holds on to the cache with this identity: what has_generation() tells is told of it, whatever is mounted
+  // or unmounted there meanwhile. Unavailable if it is another one.
+  Result<> hold(const std::string& id);
 
-  std::vector<std::filesystem::path> partial_areas() const;
-  std::vector<std::string> keys() const;  // folders in data
-  std::vector<std::uint64_t> generations(const std::string& key) const;
+  // An error where a folder can't be listed: that is never "there is nothing".
+  Result<std::vector<std::filesystem::path>> partial_areas() const;
+  Result<std::vector<std::string>> keys() const;  // folders in data
+  Result<std::vector<std::uint64_t>> generations(const std::string& key) const;
+  // False only if the file system says so of a cache that is held.
+  Result<bool> has_generation(const std::string& key, std::uint64_t generation) const;
 
   // Lets the stable link name this generation, by one rename.
   Result<> point_link(const std::string& dataset, std::uint64_t generation) const;
   // Takes the link away if it names this generation.
   Result<> drop_link(const std::string& dataset, std::uint64_t generation) const;
+  // Whether the link names this generation; 0: whether there is none.
+  bool has_link_to(const std::string& dataset, std::uint64_t generation) const;
 
   // Renames the generation away and takes its manifest; either may be gone already. Durable.
   Result<> move_to_trash(const std::string& dataset, std::uint64_t generation) const;
-  Result<> empty_trash() const;
+  std::filesystem::path trashed(const std::string& key, std::uint64_t generation) const;
+  Result<std::vector<std::string>> keys_in_trash() const;
+  // What is in the trash of the dataset with this key.
+  Result<std::vector<std::uint64_t>> in_trash(const std::string& key) const;
+  Result<> delete_trashed(const std::string& key, std::uint64_t generation) const;
 
  private:
   std::filesystem::path path_;
+  UniqueFd data_;  // see hold()
   std::filesystem::path link_target(const std::string& dataset, std::uint64_t generation) const;
 };
 

@@ -10,6 +10,7 @@
 #include "staging/partial_area.hpp"
 #include "staging/space.hpp"
 #include "staging/tree.hpp"
+#include "staging/walk.hpp"
 
 namespace spark::staging {
 
@@ -18,56 +19,110 @@ Result<> CacheStore::check_identity() {
   if (!known) return tl::unexpected<Error>(std::move(known.error()));
   auto found = folder_.id();
   if (!found) return tl::unexpected<Error>(std::move(found.error()));
-  if (known->empty()) {
-    if (auto made = folder_.make(); !made) return made;
-    if (found->empty()) found = folder_.make_id();
-    if (!found) return tl::unexpected<Error>(std::move(found.error()));
-    return catalog_->set_cache_id(*found);
+  const bool is_first = known->empty();
+  if (!is_first && *known != *found) {
+    const std::string shown = printable(folder_.path().native());
+    return fail(Errc::Unavailable,
+                "opening the cache " + shown + ": it is not the folder that the catalog knows" +
+                    (found->empty() ? ", it has nothing of a cache" : ""),
+                "mount the cache's drive there; for a new cache on purpose, move catalog.sqlite away first");
   }
-  if (*known == *found) return {};
-  const std::string shown = printable(folder_.path().native());
-  return fail(Errc::Unavailable,
-              "opening the cache " + shown + ": it is not the folder that the catalog knows" +
-                  (found->empty() ? ", it has nothing of a cache" : ""),
-              "mount the cache's drive there; for a new cache on purpose, move catalog.sqlite away first");
+  if (auto made = folder_.make(); !made) return made;
+  if (found->empty()) found = folder_.make_id();
+  if (!found) return tl::unexpected<Error>(std::move(found.error()));
+  if (auto held = folder_.hold(*found); !held) return held;
+  return is_first ? catalog_->set_cache_id(*found) : Result<>();
 }
 
 Result<> CacheStore::recover() {
   const auto rows = catalog_->generations();
   if (!rows) return tl::unexpected<Error>(rows.error());
-  std::set<std::string> keys;
-  for (const std::string& key : folder_.keys()) keys.insert(key);
+  const auto troubles = catalog_->troubles();
+  if (!troubles) return tl::unexpected<Error>(troubles.error());
+  const auto folders = folder_.keys();
+  if (!folders) return tl::unexpected<Error>(folders.error());
+  const auto trashed = folder_.keys_in_trash();
+  if (!trashed) return tl::unexpected<Error>(trashed.error());
+  std::set<std::string> keys(folders->begin(), folders->end());
+  keys.insert(trashed->begin(), trashed->end());
   for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
+  for (const auto& [key, what] : *troubles) keys.insert(key);
   for (const std::string& key : keys) {
-    auto area = PartialArea::try_open(folder_.partials() / key);
-    if (!area && area.error().kind == Errc::Unavailable) continue;  // somebody is at work there
-    if (!area) return tl::unexpected<Error>(std::move(area.error()));
-    if (auto recovered = recover_key(key, *area); !recovered) return recovered;
+    const auto recovered = recover_in_turn(key);
+    if (recovered) continue;
+    if (auto noted = catalog_->set_trouble(key, recovered.error().message()); !noted) return noted;
   }
-  return folder_.empty_trash();
+  return {};
+}
+
+Result<> CacheStore::recover_in_turn(const std::string& key) {
+  const auto needed = needs_recovery(key);
+  if (!needed) return tl::unexpected<Error>(needed.error());
+  if (!*needed) return {};
+  auto area = PartialArea::try_open(folder_.partials() / key);
+  if (!area && area.error().kind == Errc::Unavailable) return {};  // another process is at work there
+  if (!area) return tl::unexpected<Error>(std::move(area.error()));
+  return recover_key(key, *area);
+}
+
+Result<std::vector<GenerationRow>> CacheStore::rows_of(const std::string& key) {
+  auto rows = catalog_->generations();
+  if (rows) std::erase_if(*rows, [&](const auto& row) { return folder_name(row.dataset) != key; });
+  return rows;
+}
+
+// Whether all is as it should be: then nobody's lock is taken for it.
+Result<bool> CacheStore::needs_recovery(const std::string& key) {
+  const auto rows = rows_of(key);
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  const auto troubles = catalog_->troubles();
+  if (!troubles) return tl::unexpected<Error>(troubles.error());
+  const auto found = folder_.generations(key);
+  if (!found) return tl::unexpected<Error>(found.error());
+  const auto trashed = folder_.in_trash(key);
+  if (!trashed) return tl::unexpected<Error>(trashed.error());
+  const bool is_known = std::ranges::all_of(*rows, [&](const GenerationRow& row) {
+    return row.state == GenerationState::Ready && std::ranges::count(*found, row.generation) > 0;
+  });
+  if (!is_known || rows->size() != found->size() || !trashed->empty() || troubles->contains(key)) return true;
+  const auto sound = std::ranges::find_if(*rows, &GenerationRow::is_sound);
+  return !rows->empty() &&
+         !folder_.has_link_to(rows->front().dataset, sound == rows->end() ? 0 : sound->generation);
 }
 
 Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
-  const auto rows = catalog_->generations();
+  const auto rows = rows_of(key);
   if (!rows) return tl::unexpected<Error>(rows.error());
+  auto found = folder_.generations(key);
+  if (!found) return tl::unexpected<Error>(found.error());
+  auto trashed = folder_.in_trash(key);
+  if (!trashed) return tl::unexpected<Error>(trashed.error());
 
-  std::vector<std::uint64_t> found = folder_.generations(key);
   std::string dataset;
+  Result<> deleted;
+  const auto note = [&](Result<> done) {
+    if (deleted) deleted = std::move(done);
+  };
   for (const GenerationRow& row : *rows) {
-    if (folder_name(row.dataset) != key) continue;
-    const bool is_there = std::erase(found, row.generation) > 0;
-    if (row.state == GenerationState::Evicting || !is_there) {
-      if (auto gone = finish_eviction(row); !gone) return gone;
-    } else {
-      dataset = row.dataset;
+    std::erase(*found, row.generation);
+    std::erase(*trashed, row.generation);
+    if (row.state == GenerationState::Evicting) {
+      note(finish_eviction(row));
+      continue;
     }
+    const auto there = folder_.has_generation(key, row.generation);
+    if (!there) return tl::unexpected<Error>(there.error());
+    if (*there) dataset = row.dataset;
+    if (auto kept = *there ? Result<>() : forget(row); !kept) return kept;
   }
-  for (const std::uint64_t generation : found) {
+  for (const std::uint64_t generation : *trashed) note(folder_.delete_trashed(key, generation));
+  for (const std::uint64_t generation : *found) {
     const Destination place{folder_.data() / key, std::to_string(generation)};
     if (auto completed = recover_publishing(place, area); !completed) return completed;
     if (auto entered = enter_unknown(key, generation); !entered) return entered;
   }
-  return dataset.empty() ? Result<>() : update_link(dataset);
+  if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
+  return catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
 }
 
 // What was published but not entered. Without a manifest of its own it is not ours to judge: it stays,
@@ -75,12 +130,14 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
 Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
   const Destination place{folder_.data() / key, std::to_string(generation)};
   auto manifest = ManifestReader::open(place.manifest());
+  if (!manifest && !is_answer(manifest.error())) return tl::unexpected<Error>(std::move(manifest.error()));
   const auto identity = identity_of(place.path());
+  if (!identity && !is_answer(identity.error())) return tl::unexpected<Error>(identity.error());
   if (!manifest || !identity || manifest->header().root != *identity ||
       folder_name(manifest->header().dataset) != key)
     return {};
-  const auto summary = summary_of(*manifest);
-  if (!summary) return {};
+  const auto summary = summary_of(*manifest, block_of(folder_.path()));
+  if (!summary) return tl::unexpected<Error>(summary.error());
   return enter(manifest->header(), generation, *summary, 0);
 }
 
@@ -125,23 +182,48 @@ Result<> CacheStore::update_link(const std::string& dataset) {
   return {};
 }
 
-Result<> CacheStore::evict(const std::vector<GenerationRow>& rows) {
+Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
   if (auto marked = catalog_->begin_eviction(rows, now()); !marked) return marked;
-  if (auto go_on = after(step_, "marked"); !go_on) return go_on;
-  for (const GenerationRow& row : rows) {
-    if (auto gone = finish_eviction(row); !gone) return gone;
-  }
-  return {};
+  return after(step_, "marked");
 }
 
+Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
+  Result<> all;
+  for (const GenerationRow& row : rows) {
+    auto gone = finish_eviction(row);
+    if (gone) continue;
+    auto noted = catalog_->set_trouble(folder_name(row.dataset), gone.error().message());
+    if (all) all = noted ? std::move(gone) : std::move(noted);
+  }
+  return all;
+}
+
+// Its row stays until all of it is deleted: it tells what the rest is, and how much.
 Result<> CacheStore::finish_eviction(const GenerationRow& row) {
+  const std::string key = folder_name(row.dataset);
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
   if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
+  if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
+    const StopFlag never{false};
+    const auto tree = open_tree(folder_.trashed(key, row.generation));
+    const auto rest = tree ? footprint_below(*tree, never) : tl::unexpected<Error>(tree.error());
+    GenerationRow left = row;
+    left.state = GenerationState::Evicting;
+    if (rest) left.allocated = rest->bytes;
+    if (auto put = rest ? catalog_->put(left) : Result<>(); !put) return put;
+    return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
+  }
   if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
-  if (auto go_on = after(step_, "forgotten"); !go_on) return go_on;
-  return folder_.empty_trash();
+  return after(step_, "forgotten");
+}
+
+// Of a generation that is proven to be gone.
+Result<> CacheStore::forget(const GenerationRow& row) {
+  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
+  return catalog_->remove(row.dataset, row.generation);
 }
 
 }  // namespace spark::staging

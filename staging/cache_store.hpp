@@ -26,10 +26,12 @@ class CacheStore {
   // Ties catalog and folder together at the first use; Unavailable if they are not each other's.
   Result<> check_identity();
 
-  // After a crash: completes what was renamed, drops what was being evicted, forgets what is gone. Datasets
-  // that another process works on are left to it.
+  // After a crash, for each dataset: completes what was renamed, deletes what was being evicted, forgets what
+  // is proven to be gone. What goes wrong is noted as that dataset's trouble, and concerns no other. Only
+  // datasets that need it are locked; those that another process works on are left to it.
   Result<> recover();
-  // The same for one dataset, whose lock the caller has.
+  // The same for one dataset, whose lock the caller has. What could not be deleted is noted and no error: an
+  // error tells that it is not known what is there.
   Result<> recover_key(const std::string& key, PartialArea& area);
 
   // Newest first.
@@ -43,7 +45,9 @@ class CacheStore {
   Result<> update_link(const std::string& dataset);
 
   // With the datasets' locks held. Refused while one of them is leased; nothing is evicted then.
-  Result<> evict(const std::vector<GenerationRow>& rows);
+  Result<> mark_evicted(const std::vector<GenerationRow>& rows);
+  // What was marked. All that can be deleted is; the first failure is given, and noted as a trouble.
+  Result<> delete_marked(const std::vector<GenerationRow>& rows);
 
  private:
   CacheFolder folder_;
@@ -51,7 +55,11 @@ class CacheStore {
   const Clock& clock_;
   StepHook step_;
 
+  Result<bool> needs_recovery(const std::string& key);
+  Result<> recover_in_turn(const std::string& key);
+  Result<std::vector<GenerationRow>> rows_of(const std::string& key);
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
+  Result<> forget(const GenerationRow& row);
   Result<> finish_eviction(const GenerationRow& row);
 };
 

@@ -151,6 +151,22 @@ Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTim
   });
 }
 
+Result<> Catalog::set_trouble(const std::string& key, const std::string& what) {
+  if (what.empty())
+    return change(database_->get(), database_->writing, "DELETE FROM troubles WHERE key = ?", key);
+  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO troubles VALUES (?, ?)", key,
+                what);
+}
+
+Result<std::map<std::string, std::string>> Catalog::troubles() {
+  Statement statement(database_->get(), "SELECT key, what FROM troubles");
+  std::map<std::string, std::string> all;
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) all[statement.text(0)] = statement.text(1);
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return all;
+}
+
 Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation) {
   return transaction(database_->get(), database_->writing, [&]() -> Result<> {
     auto released = change(database_->get(), database_->writing,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct Reservation {
   Bytes bytes = 0;
   std::uint64_t inodes = 0;
   ProcessId process;
+  std::uint64_t task = 0;  // the staging that it was made for, by the daemon's count
 };
 
 class Catalog {
@@ -77,6 +79,10 @@ class Catalog {
   Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now);
   Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
 
+  // What is wrong with a dataset's folders, by their name (see folder_name). An empty sentence: nothing.
+  Result<> set_trouble(const std::string& key, const std::string& what);
+  Result<std::map<std::string, std::string>> troubles();
+
   // NotFound if the generation is not there or being evicted. An id that is there already is renewed.
   Result<> add_lease(const Lease& lease);
   Result<Change> remove_lease(const std::string& id);
@@ -84,6 +90,8 @@ class Catalog {
 
   Result<> reserve(const Reservation& reservation);  // adds or replaces
   Result<> drop_reservation(const std::string& dataset);
+  // Those of tasks up to `newest` that are not in progress: what was reserved later is not known to be over.
+  Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress, std::uint64_t newest);
   Result<std::vector<Reservation>> reservations();  // those that are not void
 
  private:

@@ -41,6 +41,11 @@ constexpr std::array kSteps = {
     R"(
   ALTER TABLE generations ADD COLUMN good_at_us INTEGER NOT NULL DEFAULT 0;
   UPDATE generations SET good_at_us = staged_at_us;
+)",
+    // What could not be recovered or deleted; which staging a reservation is for.
+    R"(
+  CREATE TABLE troubles (key TEXT PRIMARY KEY, what TEXT NOT NULL) STRICT;
+  ALTER TABLE reservations ADD COLUMN task INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

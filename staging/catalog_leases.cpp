@@ -1,4 +1,6 @@
 // Leases and reservations in the catalog.
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "staging/catalog_private.hpp"
 
@@ -46,13 +48,27 @@ Result<std::vector<Lease>> Catalog::leases() {
 
 Result<> Catalog::reserve(const Reservation& reservation) {
   return change(database_->get(), database_->writing,
-                "INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?)", reservation.dataset,
+                "INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?, ?)", reservation.dataset,
                 reservation.bytes, reservation.inodes, reservation.process.pid,
-                reservation.process.start_time);
+                reservation.process.start_time, reservation.task);
 }
 
 Result<> Catalog::drop_reservation(const std::string& dataset) {
   return change(database_->get(), database_->writing, "DELETE FROM reservations WHERE dataset = ?", dataset);
+}
+
+Result<> Catalog::drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                          std::uint64_t newest) {
+  const auto all = reservations();
+  if (!all) return tl::unexpected<Error>(all.error());
+  for (const Reservation& one : *all) {
+    if (one.task > newest || std::ranges::find(in_progress, one.task) != in_progress.end()) continue;
+    // By its task: the dataset may have a later one by now.
+    auto dropped = change(database_->get(), database_->writing,
+                          "DELETE FROM reservations WHERE dataset = ? AND task = ?", one.dataset, one.task);
+    if (!dropped) return dropped;
+  }
+  return {};
 }
 
 Result<std::vector<Reservation>> Catalog::reservations() {
@@ -65,6 +81,7 @@ Result<std::vector<Reservation>> Catalog::reservations() {
     one.bytes = statement.count(1);
     one.inodes = statement.count(2);
     one.process = {static_cast<pid_t>(statement.number(3)), statement.count(4)};
+    one.task = statement.count(5);
     if (is_running(one.process)) all.push_back(std::move(one));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);

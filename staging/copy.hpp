@@ -47,6 +47,7 @@ struct CopyProgress {
   Bytes bytes_per_second = 0;   // lately
   std::optional<double> eta_s;  // only goes down unless the run stalls; none: not known
   std::string bottleneck;       // "source", "local drive", "small files", "hash", "throttle"; empty: none now
+  std::string reason;           // what it waits for; empty: nothing
 };
 using ProgressSink = std::function<void(const CopyProgress&)>;
 

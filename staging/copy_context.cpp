@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "staging/holes.hpp"
 #include "staging/times.hpp"
 
 namespace spark::staging {
@@ -21,10 +22,10 @@ Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes)
   return check_stop();
 }
 
-void update(Entry& entry, const struct stat& info, const Tree& tree) {
-  const auto allocated = static_cast<Bytes>(info.st_blocks) * 512;
+void update(Entry& entry, int file, const struct stat& info, const Tree& tree) {
   entry.size = static_cast<Bytes>(info.st_size);
-  entry.allocated = std::min(allocated, entry.size);
+  const bool takes_all = static_cast<Bytes>(info.st_blocks) * 512 >= entry.size;
+  entry.allocated = takes_all ? entry.size : bytes_of_data(file, entry.size);
   entry.mtime_ns = nanoseconds(info.st_mtim);
   entry.ctime_ns = nanoseconds(info.st_ctim);
   entry.inode = info.st_ino;

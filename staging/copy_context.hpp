@@ -37,8 +37,8 @@ struct CopyContext {
   Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
 };
 
-// Brings the entry up to date: what the file is now.
-void update(Entry& entry, const struct stat& info, const Tree& tree);
+// Brings the entry up to date: what the open file is now.
+void update(Entry& entry, int file, const struct stat& info, const Tree& tree);
 
 // Whether the file is still what the entry says, by its server's word: an NFS client would answer from
 // attributes that it remembers. No value: errno says why it can't be told.

@@ -126,9 +126,9 @@ class CopyFile final : public FileWork {
       return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
     if (static_cast<Bytes>(info.st_size) > kLargestFile)
       return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
-    update(entry_, info, *context_.source);
+    update(entry_, source_.fd.get(), info, *context_.source);
     source_.size = entry_.size;
-    source_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
+    source_.is_sparse = entry_.allocated < entry_.size;
     source_.mode = make_direct(source_.fd.get());
     return {};
   }

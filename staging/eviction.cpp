@@ -8,13 +8,19 @@ namespace {
 
 constexpr double kDay = 86400, kUnknownRate = 1e9;  // seconds; bytes a second
 
-Shortage less(const Shortage& shortage, const Candidate& freed) {
-  return {shortage.bytes - std::min(shortage.bytes, freed.bytes),
-          shortage.inodes - std::min(shortage.inodes, freed.inodes)};
+Bytes freed_by(const Candidate& candidate) {
+  return candidate.freed.value_or(candidate.bytes);
+}
+
+Shortage less(const Shortage& shortage, const Candidate& gone) {
+  return {shortage.bytes - std::min(shortage.bytes, gone.bytes),
+          shortage.inodes - std::min(shortage.inodes, gone.inodes),
+          shortage.disk_bytes - std::min(shortage.disk_bytes, freed_by(gone))};
 }
 
 bool helps(const Candidate& candidate, const Shortage& shortage) {
-  return (shortage.bytes > 0 && candidate.bytes > 0) || (shortage.inodes > 0 && candidate.inodes > 0);
+  return (shortage.bytes > 0 && candidate.bytes > 0) || (shortage.inodes > 0 && candidate.inodes > 0) ||
+         (shortage.disk_bytes > 0 && freed_by(candidate) > 0);
 }
 
 Shortage without(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& victims,

@@ -14,7 +14,8 @@ namespace spark::staging {
 // A dataset that nobody needs kept.
 struct Candidate {
   std::string dataset;
-  Bytes bytes = 0;  // on the disk: what evicting it gives back
+  Bytes bytes = 0;             // as they count in the cache
+  std::optional<Bytes> freed;  // that deleting it gives back to the file system; none: as many
   std::uint64_t inodes = 0;
   double stage_seconds = 0;      // what staging it again takes; 0: not known
   std::chrono::seconds idle{0};  // since it was last used
@@ -22,10 +23,11 @@ struct Candidate {
 };
 
 struct Shortage {
-  Bytes bytes = 0;
+  Bytes bytes = 0;  // of what the cache may hold
   std::uint64_t inodes = 0;
+  Bytes disk_bytes = 0;  // of what is free in the file system
 
-  bool is_none() const { return bytes == 0 && inodes == 0; }
+  bool is_none() const { return bytes == 0 && inodes == 0 && disk_bytes == 0; }
 };
 
 // What keeping a byte of it is worth, in seconds of staging that it saves, less the longer nobody used it:

@@ -3,10 +3,15 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "staging/deletion.hpp"
 #include "staging/names.hpp"
 
 namespace spark::staging {
 namespace {
+
+std::uint64_t over(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
 
 void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
   for (const GenerationRow& row : rows) {
@@ -18,8 +23,9 @@ void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
   }
 }
 
-void add_copies(Inventory& inventory, CacheStore& store, const std::vector<Reservation>& reservations) {
-  for (const std::filesystem::path& partial : store.folder().partial_areas()) {
+void add_copies(Inventory& inventory, const std::vector<std::filesystem::path>& partials,
+                const std::vector<Reservation>& reservations) {
+  for (const std::filesystem::path& partial : partials) {
     const std::string key = partial.filename();
     Share& share = inventory[key];
     if (share.dataset.empty()) share.dataset = key;
@@ -62,16 +68,39 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   if (!reservations) return tl::unexpected<Error>(reservations.error());
   const auto leases = store.catalog().leases();
   if (!leases) return tl::unexpected<Error>(leases.error());
+  const auto troubles = store.catalog().troubles();
+  if (!troubles) return tl::unexpected<Error>(troubles.error());
+  const auto partials = store.folder().partial_areas();
+  if (!partials) return tl::unexpected<Error>(partials.error());
   Inventory inventory;
   add_rows(inventory, *rows);
-  add_copies(inventory, store, *reservations);
+  add_copies(inventory, *partials, *reservations);
   for (const Lease& lease : *leases) {
     if (is_live(lease, store.now())) add_lease(inventory, lease);
   }
   for (auto& [key, share] : inventory) {
     if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";
+    if (share.needed_by.empty() && troubles->contains(key))
+      share.needed_by = "in trouble: see `spark-stage ls`";
   }
   return inventory;
+}
+
+Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop) {
+  std::vector<Tree> trees;
+  Result<Deletion> found = Deletion{};
+  for (const GenerationRow& row : share.rows) {
+    auto tree = open_tree(store.folder().place(row.dataset, row.generation).path());
+    if (tree) trees.push_back(std::move(*tree));
+    if (!tree && tree.error().kind != Errc::NotFound) found = tl::unexpected<Error>(std::move(tree.error()));
+  }
+  if (found) found = look_before_deleting(trees, stop);
+  if (!found && found.error().kind == Errc::Cancelled) return tl::unexpected<Error>(found.error());
+  if (!found) found = Deletion{0, found.error().what, false};  // another dataset's trouble
+  share.freed = found->freed;
+  share.needed_by = found->obstacle;
+  share.need_passes = found->passes;
+  return {};
 }
 
 Candidate candidate_for(const Share& share, WallTime now) {
@@ -79,6 +108,7 @@ Candidate candidate_for(const Share& share, WallTime now) {
   candidate.dataset = share.dataset;
   candidate.bytes = share.published.bytes + share.partial.bytes;
   candidate.inodes = share.published.inodes + share.partial.inodes;
+  if (share.freed) candidate.freed = *share.freed + share.partial.bytes;
   candidate.is_useless = !share.rows.empty() && !share.rows.front().damage.empty();
   if (share.rows.empty()) return candidate;
   const GenerationRow& newest = share.rows.front();
@@ -99,6 +129,29 @@ std::string holders_in_words(const Inventory& inventory) {
                     share->needed_by + ")");
   }
   return join(words, ", ");
+}
+
+Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
+  const auto inventory = take_inventory(store, {});
+  if (!inventory) return tl::unexpected<Error>(inventory.error());
+  const auto space = space_of(store.folder().path());
+  if (!space) return tl::unexpected<Error>(space.error());
+  Usage usage;
+  Footprint unwritten;
+  for (const auto& [key, share] : *inventory) {
+    usage.used += share.taken().bytes;
+    usage.used_inodes += share.taken().inodes;
+    unwritten.bytes += over(share.reserved.bytes, share.partial.bytes);
+    unwritten.inodes += over(share.reserved.inodes, share.partial.inodes);
+  }
+  usage.free = over(space->free, config.keep_free + unwritten.bytes);
+  usage.capacity = config.capacity > 0 ? config.capacity : usage.used + usage.free;
+  usage.free = std::min(usage.free, over(usage.capacity, usage.used));
+  usage.free_inodes = over(space->inodes_free, config.keep_free_inodes + unwritten.inodes);
+  if (config.capacity_inodes > 0) {
+    usage.free_inodes = std::min(usage.free_inodes, over(config.capacity_inodes, usage.used_inodes));
+  }
+  return usage;
 }
 
 }  // namespace spark::staging

@@ -110,6 +110,8 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   Entry real;
   real.path = path;
   fill(real, info, tree_);
+  if (!is_folder)
+    real.allocated = real.size;  // it may be compressed where it lies; holes are seen when it is read
   entry = std::move(real);
   if (is_folder) {
     done.folders.push_back(path);

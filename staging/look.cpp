@@ -10,6 +10,7 @@
 #include <climits>
 
 #include "base/text.hpp"
+#include "staging/holes.hpp"
 #include "staging/times.hpp"
 
 namespace spark::staging {
@@ -84,6 +85,15 @@ bool Look::is_excluded(const std::string& path, const std::string& name) const {
   });
 }
 
+// A file that takes less than its size has holes, or is compressed where it lies: its data tells.
+Bytes Look::taken_by(const std::string& path, const struct statx& info) const {
+  const Bytes here = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
+  if (taken_ == Taken::Here || here == info.stx_size) return here;
+  if (info.stx_size <= kHoleWorthKeeping) return info.stx_size;
+  const UniqueFd file = open_beneath(tree_, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  return file ? bytes_of_data(file.get(), info.stx_size) : info.stx_size;
+}
+
 Result<> Look::add(const std::string& path, const struct statx& info, int folder, const std::string& name,
                    Found& found) const {
   if (const char* kind = special_kind(info.stx_mode)) {
@@ -100,8 +110,9 @@ Result<> Look::add(const std::string& path, const struct statx& info, int folder
     const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
     if (length < 0) return fail_errno(errno, "reading symlink " + tree_.shown(path));
     entry.target = std::string_view(target, static_cast<std::size_t>(length));
-  } else if (info.stx_nlink > 1) {
-    found.linked.push_back({found.entries.size(), file_id(info), info.stx_nlink});
+  } else {
+    entry.allocated = taken_by(path, info);
+    if (info.stx_nlink > 1) found.linked.push_back({found.entries.size(), file_id(info), info.stx_nlink});
   }
   found.entries.push_back(std::move(entry));
   return {};

@@ -37,10 +37,13 @@ struct Found {
 // What a file's or folder's attributes say of its entry.
 void fill(Entry& entry, const struct statx& info, const Tree& tree);
 
+// What a file is said to take: here, or what a copy of it will, which keeps holes and is not compressed.
+enum class Taken { Here, ByACopy };
+
 class Look {
  public:
-  Look(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop)
-      : tree_(tree), exclude_(exclude), stop_(stop) {}
+  Look(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop)
+      : tree_(tree), exclude_(exclude), taken_(taken), stop_(stop) {}
 
   Result<> at_root(Found& found) const;
   // `folder` is the open folder that holds the name, `parent` that folder's path in the tree.
@@ -49,9 +52,11 @@ class Look {
  private:
   const Tree& tree_;
   std::span<const std::string> exclude_;
+  Taken taken_;
   const StopFlag& stop_;
 
   bool is_excluded(const std::string& path, const std::string& name) const;
+  Bytes taken_by(const std::string& path, const struct statx& info) const;
   Result<> add(const std::string& path, const struct statx& info, int folder, const std::string& name,
                Found& found) const;
 };

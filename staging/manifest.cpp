@@ -14,11 +14,9 @@
 namespace spark::staging {
 namespace {
 
-constexpr Bytes kBlock = 4 * kKiB;  // what the smallest file or folder takes
-
-Bytes disk_bytes(const Entry& entry) {
-  if (entry.type == EntryType::Folder) return std::max(kBlock, round_up(entry.allocated, kBlock));
-  return entry.type == EntryType::File ? round_up(entry.allocated, kBlock) : 0;
+Bytes disk_bytes(const Entry& entry, Bytes block) {
+  if (entry.type == EntryType::Folder) return std::max(block, round_up(entry.allocated, block));
+  return entry.type == EntryType::File ? round_up(entry.allocated, block) : 0;
 }
 
 std::string header_of(const Manifest& manifest) {
@@ -53,16 +51,16 @@ bool is_same_source(const Entry& then, const Entry& now) {
   return then.type == EntryType::Folder || then.size == now.size;
 }
 
-void Footprint::add(const Entry& entry) {
+void Footprint::add(const Entry& entry, Bytes block) {
   if (!entry.link_to.empty()) return;
   ++inodes;
-  bytes += disk_bytes(entry);
+  bytes += disk_bytes(entry, block);
 }
 
 void Summing::add(const Entry& entry) {
   if (entry.type == EntryType::File) ++sum_.files;
   if (entry.type == EntryType::File && entry.link_to.empty()) sum_.bytes += entry.size;
-  sum_.footprint.add(entry);
+  sum_.footprint.add(entry, block_);
   if (entry.good_at != 0 && (sum_.good_at == 0 || entry.good_at < sum_.good_at)) sum_.good_at = entry.good_at;
   const auto add_text = [&](std::string_view text) {
     hasher_.add_number(text.size());
@@ -82,8 +80,8 @@ Summary Summing::done() {
   return sum_;
 }
 
-Summary summary_of(const Entries& entries) {
-  Summing summing;
+Summary summary_of(const Entries& entries, Bytes block) {
+  Summing summing(block);
   for (const Entry& entry : entries) summing.add(entry);
   return summing.done();
 }

@@ -23,7 +23,7 @@ struct Entry {
   RawPath target;   // symlinks: as read, never followed
   RawPath link_to;  // files: path of the earlier entry that this is another name (hard link) of
   Bytes size = 0;
-  Bytes allocated = 0;                      // what it takes on a disk, holes left out
+  Bytes allocated = 0;                      // of its size, what its copy takes: all but holes
   std::int64_t mtime_ns = 0, ctime_ns = 0;  // of the source
   std::uint64_t inode = 0;                  // of the source
   Digest hash;                              // files: of the content, see kHashPiece
@@ -62,11 +62,13 @@ struct Manifest : ManifestHeader {
   Entries entries;  // sorted by path; the first is the root
 };
 
+inline constexpr Bytes kSmallestBlock = 4 * kKiB;
+
 // What a copy takes on a disk.
 struct Footprint {
   Bytes bytes = 0;  // in whole blocks
   std::uint64_t inodes = 0;
-  void add(const Entry& entry);
+  void add(const Entry& entry, Bytes block);
 };
 
 // What a manifest adds up to.
@@ -81,15 +83,17 @@ struct Summary {
 
 class Summing {
  public:
+  explicit Summing(Bytes block) : block_(block) {}
   void add(const Entry& entry);  // in the order of their paths
   Summary done();
 
  private:
+  Bytes block_;  // of the file system that the copy is on
   Summary sum_;
   Hasher hasher_;
 };
 
-Summary summary_of(const Entries& entries);
+Summary summary_of(const Entries& entries, Bytes block = kSmallestBlock);
 
 // JSON lines of plain ASCII: a header, one line an entry (names percent-encoded, so kept byte for byte), and
 // the seal: the hash of all the lines before it. Without a right seal it is Mismatch.

@@ -125,8 +125,8 @@ Result<> ManifestReader::rewind() {
   return start();
 }
 
-Result<Summary> summary_of(ManifestReader& manifest) {
-  Summing summing;
+Result<Summary> summary_of(ManifestReader& manifest, Bytes block) {
+  Summing summing(block);
   while (const auto entry = manifest.next()) summing.add(*entry);
   if (auto whole = manifest.error(); !whole) return tl::unexpected<Error>(std::move(whole.error()));
   return summing.done();

@@ -39,7 +39,7 @@ class ManifestReader {
 };
 
 // Of the entries that are left.
-Result<Summary> summary_of(ManifestReader& manifest);
+Result<Summary> summary_of(ManifestReader& manifest, Bytes block = kSmallestBlock);
 
 // Whether a walk of the source found just what the manifest, at its begin, was copied from.
 bool is_same_source(ManifestReader& manifest, const Entries& walked);

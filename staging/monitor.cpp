@@ -34,6 +34,11 @@ Monitor::Monitor(const ProgressSink& sink)
       memfree_at_start_(read_memfree()),
       memfree_lowest_(memfree_at_start_) {}
 
+void Monitor::set_reason(std::string reason) {
+  const std::scoped_lock lock(reason_mutex_);
+  reason_ = std::move(reason);
+}
+
 double Monitor::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
@@ -63,6 +68,10 @@ void Monitor::report() {
   progress.bytes_per_second = pace_.bytes_per_second();
   progress.eta_s = pace_.eta_s();
   progress.bottleneck = pace_.bottleneck();
+  {
+    const std::scoped_lock lock(reason_mutex_);
+    progress.reason = reason_;
+  }
   sink_(progress);
 }
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/units.hpp"
@@ -45,6 +47,9 @@ class Monitor {
     return result.get();
   }
 
+  // What the work waits for, from its thread; empty: it waits for nothing any more.
+  void set_reason(std::string reason);
+
   double seconds() const;
   Bytes memfree_drop() const { return memfree_at_start_ - memfree_lowest_; }
 
@@ -54,6 +59,8 @@ class Monitor {
   std::chrono::steady_clock::time_point start_;
   Bytes memfree_at_start_, memfree_lowest_;
   Pace pace_;
+  std::mutex reason_mutex_;
+  std::string reason_;
   void report();
   PaceSample sample(const CopyProgress& progress) const;
 };

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "staging/metadata.hpp"
 #include "staging/names.hpp"
+#include "staging/space.hpp"
 #include "staging/tree.hpp"
 
 namespace spark::staging {
@@ -106,7 +107,7 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   if (auto written = write_manifest(area.manifest(), manifest); !written)
     return tl::unexpected<Error>(std::move(written.error()));
   const ManifestHeader& header = manifest;
-  return Sealed{header, manifest.entries.front(), summary_of(manifest.entries)};
+  return Sealed{header, manifest.entries.front(), summary_of(manifest.entries, block_of(area.folder()))};
 }
 
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook) {
@@ -129,9 +130,15 @@ Result<> publish(const Destination& destination, PartialArea& area, const Entry&
   return finish_publishing(destination, area);
 }
 
+bool is_answer(const Error& error) {
+  return error.kind == Errc::NotFound || error.number == 0;
+}
+
 Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   auto manifest = ManifestReader::open(area.manifest());
+  if (!manifest && !is_answer(manifest.error())) return tl::unexpected<Error>(std::move(manifest.error()));
   const auto published = identity_of(destination.path());
+  if (!published && !is_answer(published.error())) return tl::unexpected<Error>(published.error());
   if (!manifest || !published || *published != manifest->header().root) return {};
   const auto root = manifest->next();
   if (!root) return manifest->error();

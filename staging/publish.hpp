@@ -48,6 +48,9 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest);
 // Publishes the area's data with its manifest; what was there before is deleted.
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook);
 
+// Whether the error tells that what was read is not there or not whole: reading it went well.
+bool is_answer(const Error& error);
+
 // Completes a publishing that a crash cut short after the rename. One cut short before it leaves a finished
 // partial copy: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <limits>
-#include <set>
+#include <map>
 #include <thread>
 
 #include "base/text.hpp"
@@ -19,24 +19,27 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::chrono::milliseconds kRoomPoll{100};
-// File systems give the space of deleted files back with some delay.
-constexpr int kPollsAfterEviction = 20;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRoomPoll{100}, kLongestPause{5'000};
+constexpr std::chrono::seconds kCountAgain{10};  // what other copies have written meanwhile
 
 std::uint64_t over(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;
 }
 
 // Held by whoever reserves or evicts to reserve.
-Result<UniqueFd> lock_space(const CacheFolder& folder, const StopFlag& stop) {
+Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& request, const StopFlag& stop) {
   const std::string shown = printable(folder.partials().native());
   UniqueFd fd(::open(folder.partials().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening folder " + shown);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     if (stop) return fail(Errc::Cancelled, "waiting for another dataset to be given room: interrupted");
+    request.say("another dataset is being given room");
     std::this_thread::sleep_for(kRoomPoll);
   }
+  request.say("");
   return fd;
 }
 
@@ -46,35 +49,15 @@ class Room {
       : store_(store), config_(config), request_(request), stop_(stop) {}
 
   Result<std::vector<Evicted>> make() {
-    const auto lock = lock_space(store_.folder(), stop_);
-    if (!lock) return tl::unexpected<Error>(lock.error());
-    auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an attempt before
-    if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
-    std::vector<Evicted> evicted;
-    for (int polls = 0;;) {
-      if (stop_) return fail(Errc::Cancelled, "making room was interrupted");
-      if (auto looked = look(); !looked) return tl::unexpected<Error>(std::move(looked.error()));
-      if (auto possible = check_possible(); !possible)
-        return tl::unexpected<Error>(std::move(possible.error()));
-      const Shortage shortage = this->shortage();
-      if (shortage.is_none()) break;
-      if (polls > 0) {
-        --polls;
-        std::this_thread::sleep_for(kRoomPoll);
-        continue;
-      }
-      const auto victims = choose(shortage);
-      if (!victims) return too_full();
-      auto gone = evict(*victims);
-      if (!gone) return tl::unexpected<Error>(std::move(gone.error()));
-      if (!gone->empty()) polls = kPollsAfterEviction;
-      evicted.insert(evicted.end(), gone->begin(), gone->end());
+    const auto give_up = Clock::now() + request_.patience.obstacle;
+    for (std::chrono::milliseconds pause = kRoomPoll;; pause = std::min(pause * 2, kLongestPause)) {
+      auto made = try_to_make();
+      if (!made) return tl::unexpected<Error>(std::move(made.error()));
+      if (*made) return std::move(evicted_);
+      if (Clock::now() >= give_up) return too_full();
+      request_.say("making room: " + holders_in_words(inventory_));
+      if (auto waited = wait(pause); !waited) return tl::unexpected<Error>(std::move(waited.error()));
     }
-    const Footprint added = this->added();
-    Reservation reservation{request_.dataset, added.bytes, added.inodes, request_.answers_for};
-    if (auto reserved = store_.catalog().reserve(reservation); !reserved)
-      return tl::unexpected<Error>(std::move(reserved.error()));
-    return evicted;
   }
 
  private:
@@ -85,7 +68,38 @@ class Room {
   Inventory inventory_;
   Space space_;
   Footprint used_, unwritten_;  // unwritten: promised to others and not taken from the file system yet
-  std::set<std::string> busy_;  // folders that other processes work on
+  std::vector<Evicted> evicted_;
+
+  // False: there is an obstacle that passes, and the lock on the room is not kept while it is waited for.
+  Result<bool> try_to_make() {
+    const auto lock = lock_space(store_.folder(), request_, stop_);
+    if (!lock) return tl::unexpected<Error>(lock.error());
+    auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an attempt before
+    if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
+    if (auto looked = look(); !looked) return tl::unexpected<Error>(std::move(looked.error()));
+    if (auto possible = check_possible(); !possible)
+      return tl::unexpected<Error>(std::move(possible.error()));
+    while (!shortage().is_none()) {
+      const auto victims = choose(false);
+      if (!victims && !choose(true)) return too_full();
+      if (!victims) return false;
+      auto gone = evict_if_worth_it(*victims);
+      if (!gone) return tl::unexpected<Error>(std::move(gone.error()));
+    }
+    const Footprint added = this->added();
+    auto reserved = store_.catalog().reserve(
+        {request_.dataset, added.bytes, added.inodes, request_.answers_for, request_.task});
+    if (!reserved) return tl::unexpected<Error>(std::move(reserved.error()));
+    request_.say("");
+    return true;
+  }
+
+  Result<> wait(std::chrono::milliseconds pause) const {
+    for (const auto end = Clock::now() + pause; Clock::now() < end && !stop_;)
+      std::this_thread::sleep_for(kRoomPoll);
+    if (stop_) return fail(Errc::Cancelled, "making room was interrupted");
+    return {};
+  }
 
   Result<> look() {
     // That it is being staged is no use of its older copy.
@@ -107,7 +121,6 @@ class Room {
         share.needed_by = "its older copy, until the new one is ready";
     }
     for (auto& [key, share] : inventory_) {
-      if (share.needed_by.empty() && busy_.contains(key)) share.needed_by = "another process works on it";
       used_.bytes += share.taken().bytes;
       used_.inodes += share.taken().inodes;
       unwritten_.bytes += over(share.reserved.bytes, share.partial.bytes);
@@ -153,59 +166,110 @@ class Room {
     };
     const Bytes to_come = request_.need.bytes + request_.keep_free + unwritten_.bytes;
     const std::uint64_t inodes_to_come = request_.need.inodes + config_.keep_free_inodes + unwritten_.inodes;
-    return {std::max(over(used_.bytes + added().bytes, most(config_.capacity)),
-                     over(to_come, space_.free + request_.need.stale)),
+    return {over(used_.bytes + added().bytes, most(config_.capacity)),
             std::max(over(used_.inodes + added().inodes, most(config_.capacity_inodes)),
-                     over(inodes_to_come, space_.inodes_free))};
+                     over(inodes_to_come, space_.inodes_free)),
+            over(to_come, space_.free + request_.need.stale)};
   }
 
-  // Folders of datasets that nobody needs.
-  std::optional<std::vector<std::string>> choose(const Shortage& shortage) const {
+  // Folders of datasets that nobody needs; `in_time`: or only for some minutes more.
+  std::optional<std::vector<std::string>> choose(bool in_time) const {
     std::vector<Candidate> candidates;
     std::vector<std::string> keys;
     for (const auto& [key, share] : inventory_) {
-      if (!share.needed_by.empty()) continue;
+      if (!share.needed_by.empty() && !(in_time && share.need_passes)) continue;
       candidates.push_back(candidate_for(share, store_.now()));
       keys.push_back(key);
     }
-    const auto victims = choose_victims(candidates, shortage);
+    const auto victims = choose_victims(candidates, shortage());
     if (!victims) return std::nullopt;
     std::vector<std::string> chosen;
     for (const std::size_t victim : *victims) chosen.push_back(keys[victim]);
     return chosen;
   }
 
-  // All of them or none: nothing if one was taken into use meanwhile.
-  Result<std::vector<Evicted>> evict(const std::vector<std::string>& victims) {
-    std::vector<PartialArea> areas;
+  using Areas = std::map<std::string, PartialArea>;  // by the folder's name
+
+  // All of them or none: none if something was found out that changes the choice.
+  Result<> evict_if_worth_it(const std::vector<std::string>& victims) {
+    bool is_known = true;
+    for (const std::string& key : victims) {
+      Share& share = inventory_.at(key);
+      if (share.freed) continue;
+      is_known = false;
+      request_.say("looking at what evicting " + printable(share.dataset) + " would give back");
+      if (auto looked = look_before_evicting(store_, share, stop_); !looked) return looked;
+    }
+    if (!is_known) return {};
+    Areas areas;
+    for (const std::string& key : victims) {
+      if (key == folder_name(request_.dataset)) continue;  // the caller has that lock
+      auto area = PartialArea::try_open(store_.folder().partials() / key);
+      if (area) {
+        areas.emplace(key, std::move(*area));
+        continue;
+      }
+      Share& share = inventory_.at(key);
+      share.need_passes = area.error().kind == Errc::Unavailable;
+      share.needed_by = share.need_passes ? "another process works on it" : area.error().what;
+      return {};
+    }
+    return evict(victims, areas);
+  }
+
+  Result<> evict(const std::vector<std::string>& victims, Areas& areas) {
     std::vector<GenerationRow> rows;
-    std::vector<Evicted> evicted;
     for (const std::string& key : victims) {
       const Share& share = inventory_.at(key);
       rows.insert(rows.end(), share.rows.begin(), share.rows.end());
-      evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
-      if (key == folder_name(request_.dataset)) continue;  // the caller has that lock
-      auto area = PartialArea::try_open(store_.folder().partials() / key);
-      if (!area && area.error().kind == Errc::Unavailable) {
-        busy_.insert(key);
-        return std::vector<Evicted>{};
+    }
+    auto marked = store_.mark_evicted(rows);
+    if (!marked && marked.error().kind == Errc::Refused) return look();  // leased just now
+    if (!marked) return marked;
+    Result<> deleted = store_.delete_marked(rows);
+    for (auto& [key, area] : areas) {
+      auto cleared = area.clear();
+      if (cleared) continue;
+      if (auto noted = store_.catalog().set_trouble(key, cleared.error().message()); !noted) return noted;
+      deleted = std::move(cleared);
+    }
+    std::vector<std::string> names;
+    for (const std::string& key : victims) {
+      const Share& share = inventory_.at(key);
+      names.push_back(printable(share.dataset));
+      evicted_.push_back({share.dataset, share.published.bytes + share.partial.bytes});
+    }
+    if (auto looked = look(); !looked) return looked;
+    return deleted ? wait_until_free(join(names, ", ")) : Result<>();  // in trouble: others are chosen for it
+  }
+
+  // File systems give the space of deleted files back with some delay.
+  Result<> wait_until_free(const std::string& deleted) {
+    const auto give_up = Clock::now() + request_.patience.freeing;
+    for (auto count_again = Clock::now() + kCountAgain; !shortage().is_none();) {
+      if (Clock::now() >= give_up) {
+        return fail(Errc::NoSpace,
+                    deleted + " was evicted, and " + format_bytes(shortage().disk_bytes) +
+                        " of its space are not free yet",
+                    "find what has its files open (`lsof +L1`), then stage again");
       }
-      if (!area) return tl::unexpected<Error>(std::move(area.error()));
-      areas.push_back(std::move(*area));
+      request_.say("waiting for the space of " + deleted + " to become free");
+      if (auto waited = wait(kRoomPoll); !waited) return waited;
+      if (Clock::now() >= count_again) {
+        if (auto looked = look(); !looked) return looked;
+        count_again = Clock::now() + kCountAgain;
+      }
+      const auto space = space_of(store_.folder().path());
+      if (!space) return tl::unexpected<Error>(space.error());
+      space_ = *space;
     }
-    auto gone = store_.evict(rows);
-    if (!gone && gone.error().kind == Errc::Refused) return std::vector<Evicted>{};  // leased just now
-    if (!gone) return tl::unexpected<Error>(std::move(gone.error()));
-    for (PartialArea& area : areas) {
-      if (auto cleared = area.clear(); !cleared) return tl::unexpected<Error>(std::move(cleared.error()));
-    }
-    return evicted;
+    return {};
   }
 
   tl::unexpected<Error> too_full() const {
     const Shortage missing = shortage();
     std::string what;
-    if (missing.bytes == 0) {
+    if (missing.bytes == 0 && missing.disk_bytes == 0) {
       what = "it needs " + std::to_string(added().inodes) + " inodes, " + std::to_string(missing.inodes) +
              " more than there are for it in " + printable(store_.folder().path().native());
     } else {
@@ -227,29 +291,6 @@ class Room {
 Result<std::vector<Evicted>> make_room(CacheStore& store, const CacheConfig& config,
                                        const RoomRequest& request, const StopFlag& stop) {
   return Room(store, config, request, stop).make();
-}
-
-Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
-  const auto inventory = take_inventory(store, {});
-  if (!inventory) return tl::unexpected<Error>(inventory.error());
-  const auto space = space_of(store.folder().path());
-  if (!space) return tl::unexpected<Error>(space.error());
-  Usage usage;
-  Footprint unwritten;
-  for (const auto& [key, share] : *inventory) {
-    usage.used += share.taken().bytes;
-    usage.used_inodes += share.taken().inodes;
-    unwritten.bytes += over(share.reserved.bytes, share.partial.bytes);
-    unwritten.inodes += over(share.reserved.inodes, share.partial.inodes);
-  }
-  usage.free = over(space->free, config.keep_free + unwritten.bytes);
-  usage.capacity = config.capacity > 0 ? config.capacity : usage.used + usage.free;
-  usage.free = std::min(usage.free, over(usage.capacity, usage.used));
-  usage.free_inodes = over(space->inodes_free, config.keep_free_inodes + unwritten.inodes);
-  if (config.capacity_inodes > 0) {
-    usage.free_inodes = std::min(usage.free_inodes, over(config.capacity_inodes, usage.used_inodes));
-  }
-  return usage;
 }
 
 }  // namespace spark::staging

@@ -16,6 +16,7 @@
 
 #include "base/threads.hpp"
 #include "staging/direct_io.hpp"
+#include "staging/holes.hpp"
 #include "staging/io.hpp"
 #include "staging/metadata.hpp"
 #include "staging/parents.hpp"
@@ -30,7 +31,6 @@ constexpr unsigned kMostReadsUnderWay = 256;        // of all threads: what they
 constexpr std::size_t kMostReadAhead = 128 * kKiB;  // of each; a larger file is read when its turn comes
 constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their write-back, all open
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
-constexpr Bytes kHoleWorthKeeping = 4 * kKiB;
 
 class Worker {
  public:

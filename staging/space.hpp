@@ -19,14 +19,17 @@ struct Space {
 };
 Result<Space> space_of(const std::filesystem::path& folder);
 
-Footprint footprint_of(const Entries& entries);
+// In which the file system there gives out space.
+Bytes block_of(const std::filesystem::path& folder);
+
+Footprint footprint_of(const Entries& entries, Bytes block);
 // The part of it that an earlier copy has already, shared.
-Footprint shared_of(const Entries& entries, const Resumed& resumed);
+Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block);
 // Of the partial copy in the folder, as far as it got; nothing if there is none, or it is just going away.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 
 struct Need {
-  Bytes bytes = 0;  // for what still has to be copied
+  Bytes bytes = 0;  // for what still has to be copied, with what the file system needs to keep it
   std::uint64_t inodes = 0;
   Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
 };

@@ -83,8 +83,21 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     staged = std::move(*copied);
   }
   add_notes(staged->report, notes);
+  if (auto held = hold(source, *staged); !held) return tl::unexpected<Error>(std::move(held.error()));
   drop_superseded(*staged, source.in_use);
   return std::move(*staged);
+}
+
+// While the dataset is locked: nothing comes between its being ready and its being kept.
+Result<> Stager::hold(const Source& source, const Staged& staged) {
+  if (source.hold.empty()) return {};
+  Lease lease;
+  lease.id = source.hold;
+  lease.dataset = staged.dataset;
+  lease.generation = staged.generation;
+  lease.holder = "a request that is under way";
+  lease.process = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  return store_.catalog().add_lease(lease);
 }
 
 // What was read while somebody wrote may be torn although names, sizes and times are right: a writer's file
@@ -122,14 +135,18 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   if (earlier != nullptr) previous = contents_of(*earlier);
   RoomRequest request;
   request.dataset = source.dataset;
-  request.whole = footprint_of(walked.entries);
+  const Bytes block = block_of(store_.folder().path());
+  request.whole = footprint_of(walked.entries, block);
   Resumed resumed = resume(area, walked.entries);
   if (previous) find_unchanged(*previous, area, walked.entries, resumed);
   request.need = need_of(walked.entries, resumed, area);
-  request.shared = shared_of(walked.entries, resumed);
+  request.shared = shared_of(walked.entries, resumed, block);
   request.keep_free = options.keep_free;
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  request.task = source.task;
   request.in_use = source.in_use;
+  request.patience = hooks_.room;
+  request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
   auto evicted =
       monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
   if (!evicted) return tl::unexpected<Error>(std::move(evicted.error()));
@@ -220,7 +237,10 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
 Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
   for (;;) {
     auto generation = store_.catalog().next_generation(dataset);
-    if (!generation || !identity_of(store_.folder().place(dataset, *generation).path())) return generation;
+    if (!generation) return generation;
+    const auto there = store_.folder().has_generation(folder_name(dataset), *generation);
+    if (!there) return tl::unexpected<Error>(there.error());
+    if (!*there) return generation;
   }
 }
 
@@ -238,8 +258,10 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     // A doubtful one does not stand in for a sound one: that is still what the link names.
     const bool is_needed = is_used || (is_doubtful && row.is_sound());
     if (row.generation == staged.generation || is_needed) continue;
-    const auto evicted = store_.evict({row});
-    if (evicted || evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
+    auto evicted = store_.mark_evicted({row});
+    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
+    if (evicted) evicted = store_.delete_marked({row});
+    if (evicted) continue;
     staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
   }
 }

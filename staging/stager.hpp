@@ -35,6 +35,7 @@ class Stager {
   std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);
+  Result<> hold(const Source& source, const Staged& staged);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };
 

@@ -80,16 +80,30 @@ struct CloseDir {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// Deletes what is no folder; gives the names of the folders.
-Result<std::vector<std::string>> remove_files_in(UniqueFd folder, const std::string& shown) {
+bool is_folder(int parent, const std::string& name) {
+  struct stat info {};
+  return ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
+}
+
+void note(Result<>& first, Result<> other) {
+  if (first) first = std::move(other);
+}
+
+// Deletes what is no folder; gives the names of the folders. What can't be deleted is noted.
+std::vector<std::string> remove_files_in(UniqueFd folder, const std::string& shown, Result<>& all) {
   ::fchmod(folder.get(), 0700);  // a copied folder may be closed even to its owner
   UniqueFd kept(::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0));
   auto names = names_in(std::move(folder), shown);
-  if (!names) return names;
+  if (!names) note(all, tl::unexpected<Error>(names.error()));
+  if (!names) return {};
   std::erase_if(*names, [&](const std::string& name) {
-    return ::unlinkat(kept.get(), name.c_str(), 0) == 0 || errno == ENOENT;
+    if (::unlinkat(kept.get(), name.c_str(), 0) == 0 || errno == ENOENT) return true;
+    const int number = errno;
+    if (number == EISDIR || is_folder(kept.get(), name)) return false;
+    note(all, fail_errno(number, "deleting " + shown + "/" + printable(name)));
+    return true;
   });
-  return names;
+  return std::move(*names);
 }
 
 }  // namespace
@@ -214,28 +228,29 @@ Result<> remove_tree(const Tree& tree, std::string_view path) {
   const Parent top = open_parent(tree, path);
   if (!top.folder) return fail_errno(errno, "deleting " + tree.shown(path));
   if (::unlinkat(top.folder.get(), top.name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return fail_errno(errno, "deleting " + tree.shown(path));
+  const int number = errno;
+  if (number != EISDIR && !is_folder(top.folder.get(), top.name))
+    return fail_errno(number, "deleting " + tree.shown(path));
 
+  Result<> all;                                            // the first failure: all that can be deleted is
   std::vector<std::string> folders = {std::string(path)};  // parents before what they hold
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const std::string folder = folders[i];
     UniqueFd opened = open_beneath(tree, folder, O_RDONLY | O_DIRECTORY);
     if (!opened && errno == ENOENT) continue;  // another process deletes it as well
-    if (!opened) return fail_errno(errno, "deleting " + tree.shown(folder));
-    auto left = remove_files_in(std::move(opened), tree.shown(folder));
-    if (!left) return tl::unexpected<Error>(std::move(left.error()));
-    for (const std::string& name : *left) folders.push_back(join_path(folder, name));
+    if (!opened) note(all, fail_errno(errno, "deleting " + tree.shown(folder)));
+    if (!opened) continue;
+    for (const std::string& name : remove_files_in(std::move(opened), tree.shown(folder), all))
+      folders.push_back(join_path(folder, name));
   }
   for (std::size_t i = folders.size(); i-- > 0;) {
     const std::string& folder = folders[i];
     const Parent parent = open_parent(tree, folder);
     const bool gone =
         parent.folder && ::unlinkat(parent.folder.get(), parent.name.c_str(), AT_REMOVEDIR) == 0;
-    if (!gone && errno != ENOENT) {
-      return fail_errno(errno, "deleting " + tree.shown(folder));
-    }
+    if (!gone && errno != ENOENT) note(all, fail_errno(errno, "deleting " + tree.shown(folder)));
   }
-  return {};
+  return all;
 }
 
 Result<> remove_tree(const std::filesystem::path& folder, const std::string& name) {

@@ -75,7 +75,8 @@ Followed follow_beneath(int folder, const std::string& folder_path, const std::s
 // The folder that the mount which carries `path`, canonical, is mounted at.
 std::string mount_root_of(const std::string& path);
 
-// Deletes the entry and all below it; not there is no error. Follows nothing.
+// Deletes the entry and all below it; not there is no error. Follows nothing. What can't be deleted stays,
+// with the folders that hold it; the first such failure is given.
 Result<> remove_tree(const Tree& tree, std::string_view path);
 Result<> remove_tree(const std::filesystem::path& folder, const std::string& name);
 

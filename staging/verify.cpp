@@ -133,7 +133,7 @@ struct ToVerify {
 };
 
 Result<ToVerify> count(ManifestReader& manifest) {
-  Summing summing;
+  Summing summing(kSmallestBlock);
   ToVerify all;
   while (const auto entry = manifest.next()) {
     summing.add(*entry);

@@ -39,9 +39,9 @@ struct Batch {
 class Scan {
  public:
   // `take` gets what was found in pieces, one at a time.
-  Scan(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop,
+  Scan(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop,
        std::function<void(Found)> take)
-      : tree_(tree), look_(tree, exclude, stop), take_(std::move(take)) {}
+      : tree_(tree), look_(tree, exclude, taken, stop), take_(std::move(take)) {}
 
   Result<> run() {
     Found root;
@@ -193,7 +193,7 @@ void add_notes(CopyReport& report, const WalkNotes& notes) {
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
   Collected all;
   const auto take = [&](Found found) { all.take(std::move(found)); };
-  if (auto done = Scan(tree, exclude, stop, take).run(); !done)
+  if (auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(); !done)
     return tl::unexpected<Error>(std::move(done.error()));
   return all.in_order();
 }
@@ -204,7 +204,7 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   const auto take = [&](Found found) { all.take(std::move(found)); };
   tree.grafts = {};
   LinkFollower follower(tree, links);
-  auto done = Scan(tree, exclude, stop, take).run();
+  auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run();
   // What a link leads to may hold links again. Each round's threads have ended before the tree changes.
   for (std::size_t first = 0; done;) {
     auto followed = follower.follow(all.walked.entries, first, stop);
@@ -212,7 +212,7 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
     std::ranges::move(followed->files, std::back_inserter(all.linked));
     if (followed->folders.empty()) break;
     first = all.walked.entries.size();
-    done = Scan(tree, exclude, stop, take).run(followed->folders);
+    done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(followed->folders);
   }
   if (!done) return tl::unexpected<Error>(std::move(done.error()));
   if (auto allowed = follower.check_allowed(); !allowed)
@@ -233,9 +233,9 @@ Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
       const bool is_last = --names_left.emplace(one.file, one.names).first->second == 0;
       if (!is_last) entry.link_to = entry.path;  // not counted: a name of it is somewhere else, or comes
     }
-    for (const Entry& entry : found.entries) sum.add(entry);
+    for (const Entry& entry : found.entries) sum.add(entry, kSmallestBlock);
   };
-  if (auto done = Scan(tree, {}, stop, take).run(); !done)
+  if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done)
     return tl::unexpected<Error>(std::move(done.error()));
   return sum;
 }

@@ -46,6 +46,9 @@ asio::awaitable<void> Stager::run_task(TaskPtr task) {
   }
   task->ended = std::move(ended);
   task->changed.cancel();
+  if (task->users > 0) co_return;
+  std::vector<TaskPtr> alone{task};
+  (void)co_await end_holds(std::move(alone));  // no request is told what has become of it
 }
 
 // Anyone may ask for VOLUME:PATHs that are not there: of those only some are kept.
@@ -220,6 +223,8 @@ workers::Call Stager::call_to_stage(const TaskPtr& task, const SourcePlace& sour
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
   call.request["max_rate"] = task->limit = task->loosest_limit();
+  call.request["task"] = task->number;
+  call.request["hold"] = json::object{{"id", task->hold}};
   call.request["in_use"] = in_use();
   call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
   call.on_start = [this, task](pid_t pid) {

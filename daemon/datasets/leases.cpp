@@ -16,6 +16,7 @@
 namespace spark::datasets {
 namespace {
 
+const std::string kHold = "request-";
 constexpr std::chrono::seconds kLeaseDeadline{30};
 // A control group is looked at so often. A process tells its end itself; the rest is for a wall clock that is
 // set anew, and for a kernel that gives no descriptor for the process.
@@ -35,6 +36,10 @@ std::string new_lease_id() {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(random() & 0xFFFFFFFF));
   return text;
+}
+
+std::string new_hold_id() {
+  return kHold + new_lease_id();
 }
 
 json::object show(const Lease& lease) {
@@ -68,6 +73,7 @@ asio::awaitable<Result<>> Leases::load() {
   if (rows == nullptr) co_return Result<>{};
   for (const json::value& value : *rows) {
     const Lease lease = workers::lease_from_json(value.as_object());
+    if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
     launch(executor_, "lease " + lease.id, watch(lease.id));  // ends it at once if its holder is gone
   }
@@ -134,8 +140,22 @@ asio::awaitable<void> Leases::watch(std::string id) {
 
 // Written behind: memory decides while the daemon runs.
 asio::awaitable<void> Leases::forget(Lease lease) {
-  const auto written = co_await ask_catalog("remove", workers::to_json(lease));
+  json::object request{{"ids", json::array{json::value(lease.id)}}};
+  const auto written = co_await ask_catalog("remove", std::move(request));
   if (!written) log::survived(written.error());
+}
+
+asio::awaitable<Result<std::vector<std::string>>> Leases::end_holds(std::vector<std::string> ids) {
+  json::array all;
+  for (const std::string& id : ids) all.emplace_back(id);
+  json::object request{{"ids", std::move(all)}};
+  const auto answer = co_await ask_catalog("remove", std::move(request));
+  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  std::vector<std::string> missing;
+  if (const json::array* rows = get_array(*answer, "missing")) {
+    for (const json::value& id : *rows) missing.emplace_back(id.as_string());
+  }
+  co_return missing;
 }
 
 asio::awaitable<Result<json::object>> Leases::ask_catalog(std::string op, json::object request) {

@@ -40,6 +40,9 @@ class Leases {
   asio::awaitable<Result<>> grant(Lease lease);
   Result<> release(const std::string& id);
 
+  // Ends what workers hold in the catalog for requests; gives the ids of those whose copy is gone.
+  asio::awaitable<Result<std::vector<std::string>>> end_holds(std::vector<std::string> ids);
+
   std::vector<const Lease*> of(const std::string& dataset) const;
   const std::map<std::string, Lease>& all() const { return leases_; }  // by id
 
@@ -57,6 +60,8 @@ class Leases {
 };
 
 std::string new_lease_id();
+// Of a lease that a worker takes for requests that are under way, which end it: nobody else's.
+std::string new_hold_id();
 
 // {"id", "holder", "expires"}, as in `ls --json`, and what it ends with: {"pid"}, {"cgroup"}
 json::object show(const Lease& lease);

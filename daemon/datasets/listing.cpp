@@ -63,8 +63,9 @@ Result<json::object> Stager::list() const {
   // What is under way or went wrong, for datasets that have no ready copy yet.
   const auto not_ready = [&](const std::string& name, const std::string& state) {
     if (!rows.contains(name)) rows[name] = empty_row(name, "absent");
-    // A damaged copy is none.
-    if (rows[name]["state"] == "absent" || rows[name]["state"] == "failed") rows[name]["state"] = state;
+    // A damaged copy is none, nor is the rest of an evicted one.
+    const json::value& now = rows[name]["state"];
+    if (now == "absent" || now == "failed" || now == "evicting") rows[name]["state"] = state;
   };
   for (const auto& [name, why] : failed_) {
     not_ready(name, "failed");

@@ -1,5 +1,7 @@
 #include "daemon/datasets/stager.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/launch.hpp"
@@ -11,6 +13,7 @@ namespace spark::datasets {
 namespace {
 
 constexpr std::chrono::seconds kCatalogDeadline{60}, kCatalogAgain{30};
+constexpr std::chrono::hours kRecoveryDeadline{1};  // it may delete millions of files
 
 }  // namespace
 
@@ -50,19 +53,40 @@ asio::awaitable<void> Stager::start() {
     const auto [error] = co_await timer.async_wait(kToken);
     if (error) co_return;
   }
+  co_await recover();
   co_await keep_scrubbing();
+}
+
+// Datasets that can't be recovered are listed with the reason; what fails here is opening the cache.
+asio::awaitable<void> Stager::recover() {
+  asio::steady_timer timer(executor_);
+  for (;;) {
+    workers::Call call;
+    call.verb = "recover";
+    call.subject = "the cache";
+    call.request = catalog_request();
+    call.deadline = kRecoveryDeadline;
+    const auto recovered = co_await runner_.run(std::move(call));
+    if (recovered) break;
+    log::warning(recovered.error().message());
+    timer.expires_after(patience_.recover_again);
+    const auto [error] = co_await timer.async_wait(kToken);
+    if (error) co_return;
+  }
+  co_await refresh();
 }
 
 asio::awaitable<void> Stager::refresh() {
   json::array in_progress;
   for (const auto& [name, task] : tasks_) {
-    if (!task->is_over) in_progress.emplace_back(name);
+    if (!task->is_over) in_progress.emplace_back(task->number);
   }
   workers::Call call;
   call.verb = "catalog";
   call.subject = "the cache";
   call.request = catalog_request();
   call.request["in_progress"] = std::move(in_progress);
+  call.request["newest"] = newest_task_;
   call.deadline = kCatalogDeadline;
   const std::uint64_t turn = ++refreshes_;
   auto catalog = co_await runner_.run(std::move(call));
@@ -95,12 +119,16 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
   }
 
   auto job = jobs_.create("stage", request.datasets);
-  std::vector<TaskPtr> tasks;
+  std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : wanted) {
-    tasks.push_back(join_or_start(dataset, request));
-    ++tasks.back()->users;
+    TaskPtr task = join(dataset, request);
+    if (!task) fresh.push_back(task = make_task(dataset, request));
+    ++task->users;
     wanted_.insert(dataset.name);
+    tasks.push_back(std::move(task));
   }
+  // Only then: none of the request's datasets makes way for another. One may end before this returns.
+  for (const TaskPtr& task : fresh) launch(executor_, "staging " + task->dataset.name, run_task(task));
   job->on_cancel = [job, tasks] {
     job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
     for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which lets go of its tasks
@@ -110,23 +138,24 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
   return job;
 }
 
-TaskPtr Stager::join_or_start(const config::Dataset& dataset, const StageRequest& request) {
+// None if there is none to be shared.
+TaskPtr Stager::join(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = tasks_.find(dataset.name);
   // One that was cancelled may take its time to die: nobody waits for that.
-  if (running != tasks_.end() && !running->second->is_cancelled) {
-    // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
-    running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
-    running->second->limits.insert(request.max_rate);
-    apply_limit(*running->second);
-    return running->second;
-  }
-  auto task = std::make_shared<Task>(executor_, dataset);
+  if (running == tasks_.end() || running->second->is_cancelled) return nullptr;
+  // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
+  running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
+  running->second->limits.insert(request.max_rate);
+  apply_limit(*running->second);
+  return running->second;
+}
+
+TaskPtr Stager::make_task(const config::Dataset& dataset, const StageRequest& request) {
+  auto task = std::make_shared<Task>(executor_, ++newest_task_, dataset);
   task->limits.insert(request.max_rate);
   task->allow_dirty = request.allow_dirty;
   tasks_[dataset.name] = task;
   failed_.erase(dataset.name);
-  // It may run, and end, before this returns.
-  launch(executor_, "staging " + dataset.name, run_task(task));
   return task;
 }
 
@@ -134,24 +163,53 @@ asio::awaitable<void> Stager::run_stage_job(std::shared_ptr<Job> job, std::vecto
                                             StageRequest request) {
   std::vector<std::string> granted;
   auto result = co_await wait_for_tasks(job, tasks, request, granted);
-  const bool succeeded = result.has_value();
+  std::vector<TaskPtr> over = let_go(tasks, request.max_rate);
+  const auto kept = co_await end_holds(std::move(over));
+  if (result && !kept) result = tl::unexpected<Error>(kept.error());
+  const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
-  for (const TaskPtr& task : tasks) {
-    wanted_.erase(wanted_.find(task->dataset.name));
-    task->limits.erase(task->limits.find(request.max_rate));
-    if (task->ended) continue;
-    if (--task->users > 0) {
-      apply_limit(*task);
-      continue;
-    }
-    task->cancel();
-    turn_over_.cancel();  // it may wait for its turn
-  }
+  for (const TaskPtr& task : tasks) wanted_.erase(wanted_.find(task->dataset.name));
   for (const std::string& id : granted) {
     early_leases_.erase(id);
     if (!succeeded) (void)leases_.release(id);  // nobody was told of it; it may have ended already
   }
   set_priorities();
+}
+
+// Ends those that no other request needs; gives those of them that have ended already.
+std::vector<TaskPtr> Stager::let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate) {
+  std::vector<TaskPtr> ended;
+  for (const TaskPtr& task : tasks) {
+    task->limits.erase(task->limits.find(max_rate));
+    if (--task->users > 0) {
+      apply_limit(*task);
+    } else if (task->ended) {
+      ended.push_back(task);
+    } else {
+      task->cancel();
+      turn_over_.cancel();  // it may wait for its turn
+    }
+  }
+  return ended;
+}
+
+// A hold that is gone tells that its copy is: then nothing is ready.
+asio::awaitable<Result<>> Stager::end_holds(std::vector<TaskPtr> tasks) {
+  std::vector<std::string> ids;
+  for (const TaskPtr& task : tasks) {
+    if (task->was_tried) ids.push_back(task->hold);
+  }
+  if (ids.empty()) co_return Result<>{};
+  const auto missing = co_await leases_.end_holds(std::move(ids));
+  if (!missing) log::survived(missing.error());  // what was staged is held until this daemon ends
+  for (const TaskPtr& task : tasks) {
+    const bool is_staged = task->ended && task->ended->has_value();
+    if (!missing || !is_staged || std::ranges::find(*missing, task->hold) == missing->end()) continue;
+    co_return fail(Errc::Unavailable,
+                   "dataset " + printable(task->dataset.name) + ": its copy is gone again from the cache",
+                   "stage it again");
+  }
+  co_return Result<>{};
 }
 
 asio::awaitable<Stager::Outcome> Stager::wait_for_tasks(std::shared_ptr<Job> job,

@@ -49,6 +49,7 @@ struct Patience {
   Duration scrub_again{3'600'000};  // after a scrub that could not be done
   Duration settling{100};           // between looks at a volume that is on its first attempt
   Duration doubt{30'000};           // until a doubt that should have passed by itself counts
+  Duration recover_again{30'000};   // after a recovery of the cache that could not begin
 };
 
 class Stager {
@@ -74,8 +75,9 @@ class Stager {
          std::string state_dir, CurrentConfig config, FindSource find_source, IsSettling is_settling,
          Patience patience);
 
-  // Reads catalog and leases, and tries again until it could; then scrubs what is due, for ever. An
-  // unreadable catalog is told to everyone who asks, and changes nothing.
+  // Reads catalog and leases, and tries again until it could; has the cache recovered once, which no request
+  // waits for; then scrubs what is due, for ever. An unreadable catalog is told to everyone who asks, and
+  // changes nothing.
   asio::awaitable<void> start();
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
@@ -95,13 +97,17 @@ class Stager {
   using Outcome = Result<json::object>;
 
   // stager.cpp: jobs
-  TaskPtr join_or_start(const config::Dataset& dataset, const StageRequest& request);
+  asio::awaitable<void> recover();
+  TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
+  TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
   asio::awaitable<void> run_stage_job(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
                                       StageRequest request);
   asio::awaitable<Outcome> wait_for_tasks(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
                                           const StageRequest& request, std::vector<std::string>& granted);
   asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
                                      std::vector<std::string>& granted);
+  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate);
+  asio::awaitable<Result<>> end_holds(std::vector<TaskPtr> tasks);
   asio::awaitable<void> refresh();
   void tell_writable();
   json::object catalog_request() const;
@@ -147,6 +153,7 @@ class Stager {
   std::optional<std::string> due_for_scrub() const;
   Result<> check_known(const std::string& dataset) const;
   Result<std::vector<std::string>> known() const;
+  std::vector<std::string> readable() const;  // while the catalog is known
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
@@ -159,6 +166,7 @@ class Stager {
   Patience patience_;
   Leases leases_;
   std::map<std::string, TaskPtr> tasks_;       // in flight, by dataset
+  std::uint64_t newest_task_ = 0;              // its number
   std::map<std::string, std::string> failed_;  // dataset → why its last staging failed
   // By stage jobs that have not ended: not evicted before their leases begin.
   std::multiset<std::string> wanted_;

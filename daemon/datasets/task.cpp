@@ -1,11 +1,14 @@
 #include "daemon/datasets/task.hpp"
 
 #include "base/text.hpp"
+#include "daemon/datasets/leases.hpp"
 
 namespace spark::datasets {
 
-Task::Task(asio::any_io_executor executor, config::Dataset what)
-    : dataset(std::move(what)),
+Task::Task(asio::any_io_executor executor, std::uint64_t count, config::Dataset what)
+    : number(count),
+      hold(new_hold_id()),
+      dataset(std::move(what)),
       progress({{"dataset", printable(dataset.name)},
                 {"phase", "queued"},
                 {"bytes_done", 0},

@@ -27,8 +27,10 @@ struct Slot {
 };
 
 struct Task {
-  Task(asio::any_io_executor executor, config::Dataset what);
+  Task(asio::any_io_executor executor, std::uint64_t count, config::Dataset what);
 
+  std::uint64_t number;         // no two of a daemon have the same, and later ones have larger ones
+  std::string hold;             // id of the lease that its worker takes, until no request needs it
   config::Dataset dataset;      // as the last attempt's configuration had it
   std::multiset<Bytes> limits;  // bytes per second, one for each job that wants it; 0: without a limit
   bool allow_dirty = false;     // its volume may be written by another host meanwhile

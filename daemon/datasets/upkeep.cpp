@@ -47,6 +47,16 @@ Result<std::vector<std::string>> Stager::known() const {
   return names;
 }
 
+// What has a copy that can be read back.
+std::vector<std::string> Stager::readable() const {
+  std::vector<std::string> names;
+  for (const json::value& value : *get_array(**catalog_, "datasets")) {
+    const json::object& row = value.as_object();
+    if (get_string(row, "path")) names.push_back(get_string(row, "name").value_or(""));
+  }
+  return names;
+}
+
 Result<> Stager::check_known(const std::string& dataset) const {
   const auto names = known();
   if (!names) return tl::unexpected<Error>(names.error());
@@ -104,7 +114,7 @@ asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std
 Result<std::shared_ptr<Job>> Stager::scrub(std::vector<std::string> datasets) {
   const auto all = known();
   if (!all) return tl::unexpected<Error>(all.error());
-  if (datasets.empty()) datasets = *all;
+  if (datasets.empty()) datasets = readable();
   const std::set<std::string> names(all->begin(), all->end());
   for (const std::string& dataset : datasets) {
     if (!names.contains(dataset)) return tl::unexpected<Error>(check_known(dataset).error());
@@ -193,6 +203,8 @@ asio::awaitable<void> Stager::run_evict(std::shared_ptr<Job> job, std::string da
   call.request = catalog_request();
   call.request["dataset"] = dataset;
   auto evicted = co_await runner_.run(std::move(call));
+  const bool left_nothing = !evicted && evicted.error().kind == Errc::NotFound && failed_.contains(dataset);
+  if (left_nothing) evicted = json::object{{"dataset", dataset}, {"freed_bytes", 0}};
   if (evicted) {
     failed_.erase(dataset);
     ++totals_.evicted_by_request;

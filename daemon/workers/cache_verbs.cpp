@@ -13,7 +13,6 @@
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache.hpp"
-#include "staging/catalog.hpp"
 
 namespace spark::workers {
 namespace {
@@ -121,12 +120,17 @@ std::int64_t since_1970(WallTime time) {
 
 // "good_at_s" is for the daemon: since when nobody has looked at its content.
 json::object row_to_json(const staging::DatasetRow& row) {
+  const bool is_failed = !row.damage.empty() || row.generation == 0;
+  const std::string& reason = row.damage.empty() ? row.trouble : row.damage;
   return {{"name", row.name},
-          {"state", row.damage.empty() ? "ready" : "failed"},
-          {"reason", row.damage.empty() ? json::value(nullptr) : json::value(row.damage)},
+          {"state", row.is_evicting ? "evicting"
+                    : is_failed     ? "failed"
+                                    : "ready"},
+          {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
           {"doubtful", row.is_doubtful},
           {"source_generation", row.source_generation},
-          {"path", row.path.native()},
+          {"path",
+           row.is_evicting || row.generation == 0 ? json::value(nullptr) : json::value(row.path.native())},
           {"bytes", row.bytes},
           {"files", row.files},
           {"generation", row.generation},
@@ -139,14 +143,18 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "only_cached", "in_use":
-// [{"dataset", "generation"}…]} → the contract's object of `stage --json`. The first progress tells that the
-// source is being looked at.
+// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "only_cached", "task",
+// "hold":
+// {"id"}, "in_use": [{"dataset", "generation"}…]} → the contract's object of `stage --json`. The first
+// progress tells that the source is being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
+  source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
+  if (const json::object* hold = get_object(request, "hold"))
+    source.hold = get_string(*hold, "id").value_or("");
   read_volume(request, source);
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
   if (const json::array* patterns = get_array(request, "exclude")) {
@@ -204,16 +212,24 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
   });
 }
 
-// {"cache", "in_progress": [NAME…]} → {"datasets": [row…], "usage": status's cache object}. Of what is not in
-// progress no reservation stays.
+// {"cache"} → {}. What goes wrong with a dataset is in its row from then on.
+Result<json::object> recover_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto open = open_cache(request);
+  if (!open) return tl::unexpected<Error>(open.error());
+  return open->cache->recover().map([] { return json::object{}; });
+}
+
+// {"cache", "in_progress": [TASK…], "newest": TASK} → {"datasets": [row…], "usage": status's cache object}.
+// Of tasks up to the newest that are not in progress no reservation stays.
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
   if (!open) return tl::unexpected<Error>(open.error());
-  std::vector<std::string> in_progress;
-  if (const json::array* names = get_array(request, "in_progress")) {
-    for (const json::value& name : *names) in_progress.emplace_back(name.as_string());
+  std::vector<std::uint64_t> in_progress;
+  if (const json::array* tasks = get_array(request, "in_progress")) {
+    for (const json::value& task : *tasks) in_progress.push_back(static_cast<std::uint64_t>(task.as_int64()));
   }
-  auto dropped = open->cache->drop_reservations_but(in_progress);
+  const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
+  auto dropped = open->cache->drop_ended_reservations(in_progress, newest);
   if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
   auto rows = open->cache->list();
   if (!rows) return tl::unexpected<Error>(std::move(rows.error()));
@@ -232,30 +248,6 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
                     {"writable_because",
                      open->served ? json::value(nullptr) : json::value(open->served.error().message())}};
   return json::object{{"datasets", std::move(datasets)}, {"usage", std::move(used)}};
-}
-
-// {"cache", "op": "list"} → {"leases"}; {"op": "add", …} and {"op": "remove", "id"} → {}
-Result<json::object> lease_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  auto config = cache_config_of(request);
-  if (!config) return tl::unexpected<Error>(std::move(config.error()));
-  auto catalog = staging::Catalog::open(config->state_dir);
-  if (!catalog) return tl::unexpected<Error>(std::move(catalog.error()));
-  const std::string op = get_string(request, "op").value_or("list");
-  if (op == "remove") {
-    auto removed = (*catalog)->remove_lease(get_string(request, "id").value_or(""));
-    if (!removed) return tl::unexpected<Error>(std::move(removed.error()));
-    return json::object{};
-  }
-  if (op == "add") {
-    auto added = (*catalog)->add_lease(lease_from_json(request));
-    if (!added) return tl::unexpected<Error>(std::move(added.error()));
-    return json::object{};
-  }
-  auto leases = (*catalog)->leases();
-  if (!leases) return tl::unexpected<Error>(std::move(leases.error()));
-  json::array rows;
-  for (const staging::Lease& lease : *leases) rows.push_back(to_json(lease));
-  return json::object{{"leases", std::move(rows)}};
 }
 
 }  // namespace spark::workers

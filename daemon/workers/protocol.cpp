@@ -42,6 +42,7 @@ constexpr std::array kVerbs = {
     VerbRow{"stage", stage_verb},
     VerbRow{"verify", verify_verb},
     VerbRow{"evict", evict_verb},
+    VerbRow{"recover", recover_verb},
     VerbRow{"catalog", catalog_verb},
     VerbRow{"lease", lease_verb},
     VerbRow{"reservation", reservation_verb},

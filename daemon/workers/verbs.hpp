@@ -41,7 +41,9 @@ Result<json::object> plan_verb(const json::object& request, const ProgressLine& 
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& progress);
+// lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
 
 }  // namespace spark::workers

@@ -277,15 +277,17 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
 
 json::object to_json(const staging::CopyProgress& progress) {
   static constexpr const char* kPhases[] = {"walking", "copying", "flushing", "verifying", "publishing"};
-  return {{"phase", kPhases[static_cast<int>(progress.phase)]},
-          {"bytes_done", progress.bytes_done},
-          {"bytes_total", progress.bytes_total},
-          {"files_done", progress.files_done},
-          {"files_total", progress.files_total},
-          {"bytes_per_second", progress.bytes_per_second},
-          {"seconds", progress.seconds},
-          {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
-          {"bottleneck", progress.bottleneck}};
+  json::object object{{"phase", kPhases[static_cast<int>(progress.phase)]},
+                      {"bytes_done", progress.bytes_done},
+                      {"bytes_total", progress.bytes_total},
+                      {"files_done", progress.files_done},
+                      {"files_total", progress.files_total},
+                      {"bytes_per_second", progress.bytes_per_second},
+                      {"seconds", progress.seconds},
+                      {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
+                      {"bottleneck", progress.bottleneck}};
+  if (!progress.reason.empty()) object["reason"] = progress.reason;
+  return object;
 }
 
 json::object to_json(const staging::Lease& lease) {

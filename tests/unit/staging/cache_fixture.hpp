@@ -23,10 +23,13 @@ class CacheTest : public testing::Test {
   CopyHooks hooks_;
   Source source_{"set", folder_ / "source", {}};
 
+  // As the daemon does when it starts.
   std::unique_ptr<Cache> open() {
     auto cache = open_cache_with(hooks_, config_, clock_);
     if (!cache) ADD_FAILURE() << cache.error().message();
-    return cache ? std::move(*cache) : nullptr;
+    if (!cache) return nullptr;
+    if (auto recovered = (*cache)->recover(); !recovered) ADD_FAILURE() << recovered.error().message();
+    return std::move(*cache);
   }
   Result<Staged> stage(Cache& cache) { return cache.stage(source_, options_, kQuiet, stop_); }
   Result<Staged> stage() {

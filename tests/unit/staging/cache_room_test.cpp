@@ -4,59 +4,13 @@
 
 #include <thread>
 
-#include "cache_fixture.hpp"
+#include "room_fixture.hpp"
 #include "staging/space.hpp"
 
 namespace spark::staging {
 namespace {
 
 using namespace test;
-
-constexpr Bytes kMB = 1'000'000;
-
-class RoomTest : public CacheTest {
- protected:
-  // A dataset of one file.
-  Source make(const std::string& name, Bytes bytes) {
-    Source source{name, folder_ / ("source-" + name), {}, {}, 0};
-    write_text(source.path / "f", noise(bytes, bytes));
-    return source;
-  }
-  Result<Staged> stage(const Source& source) {
-    auto cache = open_cache_with(hooks_, config_, clock_);
-    if (!cache) return tl::unexpected<Error>(cache.error());
-    return (*cache)->stage(source, options_, kQuiet, stop_);
-  }
-  Result<Staged> stage(const std::string& name, Bytes bytes) { return stage(make(name, bytes)); }
-  std::vector<std::string> there() {
-    std::vector<std::string> names;
-    auto cache = open();
-    const auto rows = cache->list();
-    for (const DatasetRow& row : *rows) names.push_back(row.name);
-    return names;
-  }
-  void lease(const std::string& dataset, std::uint64_t generation) {
-    Lease lease;
-    lease.id = "l-" + dataset;
-    lease.dataset = dataset;
-    lease.generation = generation;
-    lease.holder = "slurm job 12";
-    ASSERT_OK(catalog()->add_lease(lease));
-  }
-  // As if it had been staged that fast and used that long ago.
-  void set_cost(const std::string& dataset, double seconds, std::chrono::hours idle) {
-    const auto rows = catalog()->generations();
-    ASSERT_OK(rows);
-    for (GenerationRow row : *rows) {
-      if (row.dataset != dataset) continue;
-      row.stage_seconds = seconds;
-      row.last_used = clock_.wall() - idle;
-      ASSERT_OK(catalog()->put(row));
-    }
-  }
-};
-
-using Names = std::vector<std::string>;
 
 TEST_F(RoomTest, OfAPartialCopyCountsWhatHasNoOtherName) {
   const std::filesystem::path data = folder_ / "partial/data";
@@ -182,7 +136,7 @@ TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
 TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {
   config_.capacity = 8 * kMB;
   { open(); }
-  ASSERT_OK(catalog()->reserve({"coming", 5 * kMB, 2, process_with(::getpid())}));
+  ASSERT_OK(catalog()->reserve({"coming", 5 * kMB, 2, process_with(::getpid()), 7}));
   auto usage = open()->usage();
   ASSERT_OK(usage);
   EXPECT_EQ(usage->used, 5 * kMB);
@@ -190,9 +144,11 @@ TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {
   EXPECT_KIND(refused, Errc::NoSpace);
   EXPECT_NE(refused.error().what.find("coming 5.00 MB (being staged)"), std::string::npos)
       << refused.error().what;
-  ASSERT_OK(open()->drop_reservations_but({"coming"}));
+  ASSERT_OK(open()->drop_ended_reservations({7}, 9));
   EXPECT_KIND(stage("next", 4 * kMB), Errc::NoSpace);
-  ASSERT_OK(open()->drop_reservations_but({}));
+  ASSERT_OK(open()->drop_ended_reservations({}, 6));
+  EXPECT_KIND(stage("next", 4 * kMB), Errc::NoSpace) << "reserved after it was asked what is in progress";
+  ASSERT_OK(open()->drop_ended_reservations({}, 7));
   ASSERT_OK(stage("next", 4 * kMB));
 }
 
@@ -236,13 +192,6 @@ TEST_F(RoomTest, AFailedCopyGivesItsPromiseBackAndItsRestMakesWay) {
   EXPECT_EQ(staged->evicted[0].dataset, "broken");
   EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/broken"));
 }
-
-class SmallDriveTest : public RoomTest {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
-  }
-};
 
 TEST_F(SmallDriveTest, TheFileSystemCountsTooAndEvictionGivesBack) {
   std::filesystem::create_directories(config_.path);

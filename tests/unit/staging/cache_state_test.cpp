@@ -82,5 +82,20 @@ TEST_F(CacheStateTest, TheGenerationOfTheSourceIsRecordedAndMovesOnWithWhatIsFou
   EXPECT_EQ(open()->list()->front().source_generation, 6u) << "as the manifest has it: when it was copied";
 }
 
+// --- a request's hold
+
+TEST_F(CacheTest, WhatIsStagedForARequestIsHeldBeforeItsLockIsReleased) {
+  write_text(source_.path / "f", "x");
+  for (const char* hold : {"copied", "served"}) {
+    source_.hold = hold;
+    ASSERT_OK(stage());
+    EXPECT_KIND(open()->evict("set"), Errc::Refused);
+  }
+  EXPECT_EQ(catalog()->leases()->size(), 2U);
+  ASSERT_OK(catalog()->remove_lease("copied"));
+  ASSERT_OK(catalog()->remove_lease("served"));
+  ASSERT_OK(open()->evict("set"));
+}
+
 }  // namespace
 }  // namespace spark::staging

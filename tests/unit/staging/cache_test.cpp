@@ -243,6 +243,7 @@ TEST_F(CacheTest, TwoProcessesAtOnceShareOneCopy) {
 
 TEST_F(CacheTest, EvictingWhatIsBeingStagedIsRefused) {
   write_text(source_.path / "f", noise(2'000'000, 1));
+  hooks_.room.lock = {};
   auto cache = open();
   std::promise<void> begun, asked;
   hooks_.before_read = [&](const std::string&, Bytes) {

@@ -9,39 +9,8 @@
 #include <utility>
 
 #include "copy_fixture.hpp"
+#include "file_attributes.hpp"
 #include "staging/copy_with.hpp"
-
-namespace {
-
-// What an NFS client remembers of files below the folder, while a test has one.
-struct AttributeCache {
-  std::mutex mutex;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, struct stat> known;  // by device and inode
-};
-AttributeCache* remembers = nullptr;
-
-}  // namespace
-
-// Take the place of the C library's in this program.
-extern "C" int fstat(int fd, struct stat* info) noexcept {
-  const auto failed = static_cast<int>(::syscall(SYS_newfstatat, fd, "", info, AT_EMPTY_PATH));
-  if (failed != 0 || remembers == nullptr || !S_ISREG(info->st_mode)) return failed;
-  const std::scoped_lock lock(remembers->mutex);
-  *info = remembers->known.try_emplace({info->st_dev, info->st_ino}, *info).first->second;
-  return 0;
-}
-
-extern "C" int statx(int folder, const char* path, int flags, unsigned mask, struct statx* info) noexcept {
-  const auto failed = static_cast<int>(::syscall(SYS_statx, folder, path, flags, mask, info));
-  if (failed != 0 || remembers == nullptr) return failed;
-  struct stat now {};
-  if (::syscall(SYS_newfstatat, folder, path, &now, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0)
-    return 0;
-  const std::scoped_lock lock(remembers->mutex);
-  const auto [known, is_new] = remembers->known.try_emplace({now.st_dev, now.st_ino}, now);
-  if ((flags & AT_STATX_FORCE_SYNC) != 0) known->second = now;
-  return 0;
-}
 
 namespace spark::staging {
 namespace {
@@ -50,8 +19,17 @@ using namespace test;
 
 class CachedAttributesTest : public CopyTest {
  protected:
-  CachedAttributesTest() { remembers = &cache_; }
-  ~CachedAttributesTest() override { remembers = nullptr; }
+  CachedAttributesTest() {
+    file_attributes().on_fstat = [this](struct stat& info) {
+      if (S_ISREG(info.st_mode)) info = remembered(info, false);
+    };
+    file_attributes().on_statx = [this](int folder, const char* path, int flags, struct statx&) {
+      struct stat now {};
+      if (::syscall(SYS_newfstatat, folder, path, &now, flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) == 0)
+        remembered(now, (flags & AT_STATX_FORCE_SYNC) != 0);
+    };
+  }
+  ~CachedAttributesTest() override { file_attributes() = {}; }
 
   // Copies; another host changes the file once while it is read.
   Result<CopyReport> copy_while_it_changes(Bytes size) {
@@ -65,7 +43,16 @@ class CachedAttributesTest : public CopyTest {
   }
 
  private:
-  AttributeCache cache_;
+  std::mutex mutex_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, struct stat> known_;  // by device and inode
+
+  // What an NFS client remembers of the file; `asks`: after it has asked its server.
+  struct stat remembered(const struct stat& now, bool asks) {
+    const std::scoped_lock lock(mutex_);
+    const auto known = known_.try_emplace({now.st_dev, now.st_ino}, now).first;
+    if (asks) known->second = now;
+    return known->second;
+  }
 };
 
 TEST_F(CachedAttributesTest, AChangeThatTheClientHasNotHeardOfIsSeenAfterReadingALargeFile) {

@@ -1,0 +1,18 @@
+// What this program is told about files: the C library's fstat and statx, changed as a test needs it.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <functional>
+
+namespace spark::staging::test {
+
+// Called after the real call, from any thread. Empty: the answer stays as it is.
+struct FileAttributes {
+  std::function<void(struct stat& info)> on_fstat;
+  std::function<void(int folder, const char* path, int flags, struct statx& info)> on_statx;
+};
+
+FileAttributes& file_attributes();
+
+}  // namespace spark::staging::test
