@@ -19,7 +19,7 @@ struct Progress {
   double bytes_per_second = 0;  // 0: not told
   std::optional<double> eta_s;  // as whoever copies reckons it; none: not told
   std::string bottleneck;       // "source", "local drive", …; empty: not told
-  std::string reason;           // why it is stalled
+  std::string reason;           // why it is stalled, or what it waits for
 };
 
 Progress progress_from_json(const json::object& event);

@@ -37,6 +37,11 @@ bool moves_bytes(const Progress& progress) {
   return progress.phase == "copying" || progress.phase == "verifying" || progress.phase == "stalled";
 }
 
+// For room in the cache.
+bool is_waiting(const Progress& progress) {
+  return progress.phase == "walking" && !progress.reason.empty();
+}
+
 std::string phase_of(const Progress& progress, const Eta& eta, SteadyTime now) {
   return moves_bytes(progress) && eta.is_stalled(now) ? "stalled" : progress.phase;
 }
@@ -68,6 +73,7 @@ std::string walked(const Progress& progress) {
 
 std::string progress_in_words(const Progress& progress, const Eta& eta, SteadyTime now) {
   const std::string name = progress.dataset.empty() ? "" : printable(progress.dataset) + ": ";
+  if (is_waiting(progress)) return name + "waiting: " + printable(progress.reason);
   std::string line = name + phase_of(progress, eta, now);
   if (progress.phase == "walking" && progress.files_total > 0) return line + ", " + walked(progress);
   if (progress.phase == "stalled" && progress.bytes_total == 0 && !progress.reason.empty())
@@ -84,6 +90,7 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   const std::string phase = phase_of(progress, row.eta, now);
   std::string line = shorten(printable(progress.dataset), kLongestName);
   if (!line.empty()) line += "  ";
+  if (is_waiting(progress)) return line + "waiting: " + printable(progress.reason);
   if (!moves_bytes(progress) && progress.phase != "walking") return line + phase;
   if (phase != "copying") line += phase + "  ";
   if (progress.phase == "walking") return line + walked(progress);

@@ -54,5 +54,19 @@ TEST(ProgressView, AReasonIsCutShortRatherThanLeftOut) {
   EXPECT_LT(display_width(trim(program.errors())), 60U);
 }
 
+TEST(ProgressView, WhatACopyWaitsForIsShown) {
+  Program program;
+  program.context.terminal = {true, true, 120, false};
+  Progress progress;
+  progress.dataset = "imagenet";
+  progress.phase = "walking";
+  progress.reason = "making room: models 300 GB (its file f is open)";
+  ProgressView(program.context).update(progress);
+  EXPECT_THAT(program.errors(),
+              testing::HasSubstr("waiting: making room: models 300 GB (its file f is open)"));
+  EXPECT_EQ(progress_in_words(progress, Eta(), SteadyTime()),
+            "imagenet: waiting: making room: models 300 GB (its file f is open)");
+}
+
 }  // namespace
 }  // namespace spark::cli
