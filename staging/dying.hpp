@@ -2,13 +2,25 @@
 // is away. They do nothing any more, and keep their locks for as long as that lasts.
 #pragma once
 
-#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
 
 #include "base/file.hpp"
 
 namespace spark::staging {
 
+// A file as the kernel's list of locks names it: by the device of its file system, which for btrfs is not the
+// one that stat tells.
+struct LockedFile {
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+// None if it is not there.
+std::optional<LockedFile> locked_file(const SystemRoot& root, const std::filesystem::path& path);
+
 // Whether somebody has a flock on the file, and all of their threads have ended or are being killed.
-bool is_locked_by_the_dying(const SystemRoot& root, const struct stat& file);
+bool is_locked_by_the_dying(const SystemRoot& root, const LockedFile& file);
 
 }  // namespace spark::staging

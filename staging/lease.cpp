@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <charconv>
 
 #include "base/text.hpp"
@@ -25,10 +26,13 @@ std::filesystem::path job_of(const std::filesystem::path& group) {
   return group;
 }
 
-}  // namespace
+// What was asked about does not exist any more; any other failure tells nothing.
+bool is_gone(const Error& error) {
+  return error.number == ENOENT || error.number == ESRCH || error.number == ENODEV;
+}
 
-std::optional<std::uint64_t> process_start_time(pid_t pid) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+// Of the content of /proc/PID/stat.
+std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
   // The second field is the program's name in parentheses, and may hold anything.
   const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
   if (name_end == std::string::npos) return std::nullopt;
@@ -43,19 +47,33 @@ std::optional<std::uint64_t> process_start_time(pid_t pid) {
   return ticks;
 }
 
+Result<std::string> read_stat(pid_t pid) {
+  return read_file("/proc/" + std::to_string(pid) + "/stat");
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> process_start_time(pid_t pid) {
+  return start_time_in(read_stat(pid));
+}
+
 ProcessId process_with(pid_t pid) {
   return {pid, process_start_time(pid).value_or(0)};
 }
 
 bool is_running(const ProcessId& process) {
-  return process.pid == 0 || process_start_time(process.pid) == process.start_time;
+  if (process.pid == 0) return true;
+  const auto stat = read_stat(process.pid);
+  if (!stat) return !is_gone(stat.error());
+  return start_time_in(stat) == process.start_time;
 }
 
 bool is_populated(const Cgroup& cgroup) {
   struct stat info {};
-  if (::stat(cgroup.path.c_str(), &info) != 0 || info.st_ino != cgroup.id) return false;
+  if (::stat(cgroup.path.c_str(), &info) != 0) return errno != ENOENT && errno != ENODEV;
+  if (info.st_ino != cgroup.id) return false;
   const auto events = read_file(cgroup.path / "cgroup.events");
-  if (!events) return false;
+  if (!events) return !is_gone(events.error());
   for (const std::string& line : split(*events, '\n')) {
     if (line == "populated 0") return false;
   }

@@ -37,7 +37,7 @@ struct Lease {
   std::optional<WallTime> expires;  // none: with its holder
 };
 
-// Whether it still holds.
+// Whether it still holds. A holder that can't be asked about, for lack of memory or descriptors, lives.
 bool is_live(const Lease& lease, WallTime now);
 
 bool is_running(const ProcessId& process);

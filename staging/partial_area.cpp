@@ -14,6 +14,7 @@
 #include "staging/dying.hpp"
 #include "staging/metadata.hpp"
 #include "staging/names.hpp"
+#include "staging/publish.hpp"
 #include "staging/tree.hpp"
 
 namespace spark::staging {
@@ -69,8 +70,8 @@ Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const
     auto area = acquire(folder);
     if (area || area.error().kind != Errc::Unavailable) return area;
     if (stop) return fail(Errc::Cancelled, area.error().what + "; waiting for it was interrupted");
-    struct stat info {};
-    const bool is_dying = ::lstat(folder.c_str(), &info) == 0 && is_locked_by_the_dying(SystemRoot{}, info);
+    const auto locked = locked_file(SystemRoot{}, folder);
+    const bool is_dying = locked && is_locked_by_the_dying(SystemRoot{}, *locked);
     dying = is_dying ? dying + kPoll : kPoll * 0;
     if (dying > kPatience) {
       if (auto left = leave_behind(folder); !left) return tl::unexpected<Error>(std::move(left.error()));
@@ -94,18 +95,30 @@ Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
 
 Result<> PartialArea::take_what_was_left() {
   const std::filesystem::path other = left_behind(folder_);
-  if (::access(other.c_str(), F_OK) != 0) return {};
+  if (::access(other.c_str(), F_OK) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "looking at " + printable(other.native()));
+  }
   for (const char* name : {"state", "manifest", "journal", "data"}) {
-    const std::filesystem::path from = other / name, to = folder_ / name;
-    if (::access(to.c_str(), F_OK) == 0 || ::access(from.c_str(), F_OK) != 0) continue;
-    if (::rename(from.c_str(), to.c_str()) != 0)
-      return fail_errno(errno, "taking over " + printable(from.native()));
+    auto taken = rename_to_new(other / name, folder_ / name);
+    if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
   }
   return remove_tree(other.parent_path(), other.filename());
 }
 
 Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {
   return acquire(folder);
+}
+
+Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder,
+                                             std::chrono::milliseconds patience) {
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    auto area = acquire(folder);
+    if (area || area.error().kind != Errc::Unavailable) return area;
+    if (std::chrono::steady_clock::now() >= give_up) return area;
+    std::this_thread::sleep_for(kPoll);
+  }
 }
 
 PartialArea::~PartialArea() {
@@ -123,7 +136,9 @@ Result<> PartialArea::clear() {
 Result<> PartialArea::keep_only(const std::string& state) {
   const std::filesystem::path file = folder_ / "state";
   const auto recorded = read_file(file, state.size() + 1);
-  const bool has_none = !recorded && ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
+  const bool has_none = !recorded && recorded.error().kind == Errc::NotFound;
+  if (!recorded && !has_none && recorded.error().number != 0)
+    return tl::unexpected<Error>(recorded.error());  // it may well be of this state
   if (recorded ? *recorded == state : has_none && state.empty()) return {};
   if (auto cleared = clear(); !cleared || state.empty()) return cleared;
   return write_file_atomically(file, state, 0600);

@@ -4,6 +4,7 @@
 //   FOLDER/state     of the source that it is copied from, if that has a name
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -20,6 +21,10 @@ class PartialArea {
   static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
   // The same, but Unavailable at once if another process has it.
   static Result<PartialArea> try_open(const std::filesystem::path& folder);
+
+  // The same, but waits so long for it.
+  static Result<PartialArea> open_within(const std::filesystem::path& folder,
+                                         std::chrono::milliseconds patience);
 
   // Puts another folder in its place, to which the next one who opens it moves what is in it. The lock stays
   // with the old one, and with whoever can't let go of it.

@@ -17,11 +17,9 @@ class DyingTest : public testing::Test {
  protected:
   TempFolder folder_;
   const SystemRoot root_{folder_.path()};
-  struct stat file_ {};
+  LockedFile file_{::makedev(8, 17), 5678};
 
   void SetUp() override {
-    file_.st_dev = ::makedev(8, 17);
-    file_.st_ino = 5678;
     write_text(folder_ / "proc/locks",
                "1: FLOCK  ADVISORY  WRITE 4711 08:11:5678 0 EOF\n"
                "2: POSIX  ADVISORY  WRITE 1 08:11:5678 0 EOF\n"
@@ -49,7 +47,7 @@ TEST_F(DyingTest, AKilledOneThatTheKernelHoldsIs) {
 }
 
 TEST_F(DyingTest, WhatNobodyHasLockedIsNot) {
-  ++file_.st_ino;
+  ++file_.inode;
   EXPECT_FALSE(is_locked_by_the_dying(root_, file_));
   EXPECT_FALSE(is_locked_by_the_dying(SystemRoot{folder_ / "nowhere"}, file_));
 }
@@ -58,9 +56,25 @@ TEST(RealLocks, AreFoundInTheKernelsList) {
   const TempFolder folder;
   const UniqueFd held(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
-  struct stat info {};
-  ASSERT_EQ(::stat(folder.path().c_str(), &info), 0);
-  EXPECT_FALSE(is_locked_by_the_dying(SystemRoot{}, info)) << "this process lives";
+  const auto file = locked_file(SystemRoot{}, folder.path());
+  ASSERT_TRUE(file);
+  EXPECT_FALSE(is_locked_by_the_dying(SystemRoot{}, *file)) << "this process lives";
+  EXPECT_FALSE(locked_file(SystemRoot{}, folder / "nothing"));
+}
+
+// On btrfs stat tells a device of the subvolume, and /proc/locks that of the file system.
+TEST(RealLocks, AreNamedByTheDeviceOfTheMount) {
+  const TempFolder folder;
+  struct statx info {};
+  ASSERT_EQ(::statx(AT_FDCWD, folder.path().c_str(), 0, STATX_MNT_ID, &info), 0);
+  const std::string mount = std::to_string(info.stx_mnt_id);
+  write_text(folder / "proc/self/mountinfo", "1" + mount + " 1 8:1 / / rw - ext4 /dev/a rw\n" + mount +
+                                                 " 1 0:77 / /cache rw - btrfs /dev/b rw\n");
+  const auto file = locked_file(SystemRoot{folder.path()}, folder.path());
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->device, ::makedev(0, 77));
+  EXPECT_EQ(locked_file(SystemRoot{folder / "nowhere"}, folder.path())->device,
+            ::makedev(info.stx_dev_major, info.stx_dev_minor));
 }
 
 class LeftBehindTest : public testing::Test {
