@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "daemon/config/parse.hpp"
 #include "daemon/config/plan.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volume_fixture.hpp"
@@ -55,7 +56,9 @@ TEST_F(VolumeReload, TimersThatWereRefusedAreInTheNextPlanToo) {
   wanted.targets["rose"] = *target;
   wanted.targets["rose"].fast_fail = seconds(10);
   const auto plan = [&] {
-    return config::plan_volumes({{volume->settings(), volume->target(), "ext4", kUuid}}, wanted).at(0);
+    config::InForce now{settings.name, config::to_json(volume->settings()),
+                        config::to_json(*volume->target()), "ext4", kUuid};
+    return config::plan_volumes({std::move(now)}, wanted).at(0);
   };
   world.timers_error = Error{Errc::Unsupported, "fast_fail is off, not 10", ""};
   ASSERT_FALSE(wait(volume->set_live(settings, wanted.targets["rose"])));

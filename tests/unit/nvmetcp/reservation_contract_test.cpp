@@ -38,8 +38,8 @@ class ReservationContract : public testing::TestWithParam<const char*> {
   }
   void TearDown() override {
     commands.reset();
-    if (fabric && !controller.empty())
-      EXPECT_TRUE(fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared));
+    if (!fabric || controller.empty()) return;
+    EXPECT_TRUE(fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared));
   }
 
   bool is_offered() {
