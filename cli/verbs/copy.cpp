@@ -156,7 +156,7 @@ void add_copy(App& app) {
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
   verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
-              "links out of SOURCE: keep, copy what they lead to, refuse");
+              "links out of SOURCE: keep, copy their targets, refuse");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
   verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; found out");
   verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB; found out");
