@@ -47,9 +47,9 @@ asio::awaitable<void> Volume::look_at_strangers() {
   for (const nvmetcp::Controller& stranger : actions_->strangers(settings_.nvme->subsystem))
     names.push_back(stranger.name);
   if (names == known_strangers_) co_return;
-  known_strangers_ = std::move(names);
   co_await learn_names();
   co_await learn_offers();
+  known_strangers_ = std::move(names);
 }
 
 // "nvme3 at 10.0.0.9:4420 (target spare)"

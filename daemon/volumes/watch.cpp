@@ -124,7 +124,7 @@ bool Volume::may_fail_over() {
 // target's: to take the volume down would hurt its users, and hide the cause.
 void Volume::look_for_insecure_paths() {
   auto safe = check_paths_secured();
-  if (safe) safe = check_no_rival();
+  if (safe && !known_strangers_.empty()) safe = check_no_rival();  // the target has been asked about them
   std::string warning = safe ? "" : "data may go over it: " + safe.error().message();
   if (!warning.empty() && warning != status_.insecure)
     log::warning("volume " + settings_.name + ": " + warning);
