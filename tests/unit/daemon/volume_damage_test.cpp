@@ -55,8 +55,8 @@ TEST_F(VolumeTest, AnotherFileSystemUnderAWritableMountIsWrittenToNoMore) {
   world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_EQ(world.count("stop writing"), 1);
-  ASSERT_TRUE(run_until([&] { return world.count("disconnect") == 1; }));
-  EXPECT_LT(std::ranges::find(world.touched, "stop writing"), std::ranges::find(world.touched, "disconnect"));
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") == 1; }));
+  EXPECT_LT(std::ranges::find(world.touched, "stop writing"), std::ranges::find(world.touched, "cut off"));
   EXPECT_EQ(world.count("unmount"), 0) << "with its device there, it would write the superblock";
   EXPECT_TRUE(run_until([&] { return reason().find("99999999") != std::string::npos; }));
   world.superblock.uuid = kUuid;
