@@ -23,7 +23,11 @@ class GoodAtTest : public CacheTest {
     write_text(source_.path / "large", noise(3'000'000, 1));
     stage_again("changes", 0);
   }
-  std::unique_ptr<Cache> open_now() { return std::move(*open_cache_with(hooks_, config_, now_)); }
+  std::unique_ptr<Cache> open_now() {
+    auto cache = open_cache_with(hooks_, config_, now_);
+    EXPECT_TRUE((*cache)->recover());  // as the daemon does when it starts
+    return std::move(*cache);
+  }
   // A week later the file has changed.
   void stage_again(const std::string& changed, std::uint64_t seed) {
     write_text(source_.path / changed, noise(5'000, seed + 10));
