@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <tuple>
 
 #include "cache_fixture.hpp"
 #include "tests/support/failing_call.hpp"
@@ -35,7 +36,10 @@ bool is_possible() {
   return disturbed(0, EIO, [] {}).problem.empty();
 }
 
-class CacheFaults : public CacheTest, public testing::WithParamInterface<int> {
+// Of each error several tests, each of which takes every kParts-th call: they may run side by side.
+constexpr unsigned kParts = 4;
+
+class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tuple<int, unsigned>> {
  protected:
   std::optional<SmallTmpfs> memory_;
 
@@ -102,11 +106,12 @@ class CacheFaults : public CacheTest, public testing::WithParamInterface<int> {
 };
 
 TEST_P(CacheFaults, NoFailedCallOfOpeningAndRecoveringLosesALeaseOrACopy) {
-  unsigned nth = 1;
-  for (bool goes_on = true; goes_on && !HasFailure(); ++nth) {
+  const auto [error, part] = GetParam();
+  unsigned nth = 1 + part;
+  for (bool goes_on = true; goes_on && !HasFailure(); nth += kParts) {
     SCOPED_TRACE("call " + std::to_string(nth));
     leave_work_for_recovery();
-    const auto outcome = disturbed(nth, GetParam(), [&] {
+    const auto outcome = disturbed(nth, error, [&] {
       const auto cache = open_cache_with(hooks_, config_, clock_);
       const auto recovered = cache ? (*cache)->recover() : Result<>();
       static_cast<void>(recovered);
@@ -120,7 +125,8 @@ TEST_P(CacheFaults, NoFailedCallOfOpeningAndRecoveringLosesALeaseOrACopy) {
   for (const char* dataset : {"leased", "new", "plain"})
     ASSERT_OK(open()->verify(dataset, {}, kQuiet, stop_));
 }
-INSTANTIATE_TEST_SUITE_P(Errors, CacheFaults, testing::Values(EIO, ENOMEM));
+INSTANTIATE_TEST_SUITE_P(Errors, CacheFaults,
+                         testing::Combine(testing::Values(EIO, ENOMEM), testing::Range(0U, kParts)));
 
 // Whether a holder lives is asked of /proc and of the control groups: no answer is no end.
 TEST(LeaseFaults, AHolderThatCanNotBeAskedAboutLives) {
