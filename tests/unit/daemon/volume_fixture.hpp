@@ -47,7 +47,7 @@ class VolumeTest : public testing::Test {
   }
   template <class Condition>
   bool run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!condition() && std::chrono::steady_clock::now() < end) {
       context.restart();
       context.run_for(std::chrono::milliseconds(1));
