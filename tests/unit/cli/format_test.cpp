@@ -40,14 +40,18 @@ class Format : public testing::Test {
     program.context.is_root = true;
     program.context.make_formatter = [this] { return std::make_unique<BorrowedFormatter>(formatter); };
     configure("access: exclusive");
-    auto controller = test::tcp_controller("nvme3", "raid5-data");
-    host.files.add_controller(controller);
+    host.files.add_controller(controller_at("nvme3", "192.168.0.100"));
     host.files.add_node("nvme3", "nvme3n1", 1);
     host.files.add_head("nvme3n1", 1, "259:7", 7'500'000'000);
     host.files.write("sys/class/block/nvme3n1/uuid", "8a5c0000-0000-4000-8000-000000000001");
     host.files.write("proc/self/mountinfo", "");
     host.files.write("proc/sys/kernel/random/uuid", "2f7c1d2e-0000-4000-8000-000000000001");
     program.client.answer("POST /v1/volumes/models/up", 202, R"({"id": "1"})");
+  }
+  static nvmetcp::Controller controller_at(const std::string& name, const std::string& address) {
+    auto controller = test::tcp_controller(name, "raid5-data");
+    controller.portal.address = address;
+    return controller;
   }
   void configure(const std::string& more) {
     host.files.write(
@@ -156,6 +160,12 @@ TEST_F(Format, AVolumeThatIsKnownToBeAFileSystemIsRefused) {
 TEST_F(Format, NeedsALiveConnection) {
   host.files.add_controller(test::tcp_controller("nvme3", "raid5-data", "connecting"));
   expect_refused(4, "sudo spark-stage volumes up models");
+}
+
+TEST_F(Format, ANamespaceThatAnotherTargetsControllerLeadsToIsRefused) {
+  host.files.add_controller(controller_at("nvme4", "192.168.0.101"));
+  host.files.add_node("nvme4", "nvme3n1", 1);
+  expect_refused(7, "192.168.0.101:4420 as well");
 }
 
 TEST_F(Format, WhatIsMountedIsRefused) {
