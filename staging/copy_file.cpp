@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr Bytes kLargestFile = 64 * kTiB;
-constexpr std::chrono::milliseconds kFlushEvery{500};  // the journal is up to a second more behind
-constexpr Bytes kWorthPreallocating = kMiB;            // one write allocates less than that in one go anyway
+constexpr std::chrono::milliseconds kFlushDataEvery{500};  // the journal is up to a second more behind
+constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than that in one go anyway
 
 class CopyFile final : public FileWork {
  public:
@@ -100,7 +100,7 @@ class CopyFile final : public FileWork {
   void flush_now_and_then(std::uint64_t piece) {
     const std::scoped_lock lock(flush_mutex_);
     unflushed_.push_back(piece);
-    if (std::chrono::steady_clock::now() - flushed_at_ < kFlushEvery || flush_error_ != 0) return;
+    if (std::chrono::steady_clock::now() - flushed_at_ < kFlushDataEvery || flush_error_ != 0) return;
     if (::fdatasync(copy_.fd.get()) != 0) {
       flush_error_ = errno;
       return;

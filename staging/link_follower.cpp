@@ -16,7 +16,7 @@ constexpr std::size_t kMostShown = 3;
 // Links to folders multiply what is below them; a set that needs more is a mistake, or means harm.
 constexpr std::size_t kMostFolders = 1000, kMostRounds = 8;
 
-std::string_view folder_of(std::string_view path) {
+std::string_view parent_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : path.substr(0, slash);
 }
@@ -78,7 +78,7 @@ Result<> LinkFollower::find_limit() {
 
 bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   const std::string& limit = tree_.grafts.limit_path;
-  const std::string folder(folder_of(real_path(entry.path)));
+  const std::string folder(parent_of(real_path(entry.path)));
   std::string wanted(entry.target);
   if (wanted.starts_with('/')) {
     if (!is_inside(wanted, limit)) {
@@ -126,7 +126,7 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
 // that holds any of them.
 bool LinkFollower::is_in_itself(const std::string& link, const std::string& target) const {
   if (target == ".") return true;
-  if (is_inside(std::string(folder_of(real_path(link))), target)) return true;
+  if (is_inside(std::string(parent_of(real_path(link))), target)) return true;
   for (std::string_view at = link;;) {
     at = graft_above(at);
     if (is_inside(real_path(at), target)) return true;
@@ -147,7 +147,7 @@ std::string LinkFollower::real_path(std::string_view path) const {
 
 // The nearest folder above that is read in a link's place; empty: it is the tree's own.
 std::string_view LinkFollower::graft_above(std::string_view path) const {
-  for (std::string_view at = folder_of(path); !at.empty(); at = folder_of(at)) {
+  for (std::string_view at = parent_of(path); !at.empty(); at = parent_of(at)) {
     if (tree_.grafts.targets.contains(at)) return at;
   }
   return "";
