@@ -19,8 +19,8 @@ class ReservationCommands {
   virtual Result<bool> offered() = 0;
   virtual Result<ReservationReport> report() = 0;
   virtual Result<> register_key(std::uint64_t key) = 0;
-  // Registers this host ID with another key, whichever it has now; the reservation stays. Refused: it has
-  // none.
+  // Registers this host ID with another key, whichever it has now; the reservation stays. Only for a host ID
+  // that is registered: for another one, targets differ (Linux's registers it).
   virtual Result<> replace_key(std::uint64_t key) = 0;
   virtual Result<> unregister_key(std::uint64_t key) = 0;
   virtual Result<> acquire(std::uint64_t key) = 0;

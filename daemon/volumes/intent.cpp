@@ -37,15 +37,21 @@ asio::awaitable<Result<>> Volume::keep_down(std::string by) {
   auto result = co_await ask_down();
   if (!result && wanted_up_) {  // in use, perhaps: it stays as it was
     Intent up;
-    if (auto recorded = co_await record(std::move(up)); !recorded) log::survived(recorded.error());
+    if (auto saved = co_await save(std::move(up)); !saved) log::survived(saved.error());
   }
   co_return result;
 }
 
-// One after the other: what was asked last is what stays. A volume that is down keeps since when and by whom.
+// A volume that is down keeps since when and by whom.
 asio::awaitable<Result<>> Volume::record(Intent intent) {
   while (is_recording_) co_await wait_for_answer();
   if (intent_ && intent_->up == intent.up) co_return Result<>{};
+  co_return co_await save(std::move(intent));
+}
+
+// One after the other: what was asked last is what stays.
+asio::awaitable<Result<>> Volume::save(Intent intent) {
+  while (is_recording_) co_await wait_for_answer();
   is_recording_ = true;
   auto saved = co_await actions_->save_intent(intent);
   is_recording_ = false;

@@ -193,6 +193,7 @@ asio::awaitable<void> Volume::take_down() {
     }
     if (!done) {
       wanted_up_ = true;
+      note_intent(Intent{});  // at once: the next step looks at it, and keep_down() has yet to record it
       answer(std::move(done));
       co_return;
     }

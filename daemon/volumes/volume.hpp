@@ -155,6 +155,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // intent.cpp
   asio::awaitable<Result<>> record(Intent intent);
+  asio::awaitable<Result<>> save(Intent intent);
   void note_intent(Result<Intent> intent);
   Result<> check_intent();
 

@@ -60,7 +60,7 @@ struct FakeWorld {
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
                         while_unmounting = [] {};
-  Duration unmount_takes{0};
+  Duration unmount_takes{0}, intent_takes{0};
   unsigned publish_takes = 1;  // turns of the loop
   mounts::MountRequest last_mount;
   mounts::Guard guard{true, "", {}};  // of the mount point
@@ -322,6 +322,10 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<>> save_intent(Intent intent) override {
     world_.touched.emplace_back(intent.up ? "record up" : "record down");
+    if (world_.intent_takes.count() > 0) {
+      asio::steady_timer timer(co_await asio::this_coro::executor, world_.intent_takes);
+      co_await timer.async_wait(asio::use_awaitable);
+    }
     if (world_.intent_error) co_return tl::unexpected<Error>(*world_.intent_error);
     world_.intent = intent;
     co_return Result<>{};

@@ -152,7 +152,7 @@ def test_what_the_target_says_of_its_drives_is_shown(house):
 def test_nothing_else_of_the_host_was_touched(house):
     """After all of the above: only what the configuration names is mounted or connected."""
     mounts = set(house.host.sh("findmnt -n -r -o TARGET -t ext4,xfs,nfs4").split())
-    assert {DATASETS_MOUNT, NAS_MOUNT} <= mounts <= {DATASETS_MOUNT, NAS_MOUNT, "/", "/local"}
+    assert {DATASETS_MOUNT, NAS_MOUNT} <= mounts <= {DATASETS_MOUNT, NAS_MOUNT, "/", "/local", "/local/cache/data"}
     connected = set(house.host.sh("for c in /sys/class/nvme/*; do grep -qx tcp $c/transport && cat $c/subsysnqn; done; "
                                   "true").split())
     assert connected - {"nqn.2014-08.org.nvmexpress.discovery"} == {"raid5-data"}  # it may just be asked what it offers

@@ -13,18 +13,18 @@ namespace {
 
 using Write = std::function<std::string(int number)>;
 
-struct Row {
+struct Shape {
   const char* name;
   std::string begin;
   Write repeated;
   std::string end{};
 };
 
-void PrintTo(const Row& row, std::ostream* out) {
+void PrintTo(const Shape& row, std::ostream* out) {
   *out << row.name;
 }
 
-std::string text_of(const Row& row, std::size_t bytes) {
+std::string text_of(const Shape& row, std::size_t bytes) {
   std::string text = row.begin;
   for (int i = 0; text.size() + row.end.size() < bytes; ++i) text += row.repeated(i);
   return text + row.end;
@@ -38,7 +38,7 @@ double processor_seconds() {
 }
 
 // The least of two, since another program on the same core costs cache.
-double cost(const Row& row, std::size_t bytes) {
+double cost(const Shape& row, std::size_t bytes) {
   const std::string text = text_of(row, bytes);
   double least = 1e9;
   for (int i = 0; i < 2; ++i) {
@@ -60,7 +60,7 @@ Write numbered(const std::string& before, const std::string& after) {
 const std::string kStart = "version: 1\ntargets: {t: {address: h}}\n";
 const std::string kVolume = "volumes: {v: {target: t, subsystem: s, mount: /mnt/v}}\n";
 
-std::vector<Row> rows() {
+std::vector<Shape> rows() {
   return {
       {"keys", "", numbered("k", ": 1\n")},
       {"keys of two letters and more", "", numbered("", ":\n")},
@@ -129,7 +129,7 @@ std::vector<Row> rows() {
   };
 }
 
-class ConfigCost : public testing::TestWithParam<Row> {};
+class ConfigCost : public testing::TestWithParam<Shape> {};
 
 TEST_P(ConfigCost, GrowsWithTheLengthAndNotWithItsSquare) {
   constexpr std::size_t kPart = 16 << 10;

@@ -110,6 +110,17 @@ TEST_F(DownTest, ADownThatIsRefusedIsNotRememberedEither) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
+TEST_F(DownTest, ADownThatIsRefusedNeverShowsAsDownWhileThatIsRecorded) {
+  world.intent_takes = Duration(20);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "in use", ""};
+  seen.clear();
+  EXPECT_FALSE(ask_down());
+  EXPECT_THAT(seen, testing::Not(testing::Contains(testing::AnyOf(State::Down, State::Refused))));
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
 // A crash between the record and the unmount; or an operator who mounted it meanwhile.
 TEST_F(DownTest, OneThatIsToBeDownAndIsMountedIsLeftAloneUntilAnOperatorDecides) {
   world.intent = Intent{false, clock.wall(), "alice"};
