@@ -112,7 +112,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     // Each surplus letter is an edit.
-    const auto [less, more] = std::minmax(word.size(), candidate.size());
+    const std::size_t less = std::min(word.size(), candidate.size());
+    const std::size_t more = std::max(word.size(), candidate.size());
     if (more - less >= best_distance) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {

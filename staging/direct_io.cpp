@@ -44,9 +44,10 @@ bool retry_buffered(int fd, const IoMode& mode, int error, bool& retried) {
 
 }  // namespace
 
-IoBuffer::IoBuffer(std::size_t size)
-    : bytes_(static_cast<std::byte*>(std::aligned_alloc(alignment_for(size), size))), size_(size) {
-  if (!bytes_) throw std::bad_alloc();
+IoBuffer::IoBuffer(std::size_t size) : size_(size) {
+  void* bytes = nullptr;  // std::aligned_alloc wants a size that is a multiple of the alignment
+  if (::posix_memalign(&bytes, alignment_for(size), size) != 0) throw std::bad_alloc();
+  bytes_.reset(static_cast<std::byte*>(bytes));
   // Hashing waits for memory, not for the CPU, and half of that wait is for translations of small pages.
   if (size >= kHugePage) ::madvise(bytes_.get(), size, MADV_HUGEPAGE);
 }

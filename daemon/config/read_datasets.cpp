@@ -99,7 +99,8 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   read_engine(cache.engine, section);
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
-  if (const std::string* volume = MountPoints(so_far.volumes).above(cache.path)) {
+  const MountPoints mount_points(so_far.volumes);
+  if (const std::string* volume = mount_points.above(cache.path)) {
     section.problem("path", "lies on volume '" + *volume + "'; the cache belongs on a local disk");
   }
   return cache;

@@ -34,8 +34,10 @@ Result<> check_still_there(const std::string& target, dev_t device) {
   if (!table) return tl::unexpected<Error>(table.error());
   const mounts::Mount* mount = mounts::mounted_at(*table, target);
   if (mount == nullptr || mount->device_number == device) return {};
-  return fail(Errc::Unavailable, "unmounting " + printable(target) + ": " + printable(mount->source) +
-                                     " has been mounted there meanwhile, and is not this volume's");
+  return fail(Errc::Refused,
+              "unmounting " + printable(target) + ": " + printable(mount->source) + " (" +
+                  printable(mount->type) + ") is mounted on top of it",
+              "unmount that first: umount " + printable(target));
 }
 
 // The server is asked for its space; a handle that it does not know any more is a mount that stays dead.

@@ -25,7 +25,12 @@ class StagerCost : public StagerTest {
       dataset.path = "/data/" + names.back();
       settings.datasets[names.back()] = dataset;
     }
-    stage_all(std::move(names));
+    jobs_asked.push_back(stage_all(std::move(names)));
+  }
+  // What still waits would hold itself.
+  void cancel_all() {
+    for (const auto& job : jobs_asked) EXPECT_TRUE(job->cancel());
+    for (const auto& job : jobs_asked) EXPECT_TRUE(ends(job));
   }
   double cost_of_stages() {
     double least = 1e9;
@@ -36,6 +41,7 @@ class StagerCost : public StagerTest {
     }
     return least;
   }
+  std::vector<std::shared_ptr<Job>> jobs_asked;
 };
 
 // `status` shows each dataset with the jobs that want it: every dataset once looked through every job's
@@ -51,6 +57,7 @@ TEST_F(StagerCost, AStatusCostsWhatItShowsAndNotItsSquare) {
   const json::array stages = stager->stages();
   ASSERT_EQ(stages.size(), 4000u);
   EXPECT_EQ(json::serialize(stages.front().as_object().at("jobs")), R"(["1"])");
+  cancel_all();
 }
 
 }  // namespace
