@@ -15,7 +15,7 @@ def power(house):
     house.host.sh("modprobe -a dm-log-writes loop")
     yield f"{LOCAL}/power"
     house.host.run(f"""pkill -KILL -f '[s]park-staged --config {LOCAL}/power' && sleep 1
-                       umount {LOCAL}/power/drive; dmsetup remove recorded; losetup -D; rm -rf {LOCAL}/power""", 60)
+                       umount -R {LOCAL}/power/drive; dmsetup remove recorded; losetup -D; rm -rf {LOCAL}/power""", 60)
 
 
 @pytest.mark.parametrize("through, filesystem", [("copy", "ext4"), ("copy", "xfs"), ("cache", "ext4")])
