@@ -77,16 +77,16 @@ def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
     links, overlay = page_blocks("A job that writes beside its data")
     env = f"export SPARK_STAGE_IMAGENET={images['path']}; mkdir -p /local; "
     house.host.sh("set -e; " + env + links.splitlines()[0] + f"""
-        echo index >/local/work/train.idx
-        cmp /local/work/shard-1.bin {images['path']}/shard-1.bin
-        ! echo x >>/local/work/shard-1.bin""", 60)
+        echo index >/local/job/train.idx
+        cmp /local/job/shard-1.bin {images['path']}/shard-1.bin
+        ! echo x >>/local/job/shard-1.bin""", 60)
     house.host.sh("set -e; " + env + "modprobe overlay\n" + overlay + f"""
         echo index >/local/over/merged/train.idx
         echo more >>/local/over/merged/shard-1.bin
         [ ! -e {images['path']}/train.idx ]
         umount /local/over/merged""", 60)
     house.product.sh("verify images", 120)
-    house.host.sh("rm -r /local/work /local/over")
+    house.host.sh("rm -r /local/job /local/over")
 
 
 def test_a_snapshot_of_links_is_named_in_a_warning_and_copied_whole_when_asked_for(house):

@@ -26,13 +26,11 @@ class ReservationContract : public testing::TestWithParam<const char*> {
     const auto connection = fabric->gateway().connect(fabric->subsystem, fabric->portal, fabric->host, {});
     ASSERT_TRUE(connection) << connection.error().message();
     controller = connection->controller;
-    auto found = find_namespace(fabric->root, fabric->subsystem, 1);
-    for (int i = 0; !found && i < 200; ++i) {
+    auto opened = open_device();
+    for (int i = 0; !opened && i < 200; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      found = find_namespace(fabric->root, fabric->subsystem, 1);
+      opened = open_device();
     }
-    ASSERT_TRUE(found) << found.error().message();
-    auto opened = LibnvmeReservations::open("/dev/" + found->device, 1);
     ASSERT_TRUE(opened) << opened.error().message();
     commands = std::make_unique<LibnvmeReservations>(std::move(*opened));
   }
@@ -40,6 +38,13 @@ class ReservationContract : public testing::TestWithParam<const char*> {
     commands.reset();
     if (!fabric || controller.empty()) return;
     EXPECT_TRUE(fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared));
+  }
+
+  // The device's node appears after the namespace.
+  Result<LibnvmeReservations> open_device() {
+    const auto found = find_namespace(fabric->root, fabric->subsystem, 1);
+    if (!found) return tl::unexpected<Error>(found.error());
+    return LibnvmeReservations::open("/dev/" + found->device, 1);
   }
 
   bool is_offered() {
