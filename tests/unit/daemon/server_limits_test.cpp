@@ -65,16 +65,27 @@ class ServerLimitsTest : public testing::Test {
     co_return answer;
   }
 
+  // As long as it lives; a coroutine that is cancelled between two waits ends by an exception.
+  class Counted {
+   public:
+    explicit Counted(int& count) : count_(count) { ++count_; }
+    ~Counted() { --count_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    int& count_;
+  };
+
   // Silent until `news`, then one event and the end.
   asio::awaitable<std::optional<json::object>> next_event() {
-    ++silent_streams;
+    const Counted counted(silent_streams);
     asio::steady_timer timer(context);
     while (!news && !told) {
       timer.expires_after(1ms);
       const auto [error] = co_await timer.async_wait(kToken);
       if (error) break;
     }
-    --silent_streams;
     if (!std::exchange(news, false)) co_return std::nullopt;
     told = true;
     co_return json::object{{"event", "done"}};
