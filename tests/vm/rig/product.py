@@ -99,11 +99,12 @@ class Product:
         """Until the volume has tried in vain and says when it tries again; returns it."""
         return self.wait_volume(name, lambda volume: volume["state"] == "waiting" and volume["next_attempt"], deadline)
 
-    def wait_dataset(self, name, state, deadline=60):
+    def wait_dataset(self, name, state, deadline=60, reason=""):
+        """`reason`: words in its reason, which may be another one at first."""
         end = time.monotonic() + patience(deadline)
         while True:
             row = self.dataset(name)
-            if row and row["state"] == state:
+            if row and row["state"] == state and reason in (row["reason"] or ""):
                 return row
             if time.monotonic() > end:
                 raise GuestTimeout(f"dataset '{name}' is not {state} after {patience(deadline):.0f} s: {row}")
