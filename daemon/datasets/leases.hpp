@@ -60,7 +60,7 @@ class Leases {
 };
 
 std::string new_lease_id();
-// Of a lease that a worker takes for requests that are under way, which end it: nobody else's.
+// The prefix of a lease that a worker takes for requests in progress. Only those requests end it.
 std::string new_hold_id();
 
 // {"id", "holder", "expires"}, as in `ls --json`, and what it ends with: {"pid"}, {"cgroup"}

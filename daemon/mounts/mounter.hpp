@@ -16,7 +16,7 @@ namespace spark::mounts {
 // folder below it.
 struct DeadMount {
   dev_t device = 0;
-  bool detach = false;  // whoever uses it; else it is unmounted, which its users prevent
+  bool detach = false;  // although it is in use; otherwise it is unmounted, which its users prevent
 };
 
 struct MountRequest {

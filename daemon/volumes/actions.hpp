@@ -161,7 +161,7 @@ class VolumeActions {
   virtual json::object saved_history() = 0;
   // How many requests to the device have ended, whoever sent them; no value: not known.
   virtual std::optional<std::uint64_t> completed_io(const std::string& device) = 0;
-  // A worker that asked this volume's device was given up on and still waits in the kernel.
+  // A worker that asked this volume's device was abandoned and still waits in the kernel.
   virtual bool has_stuck_worker() = 0;
   // Another volume of ours that is up uses the same subsystem of the same target: its controllers stay.
   virtual bool subsystem_shared() = 0;

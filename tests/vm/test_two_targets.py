@@ -90,8 +90,10 @@ class TwoTargets:
         try:
             yield
         finally:
+            # The discovery connection too: it is persistent, and the scenarios that follow expect none.
             self.host.run("for c in /sys/class/nvme/nvme*; do "
-                          f"grep -q 'traddr={target.address},' $c/address && grep -qx {NQN} $c/subsysnqn && "
+                          f"grep -q 'traddr={target.address},' $c/address && "
+                          f"{{ grep -qx {NQN} $c/subsysnqn || grep -qx discovery $c/cntrltype; }} && "
                           "nvme disconnect -d ${c##*/}; done", 60)
 
 
