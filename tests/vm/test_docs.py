@@ -137,7 +137,8 @@ def desk(house):
     house.product.sh(f"bench local=/local --scenario latency {QUICK} --json /root/desk/before.json", 300)
     run = json.loads(host.get("/root/desk/before.json"))["run_id"]
     yield house, text, run
-    host.sh(f"rm -rf /root/desk /opt/train /data /mnt/nas /etc/spark-stage/keys/psk {' '.join(f'/usr/local/bin/{name}' for name in STUBS)}")
+    host.sh("rm -rf /root/desk /opt/train /data /mnt/nas /local/job /local/over /etc/spark-stage/keys/psk "
+            f"{' '.join(f'/usr/local/bin/{name}' for name in STUBS)}")
     for name in sets:
         house.product.run(f"evict {name}")
     house.product.configure(house.config())
