@@ -53,12 +53,12 @@ bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB, h
 	tools/setup.sh bench
 	cmake --preset release
 	cmake --build --preset release --target spark-stage
-	$(PYTHON) bench/staging --long $(ARGS)
+	$(PYTHON) tools/benchmarks/staging --long $(ARGS)
 
 bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers (root); ARGS=--help tells more
 	cmake --preset release
 	cmake --build --preset release --target spark-staged
-	$(PYTHON) bench/limits $(ARGS)
+	$(PYTHON) tools/benchmarks/limits $(ARGS)
 
 format:  ## clang-format over all C++
 	find base nvmetcp staging bench daemon host doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +

@@ -56,11 +56,11 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   for (std::size_t i = 0; i < pipes.size(); ++i) {
     if (!wanted[i]) continue;
     auto made = make_pipe();
-    if (!made) return tl::unexpected<Error>(std::move(made.error()));
+    if (!made) return made.take_error();
     pipes[i] = std::move(*made);
   }
   auto report = make_pipe();
-  if (!report) return tl::unexpected<Error>(std::move(report.error()));
+  if (!report) return report.take_error();
 
   const std::string& program = options.program.empty() ? argv[0] : options.program;
   std::vector<char*> arguments;
@@ -169,7 +169,7 @@ Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono:
   options.pipe_stdin = true;
   options.pipe_stderr = true;
   auto child = spawn(argv, options);
-  if (!child) return tl::unexpected<Error>(std::move(child.error()));
+  if (!child) return child.take_error();
   ChildOutput output;
   const bool ended = pump(*child, input, output, std::chrono::steady_clock::now() + deadline);
   if (!ended) {

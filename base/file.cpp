@@ -89,4 +89,12 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
   return {};
 }
 
+Result<> flush_folder(const std::filesystem::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) {
+    return fail_errno(errno, "flushing folder " + printable(folder.native()));
+  }
+  return {};
+}
+
 }  // namespace spark

@@ -59,4 +59,7 @@ Result<std::string> fresh_uuid(const SystemRoot& root);
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                unsigned mode = 0644);
 
+// Makes the names in it durable.
+Result<> flush_folder(const std::filesystem::path& folder);
+
 }  // namespace spark

@@ -34,7 +34,7 @@ Result<json::value> parse_json(std::string_view text) {
 
 Result<json::object> parse_json_object(std::string_view text) {
   auto value = parse_json(text);
-  if (!value) return tl::unexpected<Error>(std::move(value.error()));
+  if (!value) return value.take_error();
   if (!value->is_object()) return fail(Errc::Invalid, "reading JSON: not an object");
   return std::move(value->as_object());
 }

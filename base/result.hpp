@@ -40,12 +40,19 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
   using tl::expected<T, Error>::expected;
   Result(tl::expected<T, Error> other) : tl::expected<T, Error>(std::move(other)) {}
+
+  // Passes the error of one result on as another's: `return opened.take_error();`
+  tl::unexpected<Error> take_error() { return tl::unexpected<Error>(std::move(this->error())); }
+  tl::unexpected<Error> take_error() const { return tl::unexpected<Error>(this->error()); }
 };
 
 // What a repeatable change did. A second call finds AlreadyThere and is no error.
 enum class Change { AlreadyThere, Done };
 
 tl::unexpected<Error> fail(Errc kind, std::string what, std::string hint = {});
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 // For a failed system call: "what: strerror(number)". ENOSPC becomes NoSpace, ENOENT NotFound, EACCES and
 // EPERM Denied, ETIMEDOUT TimedOut, EINTR Cancelled.

@@ -2,11 +2,15 @@
 // The only code of ours that makes threads, beside std::async with both of its policies.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <thread>
 
 namespace spark {
+
+// Set from another thread or a signal handler: whoever looks at it ends soon.
+using StopFlag = std::atomic<bool>;
 
 // Runs work(0) … work(threads - 1), each once: work(0) on the caller's thread, the others beside it. Where
 // the system allows no more threads, the rest is not run at all; `work` takes tasks from a common stock until

@@ -74,7 +74,7 @@ Result<std::optional<Duration>> parse_optional_duration(std::string_view text, s
   auto duration = parse_duration(text);
   if (!duration) {
     duration.error().hint += " or '" + std::string(none_word) + "'";
-    return tl::unexpected<Error>(std::move(duration.error()));
+    return duration.take_error();
   }
   return std::optional<Duration>(*duration);
 }

@@ -10,22 +10,15 @@
 #include "base/child.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "bench/bench.hpp"
-#include "cli/client.hpp"
-#include "cli/namespace_formatter.hpp"
-#include "nvmetcp/gateway.hpp"
-#include "staging/copy.hpp"
+#include "base/threads.hpp"
+#include "bench/measure/bench.hpp"
+#include "cli/client/client.hpp"
+#include "cli/format/namespace_formatter.hpp"
+#include "cli/view/terminal.hpp"
+#include "nvmetcp/connect/gateway.hpp"
+#include "staging/copy/copy.hpp"
 
 namespace spark::cli {
-
-// What is known about where the output goes.
-struct Terminal {
-  bool out = false, err = false;  // is it a terminal?
-  unsigned columns = 80;
-  bool colour = false;   // of stdout
-  bool redraws = false;  // stdout: the cursor can be moved
-  unsigned rows = 24;
-};
 
 // Time that a verb reads and waits for; a test's passes at once.
 class Timer : public Clock {

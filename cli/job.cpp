@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "cli/api.hpp"
+#include "cli/client/api.hpp"
 
 namespace spark::cli {
 namespace {
@@ -19,7 +19,7 @@ using Outcome = Result<json::object>;
 // The outcome in an event or a job; no value: not over yet.
 std::optional<Outcome> outcome_in(const json::object& object) {
   if (const json::object* error = get_object(object, "error")) {
-    return Outcome(tl::unexpected<Error>(error_from_json(*error)));
+    return Outcome(fail(error_from_json(*error)));
   }
   const bool done = get_string(object, "event") == "done" || get_string(object, "state") == "done";
   if (!done) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<Outcome> read_events(Context& context, const Job& job, ProgressVie
   if (!answer) {
     const Errc kind = answer.error().kind;
     if (kind == Errc::Unavailable || kind == Errc::TimedOut) return std::nullopt;
-    return Outcome(tl::unexpected<Error>(std::move(answer.error())));
+    return Outcome(answer.take_error());
   }
   if (answer->status == 404) return std::nullopt;  // the daemon was restarted since it took the job
   return object_of(*answer, request);
@@ -102,7 +102,7 @@ tl::unexpected<Error> cancel(Context& context, const Job& job) {
 
 Result<Job> start_job(Context& context, const Request& request) {
   auto answer = call(*context.client, request);
-  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
+  if (!answer) return answer.take_error();
   const auto id = get_string(*answer, "id");
   if (!id) {
     return fail(Errc::Failed,
@@ -130,7 +130,7 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
     }
     auto again = start_again(context, job.request, view);
     if (!again && again.error().kind == Errc::Cancelled) return cancel(context, job);
-    if (!again) return tl::unexpected<Error>(std::move(again.error()));
+    if (!again) return again.take_error();
     job = std::move(*again);
   }
 }
@@ -138,7 +138,7 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view) {
   context.catch_interrupts();
   auto job = start_job(context, request);
-  if (!job) return tl::unexpected<Error>(std::move(job.error()));
+  if (!job) return job.take_error();
   return follow_job(context, std::move(*job), view);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/json.hpp"
 #include "cli/context.hpp"
-#include "cli/progress_view.hpp"
+#include "cli/view/progress_view.hpp"
 
 namespace spark::cli {
 

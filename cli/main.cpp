@@ -8,9 +8,9 @@
 #include <iostream>
 #include <thread>
 
-#include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "nvmetcp/libnvme_gateway.hpp"
+#include "cli/view/terminal.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
 
 namespace spark::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/context.hpp"
-#include "cli/format/text.hpp"
+#include "cli/view/text.hpp"
 
 namespace spark::cli {
 

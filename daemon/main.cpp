@@ -10,10 +10,10 @@
 #include "base/version.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mounts/served_copies.hpp"
-#include "daemon/release.hpp"
-#include "daemon/service.hpp"
+#include "daemon/service/release.hpp"
+#include "daemon/service/service.hpp"
 #include "daemon/workers/protocol.hpp"
-#include "nvmetcp/libnvme_gateway.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "daemon/sight.hpp"
 
-#include "nvmetcp/device_owner.hpp"
+#include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/host_identity.hpp"
 
 namespace spark {

@@ -10,8 +10,8 @@
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/table.hpp"
-#include "nvmetcp/gateway.hpp"
-#include "nvmetcp/sysfs.hpp"
+#include "nvmetcp/connect/gateway.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
 
 namespace spark {
 

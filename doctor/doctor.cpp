@@ -1,11 +1,8 @@
 #include "doctor/doctor.hpp"
 
-namespace spark::doctor {
+#include "doctor/network/network.hpp"
 
-const config::Config& Host::settings() const {
-  static const config::Config none;
-  return config ? *config : none;
-}
+namespace spark::doctor {
 
 Report examine(const Host& host) {
   Report report;
@@ -15,16 +12,6 @@ Report examine(const Host& host) {
     check(host, report);
   }
   return report;
-}
-
-void check_clock(const Host& host, Report& report) {
-  const std::size_t before = report.findings.size();
-  if (!host.clock_is_synchronised) {
-    report.note("clock", "the clock is not synchronised",
-                "the times of leases, outages and logs can't be compared with those of other hosts",
-                "sudo timedatectl set-ntp true");
-  }
-  report.fine_since(before, "clock");
 }
 
 }  // namespace spark::doctor

@@ -64,10 +64,10 @@ bool is_zero_uuid(std::string_view uuid) {
 
 Result<HostIdentity> read_host_identity(const SystemRoot& root) {
   auto nqn = read_identity_file(root, kNqnFile);
-  if (!nqn) return tl::unexpected<Error>(std::move(nqn.error()));
+  if (!nqn) return nqn.take_error();
   auto id = read_identity_file(root, kIdFile);
-  if (!id) return tl::unexpected<Error>(std::move(id.error()));
-  if (auto valid = check_host_nqn(*nqn); !valid) return tl::unexpected<Error>(std::move(valid.error()));
+  if (!id) return id.take_error();
+  if (auto valid = check_host_nqn(*nqn); !valid) return valid.take_error();
   if (!is_uuid(*id) || is_zero_uuid(*id)) {
     return fail(Errc::Invalid,
                 "/etc/nvme/hostid " + printable(*id) + (is_uuid(*id) ? " is all zero" : " is not a UUID"),
@@ -89,7 +89,7 @@ std::optional<std::string> identity_doubt(const HostIdentity& host) {
 
 Result<HostIdentity> fresh_host_identity(const SystemRoot& root) {
   auto uuid = fresh_uuid(root);
-  if (!uuid) return tl::unexpected<Error>(std::move(uuid.error()));
+  if (!uuid) return uuid.take_error();
   return HostIdentity{std::string(kUuidNqn) + *uuid, *uuid};
 }
 

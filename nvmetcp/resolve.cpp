@@ -13,11 +13,11 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "nvmetcp/connect_errors.hpp"
 
 namespace spark::nvmetcp {
 namespace {
 
+constexpr const char* kCheckNetwork = "check the address, the cable and the route: `ip route get ADDRESS`";
 constexpr std::size_t kMostAddresses = 4;
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -123,16 +123,33 @@ bool same_address(const std::string& a, const std::string& b) {
   return false;
 }
 
+Error explain_unreachable(int number, const std::string& portal, const std::string& interface) {
+  const std::string doing =
+      "reaching " + portal + (interface.empty() ? "" : " through " + printable(interface));
+  switch (number) {
+    case ECONNREFUSED:
+      return {Errc::Unavailable, doing + ": connection refused",
+              "is the target's NVMe/TCP export switched on?"};
+    case ETIMEDOUT:
+      return {Errc::Unavailable, doing + ": no answer", kCheckNetwork};
+    case EACCES:
+    case EPERM:
+      return {Errc::Unavailable, doing + ": " + std::strerror(number), "a firewall of this host forbids it"};
+    default:
+      return {Errc::Unavailable, doing + ": " + std::strerror(number), kCheckNetwork};
+  }
+}
+
 Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline) {
   int code = 0;
   const AddressList list = look_up(numeric, AI_NUMERICHOST, code);
   if (!list) return fail(Errc::Invalid, to_string(numeric) + " is no numeric address");
   auto socket = open_socket(list->ai_family, interface);
-  if (!socket) return tl::unexpected<Error>(std::move(socket.error()));
+  if (!socket) return socket.take_error();
   if (::connect(socket->get(), list->ai_addr, list->ai_addrlen) == 0) return {};
   const int number = errno == EINPROGRESS ? finish_connect(socket->get(), deadline) : errno;
   if (number == 0) return {};
-  return tl::unexpected<Error>(explain_unreachable(number, to_string(numeric), interface));
+  return fail(explain_unreachable(number, to_string(numeric), interface));
 }
 
 }  // namespace spark::nvmetcp

@@ -29,4 +29,7 @@ std::string to_string(const Portal& portal);
 // here instead. Unavailable: refused, unreachable or silent. Invalid: no such interface.
 Result<> reach(const Portal& numeric, const std::string& interface, std::chrono::milliseconds deadline);
 
+// Why a TCP connection did not come about. Unavailable, whatever the number.
+Error explain_unreachable(int number, const std::string& portal, const std::string& interface);
+
 }  // namespace spark::nvmetcp

@@ -13,6 +13,8 @@
 
 namespace spark::nvmetcp {
 
+inline constexpr const char* kDiscoveryNqn = "nqn.2014-08.org.nvmexpress.discovery";
+
 // Who this host is to every target: /etc/nvme/hostnqn and /etc/nvme/hostid.
 struct HostIdentity {
   std::string nqn;

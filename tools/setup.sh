@@ -5,7 +5,7 @@
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
 #                                               others: test, and what makes arm64's packages and runs their
 #                                               programs; cross: what their root file systems have;
-#                                               bench: build, and what bench/staging compares
+#                                               bench: build, and what tools/benchmarks/staging compares
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
 set -eu

@@ -8,7 +8,7 @@
 #include "base/child.hpp"
 #include "base/text.hpp"
 #include "bench/report/report.hpp"
-#include "bench/verdict.hpp"
+#include "bench/verdict/verdict.hpp"
 
 namespace spark::bench {
 namespace {
@@ -65,7 +65,7 @@ Result<std::string> draw(const std::string& script, const std::string& title) {
     return fail(Errc::Unsupported, "the charts are drawn by gnuplot, which is not installed",
                 "apt install gnuplot-nox, then 'spark-stage bench report RUN --html FILE'");
   }
-  if (!drawn) return tl::unexpected<Error>(std::move(drawn.error()));
+  if (!drawn) return drawn.take_error();
   if (drawn->exit_status != 0 || drawn->out.find("</svg>") == std::string::npos) {
     return fail(Errc::Failed, "gnuplot can't draw the charts: " + printable(trim(drawn->err)));
   }
@@ -174,7 +174,7 @@ Result<Charts> draw_charts(const Record& record) {
   const Verdict verdict = verdict_of(record);
   if (!verdict.decision.ways.empty()) {
     auto drawn = draw(break_even_script(verdict), "Hours by epochs");
-    if (!drawn) return tl::unexpected<Error>(std::move(drawn.error()));
+    if (!drawn) return drawn.take_error();
     charts.break_even = std::move(*drawn);
   }
   for (const ScenarioRecord& scenario : record.scenarios) {
@@ -182,7 +182,7 @@ Result<Charts> draw_charts(const Record& record) {
     if (script.empty()) continue;
     const std::string title = scenario.title + ", " + scenario.shape + ", " + to_string(scenario.cache);
     auto drawn = draw(script, title);
-    if (!drawn) return tl::unexpected<Error>(std::move(drawn.error()));
+    if (!drawn) return drawn.take_error();
     charts.scenarios.emplace_back(title, std::move(*drawn));
   }
   return charts;

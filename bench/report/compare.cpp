@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "bench/record/words.hpp"
 #include "bench/report/report.hpp"
-#include "bench/verdict.hpp"
-#include "bench/words.hpp"
+#include "bench/verdict/verdict.hpp"
 
 namespace spark::bench {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "bench/record/words.hpp"
 #include "bench/report/report.hpp"
-#include "bench/words.hpp"
 
 namespace spark::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "base/text.hpp"
 #include "bench/report/report.hpp"
-#include "bench/verdict.hpp"
+#include "bench/verdict/verdict.hpp"
 
 namespace spark::bench {
 namespace {

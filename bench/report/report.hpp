@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/record.hpp"
-#include "bench/run_folder.hpp"
+#include "base/json.hpp"
+#include "bench/record/record.hpp"
+#include "bench/report/run_folder.hpp"
 
 namespace spark::bench {
 
@@ -20,6 +21,16 @@ std::vector<ResultRow> result_rows(const Record& record);
 // What was measured where: pairs of a name and its words.
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record, const PathRecord& path);
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record);
+
+// Schema "spark-stage-bench/2": rates in bytes per second, sizes in bytes, latencies in ns, durations in s.
+// The members "summary" and "verdict" are derived from the others.
+json::object to_json(const Record& record);
+
+// The comparison for a terminal: at most 80 columns (paths in groups of three), with a newline at its end.
+std::string text_table(const Record& record);
+
+// The record as the content of a .json file, with a newline at its end.
+std::string json_text(const Record& record);
 
 std::string markdown(const Record& record);
 

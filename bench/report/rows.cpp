@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "bench/record/words.hpp"
 #include "bench/report/report.hpp"
-#include "bench/words.hpp"
 
 namespace spark::bench {
 namespace {

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "bench/run_folder.hpp"
-#include "cli/api.hpp"
-#include "cli/verbs/bench.hpp"
+#include "bench/report/run_folder.hpp"
+#include "cli/client/api.hpp"
+#include "cli/verbs/bench/bench.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 

@@ -2,10 +2,10 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "cli/api.hpp"
-#include "cli/format/text.hpp"
+#include "cli/client/api.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/view/text.hpp"
 #include "daemon/config/parse.hpp"
 
 namespace spark::cli {
@@ -18,7 +18,7 @@ Result<config::Config> load(const std::string& file) {
     Error error = loaded.error();
     error.kind = Errc::Invalid;
     if (error.hint.empty()) error.hint = "'spark-stage discover ADDRESS --yaml' prints one to start from";
-    return tl::unexpected<Error>(std::move(error));
+    return fail(std::move(error));
   }
   return loaded;
 }
@@ -26,7 +26,7 @@ Result<config::Config> load(const std::string& file) {
 Result<int> check(Context& context, const std::string& given) {
   const std::string file = given.empty() ? context.config_file : given;
   const auto loaded = load(file);
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (!loaded) return loaded.take_error();
   say(context, printable(file) + ": in order - " + counted(loaded->targets.size(), "target") + ", " +
                    counted(loaded->volumes.size(), "volume") + ", " +
                    counted(loaded->datasets.size(), "dataset"));
@@ -41,13 +41,13 @@ Result<json::object> in_force(Context& context) {
     if (answer || answer.error().kind != Errc::Unavailable) return answer;
   }
   const auto loaded = load(context.config_file);
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (!loaded) return loaded.take_error();
   return config::to_json(*loaded);
 }
 
 Result<int> show(Context& context, bool as_json) {
   const auto shown = in_force(context);
-  if (!shown) return tl::unexpected<Error>(shown.error());
+  if (!shown) return shown.take_error();
   const std::string text = as_json ? pretty(*shown) : config::to_yaml(*shown);
   context.out << text << (text.ends_with('\n') ? "" : "\n");
   return 0;
@@ -60,9 +60,9 @@ Result<json::object> ask_for_plan(Context& context, const std::string& given) {
   if (file.empty() && context.config_file != config::kDefaultPath) file = context.config_file;
   if (file.empty()) return call(*context.client, {"POST", "/v1/plan", ""});
   const auto loaded = load(file);  // so that a mistake in it needs no daemon
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (!loaded) return loaded.take_error();
   auto text = read_file(file);
-  if (!text) return tl::unexpected<Error>(std::move(text.error()));
+  if (!text) return text.take_error();
   const json::object body{{"yaml", std::move(*text)}, {"file", file}};
   return call(*context.client, {"POST", "/v1/plan", json::serialize(body)});
 }
@@ -122,7 +122,7 @@ void print_plan(Context& context, const std::vector<PlannedStep>& steps,
 
 Result<int> plan(Context& context, const std::string& given, bool as_json) {
   const auto planned = ask_for_plan(context, given);
-  if (!planned) return tl::unexpected<Error>(planned.error());
+  if (!planned) return planned.take_error();
   const auto steps = steps_in(*planned);
   if (as_json) {
     const std::string text = pretty(*planned);

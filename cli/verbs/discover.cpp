@@ -1,9 +1,9 @@
 #include "base/text.hpp"
-#include "cli/bounded_call.hpp"
-#include "cli/format/screens.hpp"
+#include "cli/client/bounded_call.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/view/screens.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
 #include "nvmetcp/host_identity.hpp"
-#include "nvmetcp/libnvme_gateway.hpp"
 
 namespace spark::cli {
 namespace {
@@ -63,7 +63,7 @@ Result<int> discover(Context& context, const DiscoverOptions& options) {
   const nvmetcp::Portal portal{options.address, options.port};
   const auto ask = [&]() -> Result<json::object> {
     auto log = context.make_gateway()->discover(portal, *host, "");
-    if (!log) return tl::unexpected<Error>(std::move(log.error()));
+    if (!log) return log.take_error();
     return to_json(*log, portal, *host);
   };
   const auto answer = call_bounded(kDeadline, ask);
@@ -71,7 +71,7 @@ Result<int> discover(Context& context, const DiscoverOptions& options) {
     return fail(Errc::TimedOut, doing + ": " + answer.error().what,
                 "is it the right address, and is port " + std::to_string(options.port) + " open?");
   }
-  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (!answer) return answer.take_error();
   if (options.as_json) {
     context.out << pretty(*answer) << "\n";
   } else if (options.as_yaml) {

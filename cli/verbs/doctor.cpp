@@ -5,14 +5,14 @@
 
 #include <thread>
 
-#include "cli/api.hpp"
-#include "cli/bounded_call.hpp"
-#include "cli/format/screens.hpp"
+#include "cli/client/api.hpp"
+#include "cli/client/bounded_call.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/view/screens.hpp"
 #include "daemon/config/parse.hpp"
-#include "doctor/carried.hpp"
-#include "doctor/copied_identity.hpp"
-#include "nvmetcp/libnvme_gateway.hpp"
+#include "doctor/checks/copied_identity.hpp"
+#include "doctor/network/carried.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
 
 namespace spark::cli {
 namespace {
@@ -31,13 +31,13 @@ bool clock_is_synchronised() {
 
 Result<Bytes> read_beginning(const std::string& device) {
   const auto answer = call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
-  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (!answer) return answer.take_error();
   return static_cast<Bytes>(get_int(*answer, "bytes").value_or(0));
 }
 
 Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, std::uint32_t nsid) {
   const auto answer = call_bounded(kOneLook, [&] { return doctor::ask_reservation(device, nsid); });
-  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (!answer) return answer.take_error();
   return doctor::reservation_from(*answer);
 }
 

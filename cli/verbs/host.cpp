@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "cli/api.hpp"
+#include "cli/client/api.hpp"
 #include "cli/say.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/mounts/table.hpp"
 #include "nvmetcp/host_identity.hpp"
-#include "nvmetcp/sysfs.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
 
 namespace spark::cli {
 namespace {
@@ -113,10 +113,9 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   if (!context.is_root)
     return fail(Errc::Denied, std::string(kDoing) + ": only root may",
                 "run 'sudo spark-stage host new-identity'");
-  if (auto down = check_volumes_down(context); !down) return tl::unexpected<Error>(down.error());
-  if (auto unmounted = check_not_mounted(context); !unmounted)
-    return tl::unexpected<Error>(unmounted.error());
-  if (auto alone = check_not_connected(context.root); !alone) return tl::unexpected<Error>(alone.error());
+  if (auto down = check_volumes_down(context); !down) return down.take_error();
+  if (auto unmounted = check_not_mounted(context); !unmounted) return unmounted.take_error();
+  if (auto alone = check_not_connected(context.root); !alone) return alone.take_error();
   // As it stands there: a file that is empty or wrong is a reason for a new one.
   const nvmetcp::HostIdentity old{line_of(context.root, "etc/nvme/hostnqn"),
                                   line_of(context.root, "etc/nvme/hostid")};
@@ -125,10 +124,10 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   print_plan(context.err, old, *fresh);
   if (!options.yes) {
     auto agreed = ask_to_type(context, "yes", "yes", "nothing was changed", "--yes goes on without asking");
-    if (!agreed) return tl::unexpected<Error>(agreed.error());
+    if (!agreed) return agreed.take_error();
   }
   const auto kept = nvmetcp::write_host_identity(context.root, *fresh);
-  if (!kept) return tl::unexpected<Error>(kept.error());
+  if (!kept) return kept.take_error();
   print_done(context, old, *fresh, *kept, options.as_json);
   return 0;
 }

@@ -2,10 +2,10 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "cli/format/text.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "host/import.hpp"
+#include "cli/view/text.hpp"
+#include "migration/import.hpp"
 
 namespace spark::cli {
 namespace {
@@ -17,7 +17,7 @@ Result<> write_new(const std::string& file, const std::string& yaml) {
                 "name another file, and compare the two");
   }
   const auto path = absolute_path(file);
-  return path ? write_file_atomically(*path, yaml) : tl::unexpected<Error>(path.error());
+  return path ? write_file_atomically(*path, yaml) : fail(path.error());
 }
 
 Result<int> import(Context& context, const std::string& file) {
@@ -26,7 +26,7 @@ Result<int> import(Context& context, const std::string& file) {
   if (file.empty()) {
     context.out << imported.yaml;
   } else if (auto written = write_new(file, imported.yaml); !written) {
-    return tl::unexpected<Error>(written.error());
+    return written.take_error();
   }
   if (imported.targets + imported.volumes + imported.left_out == 0) {
     tell(context,

@@ -1,7 +1,7 @@
-#include "cli/api.hpp"
-#include "cli/format/screens.hpp"
+#include "cli/client/api.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/watch.hpp"
+#include "cli/view/screens.hpp"
 
 namespace spark::cli {
 namespace {
@@ -14,11 +14,11 @@ struct StatusOptions {
 Result<int> status(Context& context, const StatusOptions& options) {
   if (!options.watch.empty()) {
     const auto interval = parse_interval(options.watch);
-    if (!interval) return tl::unexpected<Error>(interval.error());
+    if (!interval) return interval.take_error();
     return watch_status(context, *interval, options.as_json);
   }
   const auto answer = call(*context.client, {"GET", "/v1/status", {}});
-  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (!answer) return answer.take_error();
   if (options.as_json) {
     context.out << pretty(*answer) << "\n";
   } else {

@@ -4,10 +4,10 @@
 #include <sstream>
 
 #include "base/text.hpp"
-#include "cli/api.hpp"
-#include "cli/format/screens.hpp"
-#include "cli/format/table.hpp"
-#include "cli/format/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
 
 namespace spark::cli {
 namespace {
@@ -27,7 +27,7 @@ class Watch {
   // One look. An error that does not pass by itself ends the watch.
   Result<> look() {
     const auto status = call(*context_.client, {"GET", "/v1/status", {}});
-    if (!status && status.error().kind != Errc::Unavailable) return tl::unexpected<Error>(status.error());
+    if (!status && status.error().kind != Errc::Unavailable) return status.take_error();
     context_.terminal = context_.look_at_terminal();
     const bool in_place = context_.terminal.redraws && !as_json_;
     const std::string trouble = status ? "" : "spark-stage: " + status.error().what + " - still trying";
@@ -119,7 +119,7 @@ Result<int> watch_status(Context& context, Duration interval, bool as_json) {
   while (!context.stop && context.out.good()) {
     if (auto looked = watch.look(); !looked) {
       watch.end();
-      return tl::unexpected<Error>(std::move(looked.error()));
+      return looked.take_error();
     }
     context.timer.sleep(interval);
   }

@@ -41,11 +41,11 @@ Result<Request> to_request(const HttpRequest& message, Caller caller) {
   request.method = std::string(message.method_string());
   request.caller = caller;
   auto path = decode_path(std::string_view(message.target().data(), message.target().size()));
-  if (!path) return tl::unexpected<Error>(std::move(path.error()));
+  if (!path) return path.take_error();
   request.path = std::move(*path);
   if (!message.body().empty()) {
     auto body = parse_json_object(message.body());
-    if (!body) return tl::unexpected<Error>(std::move(body.error()));
+    if (!body) return body.take_error();
     request.body = std::move(*body);
   }
   return request;

@@ -116,10 +116,10 @@ Result<std::shared_ptr<Server>> Server::listen(asio::any_io_executor executor,
                                                const std::filesystem::path& socket, const std::string& group,
                                                Handler handler, Limits limits) {
   if (auto cleared = clear_leftover(socket, executor); !cleared) {
-    return tl::unexpected<Error>(std::move(cleared.error()));
+    return cleared.take_error();
   }
   auto server = std::make_shared<LocalServer>(executor, socket, group_id(group), std::move(handler), limits);
-  if (auto opened = server->open(); !opened) return tl::unexpected<Error>(std::move(opened.error()));
+  if (auto opened = server->open(); !opened) return opened.take_error();
   return std::shared_ptr<Server>(std::move(server));
 }
 
@@ -131,10 +131,8 @@ Result<std::shared_ptr<Server>> Server::listen_on_address(asio::any_io_executor 
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(Errc::Invalid, "listening on " + name + ": it is no IP address");
   auto server = std::make_shared<HttpServer<Tcp>>(executor, limits, anybody, std::move(handler));
-  if (auto bound = server->bind({ip, port}, name); !bound)
-    return tl::unexpected<Error>(std::move(bound.error()));
-  if (auto listening = server->listen(name); !listening)
-    return tl::unexpected<Error>(std::move(listening.error()));
+  if (auto bound = server->bind({ip, port}, name); !bound) return bound.take_error();
+  if (auto listening = server->listen(name); !listening) return listening.take_error();
   return std::shared_ptr<Server>(std::move(server));
 }
 

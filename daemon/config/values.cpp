@@ -94,7 +94,7 @@ Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port) {
   Portal portal{std::move(*checked), default_port};
   if (port.empty()) return portal;
   const auto number = parse_port(port);
-  if (!number) return tl::unexpected<Error>(number.error());
+  if (!number) return number.take_error();
   portal.port = *number;
   return portal;
 }

@@ -179,7 +179,7 @@ asio::awaitable<Stager::Outcome> Stager::attempt(TaskPtr task, bool only_cached)
   if (task->is_cancelled) co_return fail(Errc::Cancelled, "it was cancelled");
   task->begin_attempt(clock_.steady());
   auto dataset = config::find_dataset(config_(), task->dataset.name);
-  if (!dataset) co_return tl::unexpected<Error>(std::move(dataset.error()));
+  if (!dataset) co_return dataset.take_error();
   task->dataset = std::move(*dataset);
   const auto source = find_source_(task->dataset);
   if (!source) co_return fail_with(source.error(), "staging " + printable(task->dataset.name));

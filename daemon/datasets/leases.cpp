@@ -68,7 +68,7 @@ Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Cl
 
 asio::awaitable<Result<>> Leases::load() {
   auto answer = co_await ask_catalog("list", {});
-  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  if (!answer) co_return answer.take_error();
   const json::array* rows = get_array(*answer, "leases");
   if (rows == nullptr) co_return Result<>{};
   for (const json::value& value : *rows) {
@@ -92,7 +92,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
   if (written.error().kind == Errc::NotFound) {
     leases_.erase(id);
     on_change_();
-    co_return tl::unexpected<Error>(written.error());
+    co_return fail(written.error());
   }
   log::survived(written.error());  // it holds as long as this daemon runs
   co_return Result<>{};
@@ -150,7 +150,7 @@ asio::awaitable<Result<std::vector<std::string>>> Leases::end_holds(std::vector<
   for (const std::string& id : ids) all.emplace_back(id);
   json::object request{{"ids", std::move(all)}};
   const auto answer = co_await ask_catalog("remove", std::move(request));
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   std::vector<std::string> missing;
   if (const json::array* rows = get_array(*answer, "missing")) {
     for (const json::value& id : *rows) missing.emplace_back(id.as_string());

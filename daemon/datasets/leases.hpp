@@ -17,7 +17,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/workers/runner.hpp"
-#include "staging/lease.hpp"
+#include "staging/cache/lease.hpp"
 
 namespace spark::datasets {
 

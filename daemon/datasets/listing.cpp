@@ -44,7 +44,7 @@ void Stager::compare_generations(const std::string& name, json::object& row) con
 
 Result<json::object> Stager::list() const {
   if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
-  if (!*catalog_) return tl::unexpected<Error>(catalog_->error());
+  if (!*catalog_) return fail(catalog_->error());
 
   std::map<std::string, json::array> leases;
   for (const auto& [id, lease] : leases_.all()) leases[lease.dataset].push_back(show(lease));

@@ -45,7 +45,7 @@ asio::awaitable<void> Stager::start() {
     if (loaded) {
       co_await refresh();
     } else if (!catalog_) {
-      catalog_ = tl::unexpected<Error>(loaded.error());
+      catalog_ = fail(loaded.error());
     }
     if (loaded && *catalog_) break;
     log::warning(loaded ? catalog_->error().message() : loaded.error().message());
@@ -110,7 +110,7 @@ Result<std::shared_ptr<Job>> Stager::stage(StageRequest request) {
   std::vector<config::Dataset> wanted;
   for (const std::string& name : request.datasets) {
     auto dataset = config::find_dataset(config_(), name);
-    if (!dataset) return tl::unexpected<Error>(std::move(dataset.error()));
+    if (!dataset) return dataset.take_error();
     if (evicting_.contains(dataset->name)) {
       return fail(Errc::Unavailable, "dataset " + printable(dataset->name) + " is being evicted",
                   "try again");
@@ -165,7 +165,7 @@ asio::awaitable<void> Stager::run_stage_job(std::shared_ptr<Job> job, std::vecto
   auto result = co_await wait_for_tasks(job, tasks, request, granted);
   std::vector<TaskPtr> over = let_go(tasks, request.max_rate);
   const auto kept = co_await end_holds(std::move(over));
-  if (result && !kept) result = tl::unexpected<Error>(kept.error());
+  if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
   for (const TaskPtr& task : tasks) wanted_.erase(wanted_.find(task->dataset.name));
@@ -223,7 +223,7 @@ asio::awaitable<Stager::Outcome> Stager::wait_for_tasks(std::shared_ptr<Job> job
       co_await task->changed.async_wait(kToken);
     }
     if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    if (!*task->ended) co_return tl::unexpected<Error>(task->ended->error());
+    if (!*task->ended) co_return fail(task->ended->error());
     auto result = co_await result_of(task, request, granted);
     if (!result) co_return result;
     results.push_back(std::move(*result));

@@ -39,7 +39,7 @@ std::string how_to_end(const std::vector<std::string>& jobs) {
 
 Result<std::vector<std::string>> Stager::known() const {
   if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
-  if (!*catalog_) return tl::unexpected<Error>(catalog_->error());
+  if (!*catalog_) return fail(catalog_->error());
   std::vector<std::string> names;
   for (const json::value& row : *get_array(**catalog_, "datasets")) {
     names.push_back(get_string(row.as_object(), "name").value_or(""));
@@ -59,7 +59,7 @@ std::vector<std::string> Stager::readable() const {
 
 Result<> Stager::check_known(const std::string& dataset) const {
   const auto names = known();
-  if (!names) return tl::unexpected<Error>(names.error());
+  if (!names) return names.take_error();
   if (std::ranges::find(*names, dataset) != names->end()) return {};
   const std::string near = nearest(dataset, *names);
   return fail(Errc::NotFound, "dataset " + printable(dataset) + " is not staged",
@@ -67,7 +67,7 @@ Result<> Stager::check_known(const std::string& dataset) const {
 }
 
 Result<std::shared_ptr<Job>> Stager::verify(const std::string& dataset, bool sha256) {
-  if (auto known = check_known(dataset); !known) return tl::unexpected<Error>(std::move(known.error()));
+  if (auto known = check_known(dataset); !known) return known.take_error();
   auto job = jobs_.create("verify", {dataset});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
@@ -113,11 +113,11 @@ asio::awaitable<Stager::Outcome> Stager::read_back(std::shared_ptr<Job> job, std
 
 Result<std::shared_ptr<Job>> Stager::scrub(std::vector<std::string> datasets) {
   const auto all = known();
-  if (!all) return tl::unexpected<Error>(all.error());
+  if (!all) return all.take_error();
   if (datasets.empty()) datasets = readable();
   const std::set<std::string> names(all->begin(), all->end());
   for (const std::string& dataset : datasets) {
-    if (!names.contains(dataset)) return tl::unexpected<Error>(check_known(dataset).error());
+    if (!names.contains(dataset)) return fail(check_known(dataset).error());
   }
   auto job = jobs_.create("scrub", datasets);
   workers::Cancellation cancellation;
@@ -132,7 +132,7 @@ asio::awaitable<void> Stager::run_scrub(std::shared_ptr<Job> job, std::vector<st
   for (const std::string& dataset : datasets) {
     const auto read = co_await read_back(job, dataset, false, workers::Priority::Idle, cancellation);
     if (!read && read.error().kind == Errc::Cancelled) {
-      job->finish(tl::unexpected<Error>(read.error()));
+      job->finish(fail(read.error()));
       co_return;
     }
     if (!read && read.error().kind != Errc::Mismatch) scrub_tried_[dataset] = clock_.steady();
@@ -184,8 +184,7 @@ Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
                 how_to_end(jobs_that_stage(dataset)));
   }
   const bool has_rest = failed_.contains(dataset);  // what a failed staging left
-  if (auto known = check_known(dataset); !known && !has_rest)
-    return tl::unexpected<Error>(std::move(known.error()));
+  if (auto known = check_known(dataset); !known && !has_rest) return known.take_error();
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");

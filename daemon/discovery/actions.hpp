@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "nvmetcp/gateway.hpp"
+#include "nvmetcp/connect/gateway.hpp"
 
 namespace spark::discovery {
 
@@ -26,7 +26,8 @@ class Actions {
 
   // These never block.
   virtual Result<std::vector<nvmetcp::Controller>> controllers() = 0;
-  // The udev rule that would connect everything if a change were listened for: nvmetcp/autoconnect.hpp.
+  // The udev rule that would connect everything if a change were listened for:
+  // nvmetcp/discovery/autoconnect.hpp.
   virtual std::string autoconnect_rule() = 0;
 };
 

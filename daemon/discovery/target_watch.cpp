@@ -87,14 +87,14 @@ asio::awaitable<Result<>> TargetWatch::at_first_portal(Attempt attempt) {
 // Over a connection that lasts as long as the question.
 asio::awaitable<Result<>> TargetWatch::ask_at(nvmetcp::Portal portal) {
   const auto log = co_await actions_->ask(std::move(portal), target_.interface);
-  if (!log) co_return tl::unexpected<Error>(log.error());
+  if (!log) co_return fail(log.error());
   note(*log);
   co_return Result<>{};
 }
 
 asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
   const auto connection = co_await actions_->watch(std::move(portal), target_.interface);
-  if (!connection) co_return tl::unexpected<Error>(connection.error());
+  if (!connection) co_return fail(connection.error());
   status_.controller = connection->controller;
   co_return Result<>{};
 }
@@ -156,7 +156,7 @@ asio::awaitable<bool> TargetWatch::read() {
 
 Result<std::optional<nvmetcp::Controller>> TargetWatch::find_connection() {
   const auto all = actions_->controllers();
-  if (!all) return tl::unexpected<Error>(all.error());
+  if (!all) return all.take_error();
   const auto found = std::ranges::find(*all, status_.controller, &nvmetcp::Controller::name);
   if (found == all->end() || !found->is_discovery || found->is_going()) return std::nullopt;
   return *found;

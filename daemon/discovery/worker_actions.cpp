@@ -1,7 +1,8 @@
 #include "daemon/discovery/worker_actions.hpp"
 
+#include "daemon/workers/messages.hpp"
 #include "daemon/workers/wire.hpp"
-#include "nvmetcp/autoconnect.hpp"
+#include "nvmetcp/discovery/autoconnect.hpp"
 
 namespace spark::discovery {
 namespace {
@@ -20,24 +21,24 @@ asio::awaitable<Result<json::object>> WorkerActions::call(std::string verb, json
 
 asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::watch(nvmetcp::Portal portal,
                                                                   std::string interface) {
-  json::object request{{"portal", workers::to_json(portal)}, {"interface", interface}};
+  json::object request{{"portal", to_message(portal)}, {"interface", interface}};
   auto answer = co_await call("watch-discovery", std::move(request), kFabric);
-  co_return answer.map(workers::connection_from_json);
+  co_return workers::message_of<nvmetcp::Connection>(std::move(answer));
 }
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::read(std::string controller) {
   json::object request{{"controller", controller}};
   auto answer = co_await call("read-discovery", std::move(request), kRead);
-  co_return answer.map(workers::discovery_log_from_json);
+  co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
 }
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::ask(nvmetcp::Portal portal,
                                                                   std::string interface) {
-  json::object request{{"portal", workers::to_json(portal)}, {"interface", interface}};
+  json::object request{{"portal", to_message(portal)}, {"interface", interface}};
   // Volumes of the target may ask the same.
   auto answer = co_await runner_.ask_jointly(subject_, "discover", std::move(request), kFabric);
   sight_.forget();
-  co_return answer.map(workers::discovery_log_from_json);
+  co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
 }
 
 asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller, std::string subsystem) {

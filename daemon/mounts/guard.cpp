@@ -158,7 +158,7 @@ Result<> remove_guard(const fs::path& target, const std::vector<Mount>& table) {
   const auto folder = open_folder(target, table);
   if (!folder) {
     if (folder.error().kind == Errc::NotFound) return {};
-    return tl::unexpected<Error>(folder.error());
+    return folder.take_error();
   }
   const auto flags = attributes_of(*folder);
   if (!flags) return {};  // a file system without attributes
@@ -172,15 +172,14 @@ Result<> remove_guard(const fs::path& target, const std::vector<Mount>& table) {
 
 Result<Guard> guard_mount_point(const GuardRequest& request) {
   const auto table = read_mount_table({});
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   if (mounted_at(*table, request.mount_point) == nullptr) {
-    if (auto made = make_mount_point(request.mount_point); !made)
-      return tl::unexpected<Error>(std::move(made.error()));
+    if (auto made = make_mount_point(request.mount_point); !made) return made.take_error();
   }
   const auto folder = open_folder(request.mount_point, *table);
-  if (!folder) return tl::unexpected<Error>(folder.error());
+  if (!folder) return folder.take_error();
   auto names = names_in(*folder);
-  if (!names) return tl::unexpected<Error>(std::move(names.error()));
+  if (!names) return names.take_error();
   Guard guard;
   guard.files = std::move(*names);
   guard.is_ours =
@@ -193,7 +192,7 @@ Result<> remove_guards(const fs::path& records, const std::set<fs::path>& keep) 
   std::error_code error;
   Result<> first_failure;
   const auto table = read_mount_table({});
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   for (fs::directory_iterator entry(records, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     std::error_code no_link;

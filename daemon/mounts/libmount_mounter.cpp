@@ -10,17 +10,17 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "daemon/mounts/block_device.hpp"
+#include "daemon/mounts/filesystems/block_device.hpp"
+#include "daemon/mounts/filesystems/mmp_claim.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
+#include "daemon/mounts/filesystems/xfs.hpp"
 #include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
-#include "daemon/mounts/mmp_claim.hpp"
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
 #include "daemon/mounts/shutdown.hpp"
-#include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
-#include "daemon/mounts/xfs.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -71,7 +71,7 @@ struct Source {
 Result<Source> source_of(const MountRequest& request) {
   if (is_nfs(request.type)) return Source{request.source, std::nullopt};
   const auto device = device_number_of(request.source);
-  if (!device) return tl::unexpected<Error>(device.error());
+  if (!device) return device.take_error();
   return Source{request.source, *device};
 }
 
@@ -112,7 +112,7 @@ Result<> check_other_mounts(const MountRequest& request, const Source& source, c
 // After a mount that reported success: is it what was asked for? If not, ours is taken away again.
 Result<> verify(const MountRequest& request, const Source& source) {
   const auto table = read_mount_table({});
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   const auto there = is_there(request, source, *table);
   if (there && *there) return {};
   const Mount* top = mounted_at(*table, request.target);
@@ -145,8 +145,7 @@ Result<> mount_block(const MountRequest& request) {
   const auto after = probe_superblock(request.source);
   const std::string words =
       outcome.kernel_words.empty() ? log.about(device, request.type) : outcome.kernel_words;
-  return tl::unexpected<Error>(
-      explain_block_mount(request, outcome.error_number, after ? *after : *superblock, words));
+  return fail(explain_block_mount(request, outcome.error_number, after ? *after : *superblock, words));
 }
 
 Result<> mount_nfs(const MountRequest& request) {
@@ -155,7 +154,7 @@ Result<> mount_nfs(const MountRequest& request) {
   }
   const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};
-  return tl::unexpected<Error>(explain_nfs_mount(request, outcome));
+  return fail(explain_nfs_mount(request, outcome));
 }
 
 // What else shows this file system here: a bind mount, a second mount. It would live on without ours.
@@ -210,19 +209,19 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   const auto source = source_of(request);
   if (!source) return fail_with(source.error(), doing(request));
   const auto table = read_mount_table({});
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   const auto there = is_there(request, *source, *table);
-  if (!there) return tl::unexpected<Error>(there.error());
+  if (!there) return there.take_error();
   if (*there) return Change::AlreadyThere;
   const auto alone = check_other_mounts(request, *source, *table);
-  if (!alone) return tl::unexpected<Error>(alone.error());
+  if (!alone) return alone.take_error();
   auto prepared = make_mount_point(request.target);
   if (prepared && !request.may_hide_files) prepared = check_empty(request.target);
   if (!prepared) return fail_with(prepared.error(), doing(request));
   const auto mounted = is_nfs(request.type) ? mount_nfs(request) : mount_block(request);
-  if (!mounted) return tl::unexpected<Error>(mounted.error());
+  if (!mounted) return mounted.take_error();
   const auto verified = verify(request, *source);
-  if (!verified) return tl::unexpected<Error>(verified.error());
+  if (!verified) return verified.take_error();
   return Change::Done;
 }
 
@@ -233,7 +232,7 @@ Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, boo
   const Mount* mount = mounted_at(*table, target);
   if (mount == nullptr) return Change::AlreadyThere;
   if (auto only = detach ? Result<>() : check_only_mount(*table, *mount, doing); !only)
-    return tl::unexpected<Error>(std::move(only.error()));
+    return only.take_error();
   if (detach && is_nfs(mount->type) && give_up_waiting(*mount)) return Change::Done;
   const MountOutcome outcome = call_unmount(target, detach ? Unmount::Detach : Unmount::Plain);
   if (outcome.done() && !detach && mount->source.starts_with("/dev/") && is_claimed(*mount))

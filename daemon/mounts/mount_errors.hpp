@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_call.hpp"
 #include "daemon/mounts/mounter.hpp"
-#include "daemon/mounts/superblock.hpp"
 
 namespace spark::mounts {
 

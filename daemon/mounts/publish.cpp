@@ -7,11 +7,11 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/block_device.hpp"
+#include "daemon/mounts/filesystems/block_device.hpp"
+#include "daemon/mounts/filesystems/mmp_claim.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
-#include "daemon/mounts/mmp_claim.hpp"
-#include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 
@@ -66,7 +66,7 @@ Result<std::uint64_t> closed_stamp(const std::string& device, const std::string&
 // Closed by its last writer, so another host may want it in this moment too.
 Result<> claim(const std::string& device, const std::string& host, bool alone) {
   const auto superblock = probe_superblock(device);
-  if (!superblock) return tl::unexpected<Error>(superblock.error());
+  if (!superblock) return superblock.take_error();
   if (!alone || !superblock->has_mmp) return {};
   return claim_by_mmp(device, host, mmp_wait(*superblock, true));
 }
@@ -77,17 +77,17 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
                        const std::string& host, WallTime now, AfterPublish then, bool alone) {
   const std::string doing = "publishing " + printable(target.native());
   const auto place = find(target, device, doing);
-  if (!place) return tl::unexpected<Error>(place.error());
+  if (!place) return place.take_error();
   // The long part, while programs may still write.
-  if (auto flushed = flush(target, doing); !flushed) return tl::unexpected<Error>(flushed.error());
+  if (auto flushed = flush(target, doing); !flushed) return flushed.take_error();
   const auto before = read_published(target);
   if (!before) return fail_with(before.error(), doing);
   const Published published{(*before ? (*before)->generation : 0) + 1, host, rfc3339(now)};
   if (auto written = write_published(target, published); !written) return fail_with(written.error(), doing);
-  if (auto closed = remount_read_only(*place, doing); !closed) return tl::unexpected<Error>(closed.error());
+  if (auto closed = remount_read_only(*place, doing); !closed) return closed.take_error();
   const auto stamp = closed_stamp(device, doing);
   Result<> done;
-  if (!stamp) done = tl::unexpected<Error>(stamp.error());
+  if (!stamp) done = fail(stamp.error());
   if (done && then == AfterPublish::ReadOnly) {
     done = set_device_read_only(device, true);
     if (!done) done = fail_with(done.error(), doing);
@@ -96,7 +96,7 @@ Result<Closed> publish(const std::filesystem::path& target, const std::string& d
     auto writable = make_writable(target, device, host, now, alone);
     if (done) done = std::move(writable);
   }
-  if (!done) return tl::unexpected<Error>(done.error());
+  if (!done) return done.take_error();
   return Closed{published, *stamp};
 }
 
@@ -104,7 +104,7 @@ Result<> make_writable(const std::filesystem::path& target, const std::string& d
                        const std::string& host, WallTime now, bool alone) {
   const std::string doing = "making " + printable(target.native()) + " writable";
   const auto place = find(target, device, doing);
-  if (!place) return tl::unexpected<Error>(place.error());
+  if (!place) return place.take_error();
   if (auto set = set_device_read_only(device, false); !set) return fail_with(set.error(), doing);
   if (auto claimed = claim(device, host, alone); !claimed) return fail_with(claimed.error(), doing);
   const KernelLog log;

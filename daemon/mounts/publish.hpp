@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "daemon/mounts/published.hpp"
+#include "daemon/mounts/filesystems/published.hpp"
 
 namespace spark::mounts {
 

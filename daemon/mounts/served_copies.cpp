@@ -79,7 +79,7 @@ Result<Change> serve_read_only(const std::filesystem::path& folder) {
   if (auto mounted = mount_read_only(folder, doing); !mounted) {
     Error error = std::move(mounted.error());
     if (error.kind != Errc::NotFound) error.kind = Errc::Unsupported;
-    return tl::unexpected<Error>(std::move(error));
+    return fail(std::move(error));
   }
   return Change::Done;
 }
@@ -92,7 +92,7 @@ Result<UniqueFd> see_writable(const std::filesystem::path& folder) {
   if (::unshare(CLONE_NEWNS) != 0) return fail_errno(errno, doing + ": making a mount namespace");
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return fail_errno(errno, doing + ": making the mount namespace a slave");
-  if (auto off = take_off(folder, doing); !off) return tl::unexpected<Error>(std::move(off.error()));
+  if (auto off = take_off(folder, doing); !off) return off.take_error();
   return host;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/block_device.hpp"
+#include "daemon/mounts/filesystems/block_device.hpp"
 
 namespace spark::mounts {
 namespace {

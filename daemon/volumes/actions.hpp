@@ -10,17 +10,17 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "daemon/mounts/filesystems/mounted_state.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/guard.hpp"
-#include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
-#include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/volumes/intent.hpp"
-#include "nvmetcp/gateway.hpp"
-#include "nvmetcp/reservation_hold.hpp"
-#include "nvmetcp/smart.hpp"
-#include "nvmetcp/target_addresses.hpp"
+#include "nvmetcp/connect/gateway.hpp"
+#include "nvmetcp/device/smart.hpp"
+#include "nvmetcp/reservations/reservation_hold.hpp"
+#include "nvmetcp/sysfs/target_addresses.hpp"
 
 namespace spark::volumes {
 
@@ -57,7 +57,7 @@ struct ProbeAnswer {
   std::optional<nvmetcp::Holding> holding{};  // if it was asked for
 };
 
-// What is done with a namespace's reservation: nvmetcp/reservation_hold.hpp.
+// What is done with a namespace's reservation: nvmetcp/reservations/reservation_hold.hpp.
 enum class ReservationAct { Look, Hold, Take, Release };
 struct ReservationRequest {
   ReservationAct act = ReservationAct::Look;
@@ -137,7 +137,7 @@ class VolumeActions {
   virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
   virtual std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) = 0;
   // Each path of the subsystem has the keys and the encryption that are asked for; see
-  // nvmetcp/path_security.hpp.
+  // nvmetcp/security/path_security.hpp.
   virtual Result<> check_paths_secured(const std::string& subsystem,
                                        const nvmetcp::ConnectOptions& options) = 0;
   // Below those of controllers().
@@ -151,7 +151,7 @@ class VolumeActions {
   // The topmost mount at exactly `target`; none: nothing is mounted there.
   Result<std::optional<mounts::Mount>> mount_at(const std::filesystem::path& target) {
     const auto& table = mount_table();
-    if (!table) return tl::unexpected<Error>(table.error());
+    if (!table) return table.take_error();
     const mounts::Mount* mount = mounts::mounted_at(*table, target);
     return mount == nullptr ? std::nullopt : std::optional<mounts::Mount>(*mount);
   }

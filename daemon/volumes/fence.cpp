@@ -86,11 +86,11 @@ Result<> Volume::check_fence_offered(const Holding& holding, const mounts::Super
 // own only if something says so: its node name, or a reservation that outlived the crash, with a key that no
 // copy of this host has.
 Result<> Volume::check_not_held(const Holding& holding, const mounts::Superblock& superblock) {
-  if (holding.hold == Hold::Theirs) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
+  if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
   const bool elsewhere = superblock.has_mmp
                              ? superblock.mmp_open && superblock.mmp_node != actions_->node_name()
                              : superblock.being_written && (holding.hold != Hold::Ours || holding.former_key);
-  if (elsewhere) return tl::unexpected<Error>(held_elsewhere(holding, superblock));
+  if (elsewhere) return fail(held_elsewhere(holding, superblock));
   return {};
 }
 
@@ -100,7 +100,7 @@ asio::awaitable<Result<>> Volume::arm_fence(mounts::Superblock superblock) {
   is_fresh_hold_ = false;
   if (!is_fenced()) co_return Result<>{};
   const auto before = co_await ask_reservation(ReservationAct::Look);
-  if (!before) co_return tl::unexpected<Error>(before.error());
+  if (!before) co_return fail(before.error());
   if (auto offered = check_fence_offered(*before, superblock); !offered) co_return offered;
   const auto unheld = check_not_held(*before, superblock);
   if (!unheld && !is_taking_) co_return unheld;
@@ -109,8 +109,8 @@ asio::awaitable<Result<>> Volume::arm_fence(mounts::Superblock superblock) {
   if (before->hold == Hold::Unsupported) co_return Result<>{};
 
   const auto now = co_await ask_reservation(is_taking_ ? ReservationAct::Take : ReservationAct::Hold);
-  if (!now) co_return tl::unexpected<Error>(now.error());
-  if (now->hold != Hold::Ours) co_return tl::unexpected<Error>(held_elsewhere(*now, superblock));
+  if (!now) co_return fail(now.error());
+  if (now->hold != Hold::Ours) co_return fail(held_elsewhere(*now, superblock));
   status_.fence.reservation = true;
   const bool is_same_id = before->cloned_id || before->former_key;
   if (is_taking_ && (before->hold == Hold::Theirs || is_same_id))
@@ -135,12 +135,12 @@ asio::awaitable<void> Volume::wait_for_late_writes(mounts::Superblock superblock
 // Mounted already when the daemon started. Another host may have taken over, and given back, meanwhile.
 asio::awaitable<Result<>> Volume::adopt_fence(mounts::Superblock superblock) {
   const auto before = co_await ask_reservation(ReservationAct::Look);
-  if (!before) co_return tl::unexpected<Error>(before.error());
+  if (!before) co_return fail(before.error());
   if (auto offered = check_fence_offered(*before, superblock); !offered) co_return offered;
   if (before->hold == Hold::Theirs) {
     Error error = held_elsewhere(*before, superblock);
     co_await lose_fence(error.what);
-    co_return tl::unexpected<Error>(std::move(error));
+    co_return fail(std::move(error));
   }
   // With multi-mount protection the kernel itself ends a mount that another host has written under; its host
   // name may have changed since.
@@ -152,7 +152,7 @@ asio::awaitable<Result<>> Volume::adopt_fence(mounts::Superblock superblock) {
                    "unmount it, then it is mounted under the reservation by itself");
   }
   const auto now = co_await ask_reservation(ReservationAct::Hold);
-  if (!now) co_return tl::unexpected<Error>(now.error());
+  if (!now) co_return fail(now.error());
   status_.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
   co_return Result<>{};
 }
@@ -245,8 +245,7 @@ asio::awaitable<Result<std::string>> Volume::ask_take() {
                                           to_string(status_.state) + ": " + status_.reason);
   }
   Intent up;
-  if (auto recorded = co_await record(std::move(up)); !recorded)
-    co_return tl::unexpected<Error>(std::move(recorded.error()));
+  if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();
   wanted_up_ = is_take_asked_ = true;
   tried_ = false;
   taken_from_.clear();
@@ -255,7 +254,7 @@ asio::awaitable<Result<std::string>> Volume::ask_take() {
   wake();
   while (!take_answer_ && !stopped_) co_await wait_for_answer();
   if (!take_answer_) co_return fail(Errc::Cancelled, "volume " + settings_.name + " left the configuration");
-  if (!*take_answer_) co_return tl::unexpected<Error>(take_answer_->error());
+  if (!*take_answer_) co_return fail(take_answer_->error());
   co_return taken_from_;
 }
 

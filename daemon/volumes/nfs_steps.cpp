@@ -6,7 +6,7 @@ namespace spark::volumes {
 // Mounted before: by us, or by somebody with another access in mind.
 Result<> Volume::check_adopted_nfs() {
   const auto mount = actions_->mount_at(settings_.mount);
-  if (!mount) return tl::unexpected<Error>(mount.error());
+  if (!mount) return mount.take_error();
   const bool wants_read_only = settings_.access == config::Access::ReadOnly;
   if (!*mount || mounts::is_read_only(**mount) == wants_read_only) return {};
   return fail(Errc::Refused,
@@ -34,7 +34,7 @@ asio::awaitable<Result<>> Volume::bring_up_nfs() {
     request.may_hide_files = guard_.is_ours;
     FilesystemIdentity nothing_to_pin;
     const auto done = co_await actions_->mount(std::move(request), std::move(nothing_to_pin));
-    if (!done) co_return tl::unexpected<Error>(done.error());
+    if (!done) co_return fail(done.error());
     healed_by_us_ = true;
   }
   status_.device = source;

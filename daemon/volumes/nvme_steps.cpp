@@ -5,7 +5,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/volume.hpp"
-#include "nvmetcp/registry.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
 
@@ -29,7 +29,7 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
   }
   auto block = co_await wait_for_namespace();
   if (auto alone = check_no_rival(); !alone) co_return alone;
-  if (!block) co_return tl::unexpected<Error>(std::move(block.error()));
+  if (!block) co_return block.take_error();
   co_return co_await mount_namespace(std::move(*block));
 }
 
@@ -37,7 +37,7 @@ asio::awaitable<Result<>> Volume::bring_up_nvme() {
 // asked for.
 asio::awaitable<Result<>> Volume::adopt_mount() {
   const auto looked = actions_->mount_at(settings_.mount);
-  if (!looked) co_return tl::unexpected<Error>(looked.error());
+  if (!looked) co_return fail(looked.error());
   if (!*looked) co_return fail(Errc::Failed, "the mount vanished while it was looked at");
   const mounts::Mount* mount = &**looked;
   const auto options = split(mount->options, ',');
@@ -57,7 +57,7 @@ asio::awaitable<Result<>> Volume::adopt_mount() {
   }
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await actions_->read_superblock(status_.device);
-  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
+  if (!superblock) co_return fail(superblock.error());
   if (auto same = check_identity(*superblock); !same) {
     if (!is_reader()) co_await stop_writing_to(superblock->uuid);
     co_return same;
@@ -116,7 +116,7 @@ asio::awaitable<Result<>> Volume::take_over_paths() {
       note_path(portal, connected->controller);
       status_.warnings = connected->differences;
     } else if (connected.error().kind == Errc::Refused) {
-      co_return tl::unexpected<Error>(connected.error());
+      co_return fail(connected.error());
     }
   }
   co_return Result<>{};
@@ -135,7 +135,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
   for (Portal& portal : portals_) {
     const auto offered = co_await find_offer(portal.address);
     Result<> reached;
-    if (!offered) reached = tl::unexpected<Error>(offered.error());
+    if (!offered) reached = fail(offered.error());
     if (offered) {
       if (auto alone = check_no_rival(); !alone) co_return alone;
       set_state(working_state(State::Connecting), "connecting to " + portal_text(portal.address));
@@ -146,7 +146,7 @@ asio::awaitable<Result<>> Volume::reach_subsystem() {
         status_.warnings = connected->differences;
         co_return Result<>{};
       }
-      reached = tl::unexpected<Error>(connected.error());
+      reached = fail(connected.error());
       if (!offered->empty())
         reached.error().what += "; the target's discovery log has it at " + printable(*offered);
       // Trying again at once gives the kernel no option that it lacks.
@@ -173,7 +173,7 @@ asio::awaitable<Result<std::string>> Volume::find_offer(nvmetcp::Portal portal) 
     if (error.kind == Errc::Unavailable || error.kind == Errc::TimedOut) {
       co_return fail_with(std::move(error), "target " + target_->name + " unreachable");
     }
-    co_return tl::unexpected<Error>(std::move(error));
+    co_return fail(std::move(error));
   }
 
   learn_from(*log);
@@ -196,7 +196,7 @@ asio::awaitable<Result<std::string>> Volume::find_offer(nvmetcp::Portal portal) 
                    "correct `address` and `port` of target " + target_->name + " in the config");
   }
   const auto host = actions_->host_identity();
-  if (!host) co_return tl::unexpected<Error>(host.error());
+  if (!host) co_return fail(host.error());
   co_return fail(Errc::Unavailable,
                  "subsystem " + printable(subsystem) + " is not offered to this host NQN by " +
                      portal_text(portal) + " (it offers " + std::to_string(log->entries.size()) + " others)",
@@ -218,7 +218,7 @@ asio::awaitable<Result<nvmetcp::Namespace>> Volume::wait_for_namespace() {
   }
 }
 
-// What the kernel did not find by itself: see nvmetcp/rescan.hpp.
+// What the kernel did not find by itself: see nvmetcp/sysfs/rescan.hpp.
 asio::awaitable<void> Volume::rescan_namespaces() {
   const auto all = actions_->controllers(settings_.nvme->subsystem);
   if (!all) co_return;
@@ -235,7 +235,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   if (auto secured = check_paths_secured(); !secured) co_return secured;
   if (auto free = check_nothing_waits(); !free) co_return free;
   const auto superblock = co_await actions_->read_superblock(status_.device);
-  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
+  if (!superblock) co_return fail(superblock.error());
   status_.filesystem_type = superblock->type;
   status_.filesystem_uuid = superblock->uuid;
   if (auto same = check_identity(*superblock); !same) co_return same;
@@ -266,7 +266,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   if (!mounted) {
     // Whoever else wants it may try; not while a worker that was left behind may still mount it.
     if (is_fresh_hold_ && mounted.error().kind != Errc::TimedOut) co_await give_back();
-    co_return tl::unexpected<Error>(with_the_dead_mount(mounted.error()));
+    co_return fail(with_the_dead_mount(mounted.error()));
   }
   link_trusted_from_ = {};
   healed_by_us_ = is_known_ = true;

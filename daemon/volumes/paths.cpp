@@ -10,8 +10,8 @@
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "daemon/volumes/volume.hpp"
-#include "nvmetcp/registry.hpp"
 #include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
 

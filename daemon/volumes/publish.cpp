@@ -31,11 +31,10 @@ Result<> Volume::check_can_change_writing() const {
 
 asio::awaitable<Result<mounts::Published>> Volume::ask_publish(mounts::AfterPublish then) {
   const auto self = shared_from_this();
-  if (auto can = check_can_change_writing(); !can) co_return tl::unexpected<Error>(can.error());
+  if (auto can = check_can_change_writing(); !can) co_return fail(can.error());
   if (is_published() && status_.published) {  // nothing was written since
     if (then == mounts::AfterPublish::Writable) {
-      if (auto writable = co_await ask_writable(); !writable)
-        co_return tl::unexpected<Error>(writable.error());
+      if (auto writable = co_await ask_writable(); !writable) co_return fail(writable.error());
     }
     co_return *status_.published;
   }
@@ -43,7 +42,7 @@ asio::awaitable<Result<mounts::Published>> Volume::ask_publish(mounts::AfterPubl
   const auto closed = co_await actions_->publish(settings_.mount, status_.device, then, is_alone());
   is_changing_writing_ = false;
   wake();
-  if (!closed) co_return tl::unexpected<Error>(closed.error());
+  if (!closed) co_return fail(closed.error());
   status_.published = closed->published;
   mounted_stamp_ = closed->stamp;
   if (status_.state == State::Ready) set_state(State::Ready, ready_reason());
@@ -68,11 +67,10 @@ asio::awaitable<Result<>> Volume::ask_writable() {
 // With the reservation held nobody writes any more; then what is mounted here has to be what is on the disk.
 asio::awaitable<Result<>> Volume::check_still_ours() {
   const auto holding = co_await ask_reservation(ReservationAct::Hold);
-  if (!holding) co_return tl::unexpected<Error>(holding.error());
+  if (!holding) co_return fail(holding.error());
   const auto superblock = co_await actions_->read_superblock(status_.device);
-  if (!superblock) co_return tl::unexpected<Error>(superblock.error());
-  if (holding->hold == nvmetcp::Hold::Theirs)
-    co_return tl::unexpected<Error>(held_elsewhere(*holding, *superblock));
+  if (!superblock) co_return fail(superblock.error());
+  if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
   status_.fence.reservation = holding->hold == nvmetcp::Hold::Ours;
   if (!superblock->damage.empty()) {
     co_return fail(Errc::Refused,

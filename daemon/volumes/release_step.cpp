@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "daemon/volumes/place.hpp"
-#include "nvmetcp/registry.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -21,7 +21,7 @@ bool has_live_path(VolumeActions& actions, const config::Volume& volume) {
 // Where a device is mounted still; empty: nowhere. Whatever writes there needs the reservation.
 Result<std::string> where_mounted(VolumeActions& actions, dev_t device) {
   const auto& table = actions.mount_table();
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
   return mount == table->end() ? "" : printable(mount->target.native());
 }
@@ -38,10 +38,10 @@ asio::awaitable<Result<Released>> release_mount(VolumeActions& actions, const co
   Released released;
   if (standing.place == Place::Unknown)
     co_return fail(Errc::Failed, "what is mounted on " + where + " can't be read", "try again");
-  if (standing.place == Place::Covered) co_return tl::unexpected<Error>(covered(volume, standing));
+  if (standing.place == Place::Covered) co_return fail(covered(volume, standing));
   if (is_own(standing.place)) {
     const auto unmounted = co_await actions.unmount(volume.mount, may_detach(volume, standing.place));
-    if (!unmounted) co_return tl::unexpected<Error>(unmounted.error());
+    if (!unmounted) co_return fail(unmounted.error());
   } else {
     released.change = Change::AlreadyThere;
     if (standing.top)
@@ -79,14 +79,14 @@ asio::awaitable<Disconnected> disconnect_subsystem(VolumeActions& actions, std::
   Disconnected done;
   const auto all = actions.controllers(subsystem);
   if (!all) {
-    done.outcome = tl::unexpected<Error>(all.error());
+    done.outcome = fail(all.error());
     co_return done;
   }
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
     const auto gone = co_await actions.disconnect(controller.name, controller.subsystem, users);
     if (gone) done.controllers.push_back(controller.name);
-    if (!gone && done.outcome) done.outcome = tl::unexpected<Error>(gone.error());
+    if (!gone && done.outcome) done.outcome = fail(gone.error());
   }
   co_return done;
 }

@@ -27,7 +27,7 @@ asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optiona
 asio::awaitable<Result<>> Volume::set_timers() {
   if (!settings_.nvme) co_return Result<>{};
   const auto all = actions_->controllers(settings_.nvme->subsystem);
-  if (!all) co_return tl::unexpected<Error>(all.error());
+  if (!all) co_return fail(all.error());
   const auto options = config::connect_options(*target_);
   Result<> first_failure;
   for (const nvmetcp::Controller& controller : *all) {

@@ -8,11 +8,11 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/filesystems/published.hpp"
 #include "daemon/mounts/guard.hpp"
-#include "daemon/mounts/published.hpp"
 #include "daemon/volumes/health.hpp"
 #include "daemon/volumes/intent.hpp"
-#include "nvmetcp/smart.hpp"
+#include "nvmetcp/device/smart.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::volumes {
@@ -23,7 +23,7 @@ const char* to_string(State state);
 struct PathStatus {
   std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"; no controller: "waiting"
   std::string reason;                      // why there is no controller; empty otherwise
-  std::string owner{};                     // who keeps the controller (nvmetcp/registry.hpp); empty: nobody
+  std::string owner{};  // who keeps the controller (nvmetcp/sysfs/registry.hpp); empty: nobody
 };
 
 // What keeps other writers out of an exclusive volume.

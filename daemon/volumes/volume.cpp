@@ -139,7 +139,7 @@ asio::awaitable<void> Volume::run() {
 asio::awaitable<Result<>> Volume::bring_up() {
   if (auto intended = check_intent(); !intended) co_return intended;
   const Standing standing = look_at_place(*actions_, settings_);
-  if (standing.place == Place::Covered) co_return tl::unexpected<Error>(covered(settings_, standing));
+  if (standing.place == Place::Covered) co_return fail(covered(settings_, standing));
   if (settings_.nfs) co_return co_await bring_up_nfs();
   co_return co_await bring_up_nvme();
 }
@@ -184,7 +184,7 @@ asio::awaitable<void> Volume::take_down() {
       co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
     Result<> done;
     const auto released = co_await release_mount(*actions_, settings_);
-    if (!released) done = tl::unexpected<Error>(released.error());
+    if (!released) done = fail(released.error());
     if (released && !released->still_reserved.empty()) status_.warnings.push_back(released->still_reserved);
     const bool disconnects = released && settings_.nvme && on_down_ == Connection::Removed;
     if (disconnects && !actions_->subsystem_shared()) {

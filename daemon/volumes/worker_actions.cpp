@@ -4,14 +4,13 @@
 
 #include "daemon/log.hpp"
 #include "daemon/volumes/status.hpp"
+#include "daemon/workers/messages.hpp"
 #include "daemon/workers/wire.hpp"
-#include "nvmetcp/device_io.hpp"
-#include "nvmetcp/path_security.hpp"
+#include "nvmetcp/device/device_io.hpp"
+#include "nvmetcp/security/path_security.hpp"
 
 namespace spark::volumes {
 namespace {
-
-using workers::to_json;
 
 // Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
 constexpr Duration kFabric{
@@ -100,30 +99,31 @@ asio::awaitable<Result<json::object>> WorkerActions::act_jointly(std::string sub
 
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::discover(nvmetcp::Portal portal,
                                                                        std::string interface) {
-  json::object request{{"portal", to_json(portal)}, {"interface", interface}};
+  json::object request{{"portal", to_message(portal)}, {"interface", interface}};
   // Volumes of one target ask it together, and its log is about none of them.
   std::string target = "target " + portal_text(portal);
   auto answer = co_await act_jointly(std::move(target), "discover", std::move(request), kFabric);
-  co_return answer.map(workers::discovery_log_from_json);
+  co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
 }
 
 asio::awaitable<Result<nvmetcp::Connection>> WorkerActions::connect(std::string subsystem,
                                                                     nvmetcp::Portal portal,
                                                                     nvmetcp::ConnectOptions options) {
-  json::object request{{"subsystem", subsystem}, {"portal", to_json(portal)}, {"options", to_json(options)}};
+  json::object request{
+      {"subsystem", subsystem}, {"portal", to_message(portal)}, {"options", to_message(options)}};
   // Volumes of one subsystem share its connection: the first makes it, the others find it. A portal that
   // hangs says nothing of a volume whose other path works.
   std::string target = "target " + portal_text(portal);
   auto answer = co_await act_jointly(std::move(target), "connect", std::move(request), kFabric);
-  co_return answer.map(workers::connection_from_json);
+  co_return workers::message_of<nvmetcp::Connection>(std::move(answer));
 }
 
 asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerActions::resolve(nvmetcp::Portal portal) {
-  json::object request{{"portal", to_json(portal)}};
+  json::object request{{"portal", to_message(portal)}};
   std::string target = "target " + portal_text(portal);
   const auto answer =
       co_await runner_.ask_jointly(std::move(target), "resolve", std::move(request), kResolve);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   std::vector<nvmetcp::Portal> numeric;
   if (const json::array* addresses = get_array(*answer, "addresses")) {
     for (const json::value& one : *addresses) {
@@ -135,16 +135,17 @@ asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerActions::resolve(nvm
 
 asio::awaitable<Result<>> WorkerActions::set_timers(std::string controller, std::string subsystem,
                                                     nvmetcp::ConnectOptions options) {
-  json::object request{{"controller", controller}, {"subsystem", subsystem}, {"options", to_json(options)}};
+  json::object request{
+      {"controller", controller}, {"subsystem", subsystem}, {"options", to_message(options)}};
   const auto answer = co_await act("timers", std::move(request), kTimers);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
 
 asio::awaitable<Result<>> WorkerActions::rescan(std::string controller, std::string subsystem) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}};
   const auto answer = co_await act("rescan", std::move(request), kTimers);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
 
@@ -159,19 +160,19 @@ asio::awaitable<Result<Change>> WorkerActions::disconnect(std::string controller
 asio::awaitable<Result<mounts::Superblock>> WorkerActions::read_superblock(std::string device) {
   json::object request{{"device", device}};
   auto answer = co_await ask("superblock", std::move(request), kSuperblock);
-  co_return answer.map(workers::superblock_from_json);
+  co_return workers::message_of<mounts::Superblock>(std::move(answer));
 }
 
 asio::awaitable<Result<Mounted>> WorkerActions::mount(mounts::MountRequest wanted,
                                                       FilesystemIdentity identity) {
-  json::object request{{"mount", to_json(wanted)}, {"host", node_name()}};
+  json::object request{{"mount", to_message(wanted)}, {"host", node_name()}};
   const bool pin = !identity.uuid.empty();
   if (pin) {
     request["pin_file"] = pin_file_.native();
     request["pin"] = pin_to_json(identity);
   }
   auto answer = co_await act("mount", std::move(request), kMount);
-  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  if (!answer) co_return answer.take_error();
   if (pin) pinned_ = identity;
   co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }
@@ -180,9 +181,8 @@ asio::awaitable<Result<mounts::Guard>> WorkerActions::guard(std::filesystem::pat
                                                             bool is_in_use) {
   json::object request{
       {"mount_point", mount_point.native()}, {"records", guards_.native()}, {"is_in_use", is_in_use}};
-  const auto answer = co_await ask("guard", std::move(request), kRecord);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
-  co_return workers::guard_from_json(*answer);
+  auto answer = co_await ask("guard", std::move(request), kRecord);
+  co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
 asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path target, bool detach) {
@@ -193,14 +193,14 @@ asio::awaitable<Result<Unmounted>> WorkerActions::unmount(std::filesystem::path 
   if (is_there) request["seen"] = (*seen)->device_number;
   const Duration detaching = is_there && (*seen)->type.starts_with("nfs") ? kDetachNfs : kDetach;
   auto answer = co_await act("unmount", std::move(request), detach ? detaching : kUnmount);
-  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  if (!answer) co_return answer.take_error();
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }
 
 asio::awaitable<Result<std::string>> WorkerActions::users(std::filesystem::path target) {
   json::object request{{"target", target.native()}};
   const auto answer = co_await ask("users", std::move(request), kUsers);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   co_return get_string(*answer, "users").value_or("");
 }
 
@@ -209,7 +209,7 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   if (const auto& keep = wanted.keep_reservation)
     request["keep_reservation"] = json::object{{"subsystem", keep->subsystem}, {"nsid", keep->nsid}};
   auto answer = co_await ask("probe", std::move(request), kProbe);
-  if (!answer) co_return tl::unexpected<Error>(std::move(answer.error()));
+  if (!answer) co_return answer.take_error();
   ProbeAnswer probed;
   probed.us = get_double(*answer, "us").value_or(0);
   probed.uuid = get_string(*answer, "uuid").value_or("");
@@ -217,8 +217,11 @@ asio::awaitable<Result<ProbeAnswer>> WorkerActions::probe(ProbeRequest wanted) {
   probed.being_written = get_bool(*answer, "being_written").value_or(false);
   probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
-  if (const json::object* holding = get_object(*answer, "reservation"))
-    probed.holding = workers::holding_from_json(*holding);
+  if (get_object(*answer, "reservation") != nullptr) {
+    auto holding = workers::member_of<nvmetcp::Holding>(*answer, "reservation");
+    if (!holding) co_return holding.take_error();
+    probed.holding = std::move(*holding);
+  }
   co_return probed;
 }
 
@@ -228,7 +231,7 @@ asio::awaitable<Result<mounts::MountedState>> WorkerActions::mounted_state(std::
   json::object request{{"target", target.native()}};
   const auto answer =
       co_await runner_.ask(mount_subject_, "mounted-state", std::move(request), kMountedState);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   mounts::MountedState state;
   state.is_shut_down = get_bool(*answer, "shut_down").value_or(false);
   state.uuid = get_string(*answer, "uuid").value_or("");
@@ -245,26 +248,26 @@ asio::awaitable<Result<nvmetcp::Holding>> WorkerActions::reservation(Reservation
                        {"subsystem", wanted.of.subsystem},
                        {"nsid", wanted.of.nsid}};
   auto answer = co_await act("reservation", std::move(request), kReservation);
-  co_return answer.map(workers::holding_from_json);
+  co_return workers::message_of<nvmetcp::Holding>(std::move(answer));
 }
 
 asio::awaitable<Result<nvmetcp::Smart>> WorkerActions::smart(std::string controller) {
   json::object request{{"controller", controller}};
-  const auto answer = co_await ask("smart", std::move(request), kSmart);
-  co_return answer.map(workers::smart_from_json);
+  auto answer = co_await ask("smart", std::move(request), kSmart);
+  co_return workers::message_of<nvmetcp::Smart>(std::move(answer));
 }
 
 asio::awaitable<Result<>> WorkerActions::stop_writing(std::filesystem::path target, std::string device) {
   json::object request{{"target", target.native()}, {"device", device}};
   const auto answer = co_await act("stop-writing", std::move(request), kStopWriting);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
 
 asio::awaitable<Result<>> WorkerActions::pin(FilesystemIdentity identity) {
   json::object request{{"file", pin_file_.native()}, {"content", pin_to_json(identity)}};
   const auto saved = co_await ask("record", std::move(request), kRecord);
-  if (!saved) co_return tl::unexpected<Error>(saved.error());
+  if (!saved) co_return fail(saved.error());
   pinned_ = std::move(identity);
   co_return Result<>{};
 }
@@ -278,7 +281,7 @@ asio::awaitable<Result<mounts::Closed>> WorkerActions::publish(std::filesystem::
                        {"then_write", then == mounts::AfterPublish::Writable},
                        {"alone", alone}};
   const auto answer = co_await act("publish", std::move(request), kPublish);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   const auto published = mounts::published_from_json(*answer);
   if (!published) co_return fail(Errc::Failed, "publish worker: an answer that makes no sense");
   const mounts::Closed closed{*published, static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0))};
@@ -302,16 +305,16 @@ asio::awaitable<Result<>> WorkerActions::make_writable(std::filesystem::path tar
   json::object request{
       {"target", target.native()}, {"device", device}, {"host", node_name()}, {"alone", alone}};
   const auto answer = co_await act("make-writable", std::move(request), kMount);
-  if (!answer) co_return tl::unexpected<Error>(answer.error());
+  if (!answer) co_return fail(answer.error());
   co_return Result<>{};
 }
 
 Result<Intent> WorkerActions::saved_intent() {
   const auto text = read_file(intent_file_);
   if (!text && text.error().kind == Errc::NotFound) return Intent{};
-  if (!text) return tl::unexpected<Error>(text.error());
+  if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
-  auto intent = object ? intent_from_json(*object) : Result<Intent>(tl::unexpected<Error>(object.error()));
+  auto intent = object ? intent_from_json(*object) : Result<Intent>(fail(object.error()));
   if (!intent) return fail_with(std::move(intent.error()), intent_file_.native());
   return intent;
 }
@@ -319,7 +322,7 @@ Result<Intent> WorkerActions::saved_intent() {
 asio::awaitable<Result<>> WorkerActions::save_intent(Intent intent) {
   json::object request{{"file", intent_file_.native()}, {"content", to_json(intent)}};
   const auto saved = co_await ask("record", std::move(request), kRecord);
-  if (!saved) co_return tl::unexpected<Error>(saved.error());
+  if (!saved) co_return fail(saved.error());
   co_return Result<>{};
 }
 
@@ -367,13 +370,13 @@ std::vector<nvmetcp::Controller> WorkerActions::strangers(const std::string& sub
 Result<> WorkerActions::check_paths_secured(const std::string& subsystem,
                                             const nvmetcp::ConnectOptions& options) {
   const auto paths = controllers(subsystem);
-  if (!paths) return tl::unexpected<Error>(paths.error());
+  if (!paths) return paths.take_error();
   return nvmetcp::check_paths_secured(SystemRoot{}, *paths, options);
 }
 
 Result<nvmetcp::Namespace> WorkerActions::find_namespace(const std::string& subsystem, std::uint32_t nsid) {
   const auto through = controllers(subsystem);
-  if (!through) return tl::unexpected<Error>(through.error());
+  if (!through) return through.take_error();
   return sight_.find_namespace(*through, subsystem, nsid);
 }
 

@@ -7,18 +7,18 @@
 #include <limits>
 
 #include "base/text.hpp"
-#include "daemon/mounts/superblock.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/workers/open_cache.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache.hpp"
+#include "staging/cache/cache.hpp"
 
 namespace spark::workers {
 namespace {
 
 // Nobody stops a worker but by ending it: the journal of finished files is for that.
-const staging::StopFlag kNeverStopped{false};
+const StopFlag kNeverStopped{false};
 
 // The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
 // disk. What is returned keeps that mount, the host's own, from being taken off, to be mounted anew, while
@@ -29,7 +29,7 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
   struct stat at_root {
   }, info{};
   const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
   const bool is_held = mount != nullptr && root && ::fstat(root.get(), &at_root) == 0 &&
                        mount->device_number == at_root.st_dev;
@@ -51,7 +51,7 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
 // that was read is of one state.
 Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
   const auto now = mounts::probe_superblock(device);
-  if (!now) return tl::unexpected<Error>(now.error());
+  if (!now) return now.take_error();
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
               "what was copied is copied again, from what the volume has then");
@@ -168,10 +168,10 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     }
   }
   const auto open = open_cache(request);
-  if (!open) return tl::unexpected<Error>(open.error());
+  if (!open) return open.take_error();
   progress(to_json(staging::CopyProgress{}));
   const auto held = hold_mount(source, get_string(request, "mount").value_or(""), open->host);
-  if (!held) return tl::unexpected<Error>(held.error());
+  if (!held) return held.take_error();
   const json::object* settings = get_object(request, "cache");
   const auto engine =
       settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;
@@ -188,7 +188,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
 // {"cache", "dataset", "sha256"} → {"dataset", "bytes", "files", "seconds", "sha256_files"}
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress) {
   const auto open = open_cache(request);
-  if (!open) return tl::unexpected<Error>(open.error());
+  if (!open) return open.take_error();
   const std::string dataset = get_string(request, "dataset").value_or("");
   staging::CopyOptions options;
   options.sha256 = get_bool(request, "sha256").value_or(false);
@@ -205,7 +205,7 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 // {"cache", "dataset"} → {"dataset", "freed_bytes"}
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
-  if (!open) return tl::unexpected<Error>(open.error());
+  if (!open) return open.take_error();
   const std::string dataset = get_string(request, "dataset").value_or("");
   return open->cache->evict(dataset).map([&](Bytes freed) {
     return json::object{{"dataset", dataset}, {"freed_bytes", freed}};
@@ -215,7 +215,7 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
 // {"cache"} → {}. What goes wrong with a dataset is in its row from then on.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
-  if (!open) return tl::unexpected<Error>(open.error());
+  if (!open) return open.take_error();
   return open->cache->recover().map([] { return json::object{}; });
 }
 
@@ -223,18 +223,18 @@ Result<json::object> recover_verb(const json::object& request, const ProgressLin
 // Of tasks up to the newest that are not in progress no reservation stays.
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
-  if (!open) return tl::unexpected<Error>(open.error());
+  if (!open) return open.take_error();
   std::vector<std::uint64_t> in_progress;
   if (const json::array* tasks = get_array(request, "in_progress")) {
     for (const json::value& task : *tasks) in_progress.push_back(static_cast<std::uint64_t>(task.as_int64()));
   }
   const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
   auto dropped = open->cache->drop_ended_reservations(in_progress, newest);
-  if (!dropped) return tl::unexpected<Error>(std::move(dropped.error()));
+  if (!dropped) return dropped.take_error();
   auto rows = open->cache->list();
-  if (!rows) return tl::unexpected<Error>(std::move(rows.error()));
+  if (!rows) return rows.take_error();
   auto usage = open->cache->usage();
-  if (!usage) return tl::unexpected<Error>(std::move(usage.error()));
+  if (!usage) return usage.take_error();
   json::array datasets;
   for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
   const bool has_inodes = usage->free_inodes != std::numeric_limits<std::uint64_t>::max();

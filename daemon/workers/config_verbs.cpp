@@ -10,7 +10,7 @@ Result<json::object> plan_verb(const json::object& request, const ProgressLine& 
   const std::string file = get_string(request, "file").value_or("");
   const auto text = get_string(request, "yaml");
   const auto wanted = text ? config::parse(*text, file) : config::load(file);
-  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  if (!wanted) return wanted.take_error();
   std::vector<config::InForce> in_force;
   const json::array* volumes = get_array(request, "volumes");
   for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i)

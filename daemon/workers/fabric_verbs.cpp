@@ -3,31 +3,27 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "daemon/workers/messages.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "nvmetcp/device_owner.hpp"
-#include "nvmetcp/exclusions.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
+#include "nvmetcp/device/device_owner.hpp"
+#include "nvmetcp/device/smart.hpp"
+#include "nvmetcp/discovery/exclusions.hpp"
 #include "nvmetcp/host_identity.hpp"
-#include "nvmetcp/libnvme_gateway.hpp"
-#include "nvmetcp/libnvme_reservations.hpp"
-#include "nvmetcp/rescan.hpp"
+#include "nvmetcp/reservations/libnvme_reservations.hpp"
 #include "nvmetcp/resolve.hpp"
-#include "nvmetcp/smart.hpp"
-#include "nvmetcp/timers.hpp"
+#include "nvmetcp/sysfs/rescan.hpp"
+#include "nvmetcp/sysfs/timers.hpp"
 
 namespace spark::workers {
 namespace {
-
-nvmetcp::Portal portal_of(const json::object& request) {
-  const json::object* portal = get_object(request, "portal");
-  return portal == nullptr ? nvmetcp::Portal{} : portal_from_json(*portal);
-}
 
 using Act = Result<nvmetcp::Holding> (*)(nvmetcp::ReservationCommands&, const nvmetcp::Claimant&);
 
 Result<nvmetcp::Holding> release_it(nvmetcp::ReservationCommands& commands, const nvmetcp::Claimant& us) {
   const auto released = nvmetcp::release_reservation(commands, us);
-  if (!released) return tl::unexpected<Error>(released.error());
+  if (!released) return released.take_error();
   return nvmetcp::look_at_reservation(commands, us);
 }
 
@@ -43,7 +39,7 @@ Act act_of(const std::string& name) {
 Result<> check_may_ask(const SystemRoot& root, const nvmetcp::Portal& portal,
                        const nvmetcp::HostIdentity& host, const std::string& interface) {
   const auto addresses = nvmetcp::resolve(portal);
-  if (!addresses) return tl::unexpected<Error>(addresses.error());
+  if (!addresses) return addresses.take_error();
   for (const nvmetcp::Portal& numeric : *addresses) {
     const auto allowed = nvmetcp::check_not_excluded(root, nvmetcp::kDiscoveryNqn, numeric, host, interface);
     if (!allowed) return fail(Errc::Unsupported, allowed.error().what, allowed.error().hint);
@@ -56,54 +52,52 @@ Result<> check_owner(const SystemRoot& root, const std::string& device, const st
   struct stat status {};
   if (::stat(device.c_str(), &status) != 0) return fail_errno(errno, "looking at " + printable(device));
   const auto owner = nvmetcp::subsystem_of_device(root, status.st_rdev);
-  if (!owner) return tl::unexpected<Error>(owner.error());
+  if (!owner) return owner.take_error();
   if (*owner == subsystem) return {};
   return fail(Errc::Unavailable, printable(device) + " belongs to " + printable(*owner) + " now, not to " +
                                      printable(subsystem));
-}
-
-nvmetcp::ConnectOptions options_of(const json::object& request) {
-  const json::object* options = get_object(request, "options");
-  return options == nullptr ? nvmetcp::ConnectOptions{} : connect_options_from_json(*options);
 }
 
 }  // namespace
 
 // {"portal", "interface"} → discovery log
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto portal = member_of<nvmetcp::Portal>(request, "portal");
+  if (!portal) return portal.take_error();
   const SystemRoot root;
   auto host = nvmetcp::read_host_identity(root);
-  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  if (!host) return host.take_error();
   const std::string interface = get_string(request, "interface").value_or("");
-  if (auto may = check_may_ask(root, portal_of(request), *host, interface); !may)
-    return tl::unexpected<Error>(std::move(may.error()));
+  if (auto may = check_may_ask(root, *portal, *host, interface); !may) return may.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
-  return gateway.discover(portal_of(request), *host, interface).map([](const nvmetcp::DiscoveryLog& log) {
-    return to_json(log);
-  });
+  return gateway.discover(*portal, *host, interface).map(to_message<nvmetcp::DiscoveryLog>);
 }
 
 // {"portal", "interface"} → connection
 Result<json::object> watch_discovery_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto portal = member_of<nvmetcp::Portal>(request, "portal");
+  if (!portal) return portal.take_error();
   const SystemRoot root;
   auto host = nvmetcp::read_host_identity(root);
-  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  if (!host) return host.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
-  return gateway.watch_discovery(portal_of(request), *host, get_string(request, "interface").value_or(""))
-      .map([](const nvmetcp::Connection& connection) { return to_json(connection); });
+  return gateway.watch_discovery(*portal, *host, get_string(request, "interface").value_or(""))
+      .map(to_message<nvmetcp::Connection>);
 }
 
 // {"controller"} → discovery log
 Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
   return gateway.read_discovery(get_string(request, "controller").value_or(""))
-      .map([](const nvmetcp::DiscoveryLog& log) { return to_json(log); });
+      .map(to_message<nvmetcp::DiscoveryLog>);
 }
 
 // {"portal"} → {"addresses"}: numeric
 Result<json::object> resolve_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto found = nvmetcp::resolve(portal_of(request));
-  if (!found) return tl::unexpected<Error>(found.error());
+  const auto portal = member_of<nvmetcp::Portal>(request, "portal");
+  if (!portal) return portal.take_error();
+  const auto found = nvmetcp::resolve(*portal);
+  if (!found) return found.take_error();
   json::array addresses;
   for (const nvmetcp::Portal& portal : *found) addresses.emplace_back(portal.address);
   return json::object{{"addresses", std::move(addresses)}};
@@ -111,21 +105,25 @@ Result<json::object> resolve_verb(const json::object& request, const ProgressLin
 
 // {"subsystem", "portal", "options"} → connection
 Result<json::object> connect_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto portal = member_of<nvmetcp::Portal>(request, "portal");
+  if (!portal) return portal.take_error();
+  const auto options = member_of<nvmetcp::ConnectOptions>(request, "options");
+  if (!options) return options.take_error();
   const SystemRoot root;
   auto host = nvmetcp::read_host_identity(root);
-  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  if (!host) return host.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
-  return gateway
-      .connect(get_string(request, "subsystem").value_or(""), portal_of(request), *host, options_of(request))
-      .map([](const nvmetcp::Connection& connection) { return to_json(connection); });
+  return gateway.connect(get_string(request, "subsystem").value_or(""), *portal, *host, *options)
+      .map(to_message<nvmetcp::Connection>);
 }
 
 // {"controller", "subsystem", "options"} → {}
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto changed =
-      nvmetcp::change_timers(SystemRoot{}, get_string(request, "controller").value_or(""),
-                             get_string(request, "subsystem").value_or(""), options_of(request));
-  if (!changed) return tl::unexpected<Error>(changed.error());
+  const auto options = member_of<nvmetcp::ConnectOptions>(request, "options");
+  if (!options) return options.take_error();
+  const auto changed = nvmetcp::change_timers(SystemRoot{}, get_string(request, "controller").value_or(""),
+                                              get_string(request, "subsystem").value_or(""), *options);
+  if (!changed) return changed.take_error();
   return json::object{};
 }
 
@@ -133,7 +131,7 @@ Result<json::object> timers_verb(const json::object& request, const ProgressLine
 Result<json::object> rescan_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto asked = nvmetcp::rescan_namespaces(SystemRoot{}, get_string(request, "controller").value_or(""),
                                                 get_string(request, "subsystem").value_or(""));
-  if (!asked) return tl::unexpected<Error>(asked.error());
+  if (!asked) return asked.take_error();
   return json::object{};
 }
 
@@ -149,24 +147,22 @@ Result<json::object> disconnect_verb(const json::object& request, const Progress
 
 // {"controller"} → smart
 Result<json::object> smart_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return nvmetcp::read_smart(get_string(request, "controller").value_or(""))
-      .map([](const nvmetcp::Smart& smart) { return to_json(smart); });
+  return nvmetcp::read_smart(get_string(request, "controller").value_or("")).map(to_message<nvmetcp::Smart>);
 }
 
 // {"act": "look", "hold", "keep", "take" or "release", "device", "subsystem", "nsid"} → holding
 Result<json::object> reservation_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const SystemRoot root;
   const auto host = nvmetcp::read_host_identity(root);
-  if (!host) return tl::unexpected<Error>(host.error());
+  if (!host) return host.take_error();
   const nvmetcp::Claimant us = nvmetcp::claimant(*host, nvmetcp::read_machine(root));
   const auto nsid = static_cast<std::uint32_t>(get_int(request, "nsid").value_or(0));
   const std::string device = get_string(request, "device").value_or("");
   if (auto ours = check_owner(root, device, get_string(request, "subsystem").value_or("")); !ours)
-    return tl::unexpected<Error>(std::move(ours.error()));
+    return ours.take_error();
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
-  if (!commands) return tl::unexpected<Error>(std::move(commands.error()));
-  return act_of(get_string(request, "act").value_or(""))(*commands, us)
-      .map([](const nvmetcp::Holding& holding) { return to_json(holding); });
+  if (!commands) return commands.take_error();
+  return act_of(get_string(request, "act").value_or(""))(*commands, us).map(to_message<nvmetcp::Holding>);
 }
 
 }  // namespace spark::workers

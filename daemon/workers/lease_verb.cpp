@@ -1,14 +1,14 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/catalog.hpp"
+#include "staging/cache/catalog.hpp"
 
 namespace spark::workers {
 namespace {
 
 Result<json::object> list_leases(staging::Catalog& catalog) {
   const auto leases = catalog.leases();
-  if (!leases) return tl::unexpected<Error>(leases.error());
+  if (!leases) return leases.take_error();
   json::array rows;
   for (const staging::Lease& lease : *leases) rows.push_back(to_json(lease));
   return json::object{{"leases", std::move(rows)}};
@@ -20,7 +20,7 @@ Result<json::object> remove_leases(staging::Catalog& catalog, const json::object
   if (const json::array* ids = get_array(request, "ids")) {
     for (const json::value& id : *ids) {
       const auto removed = catalog.remove_lease(std::string(id.as_string()));
-      if (!removed) return tl::unexpected<Error>(removed.error());
+      if (!removed) return removed.take_error();
       if (*removed == Change::AlreadyThere) missing.push_back(id);
     }
   }
@@ -34,7 +34,7 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "lease worker: no cache in the request");
   auto catalog = staging::Catalog::open(get_string(*cache, "state_dir").value_or(""));
-  if (!catalog) return tl::unexpected<Error>(std::move(catalog.error()));
+  if (!catalog) return catalog.take_error();
   const std::string op = get_string(request, "op").value_or("list");
   if (op == "remove") return remove_leases(**catalog, request);
   if (op == "add") return (*catalog)->add_lease(lease_from_json(request)).map([] { return json::object{}; });

@@ -7,13 +7,14 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "daemon/mounts/filesystems/mounted_state.hpp"
+#include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
-#include "daemon/mounts/mounted_state.hpp"
 #include "daemon/mounts/publish.hpp"
 #include "daemon/mounts/shutdown.hpp"
-#include "daemon/mounts/superblock.hpp"
 #include "daemon/mounts/users.hpp"
+#include "daemon/workers/messages.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -31,7 +32,7 @@ std::string users_of_mount(const std::string& target) {
 
 Result<> check_still_there(const std::string& target, dev_t device) {
   const auto table = mounts::read_mount_table({});
-  if (!table) return tl::unexpected<Error>(table.error());
+  if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, target);
   if (mount == nullptr || mount->device_number == device) return {};
   return fail(Errc::Refused,
@@ -56,7 +57,7 @@ Result<> note_mount(const mounts::MountRequest& mount, const json::object& reque
   if (!mount.read_only && mount.type == "xfs") {
     auto said =
         mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
-    if (!said) return tl::unexpected<Error>(std::move(said.error()));
+    if (!said) return said.take_error();
   }
   const auto pin_file = get_string(request, "pin_file");
   if (!pin_file) return {};
@@ -77,14 +78,13 @@ struct Unmounted {
 // `seen`: the device number of what is to go.
 Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, bool detach) {
   if (seen) {
-    if (auto same = check_still_there(target, *seen); !same)
-      return tl::unexpected<Error>(std::move(same.error()));
+    if (auto same = check_still_there(target, *seen); !same) return same.take_error();
   }
   Unmounted done;
   if (detach) done.users = users_of_mount(target);
   mounts::LibmountMounter mounter;
   const auto change = mounter.unmount(target, detach);
-  if (!change) return tl::unexpected<Error>(change.error());
+  if (!change) return change.take_error();
   done.change = *change;
   return done;
 }
@@ -93,31 +93,30 @@ Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, 
 
 // {"device"} → superblock
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::read_superblock(get_string(request, "device").value_or("")).map([](const auto& superblock) {
-    return to_json(superblock);
-  });
+  return mounts::read_superblock(get_string(request, "device").value_or(""))
+      .map(to_message<mounts::Superblock>);
 }
 
 // {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?}: who still uses the dead mount that it
 // replaced. The pin is written only when the mount has succeeded: it records which file system this volume is
 // from now on.
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const json::object* wanted = get_object(request, "mount");
-  if (wanted == nullptr) return fail(Errc::Invalid, "mount worker: no mount in the request");
+  const auto wanted = member_of<mounts::MountRequest>(request, "mount");
+  if (!wanted) return wanted.take_error();
   mounts::LibmountMounter mounter;
-  const mounts::MountRequest mount = mount_request_from_json(*wanted);
+  const mounts::MountRequest& mount = *wanted;
   Unmounted dead;
   if (const auto& replaced = mount.replaces) {
     auto gone = unmount(mount.target, replaced->device, replaced->detach);
-    if (!gone) return tl::unexpected<Error>(std::move(gone.error()));
+    if (!gone) return gone.take_error();
     dead = std::move(*gone);
   }
   auto change = mounter.mount(mount);
-  if (!change) return tl::unexpected<Error>(std::move(change.error()));
+  if (!change) return change.take_error();
   if (auto noted = note_mount(mount, request); !noted) {
     // Who asked takes it for not mounted, and gives back what protects it.
     if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, false);
-    return tl::unexpected<Error>(std::move(noted.error()));
+    return noted.take_error();
   }
   json::object answer = to_json(*change);
   if (!dead.users.empty()) answer["users"] = dead.users;
@@ -131,7 +130,7 @@ Result<json::object> unmount_verb(const json::object& request, const ProgressLin
   const auto done = unmount(get_string(request, "target").value_or(""),
                             seen ? std::optional<dev_t>(static_cast<dev_t>(*seen)) : std::nullopt,
                             get_bool(request, "detach").value_or(false));
-  if (!done) return tl::unexpected<Error>(done.error());
+  if (!done) return done.take_error();
   json::object answer = to_json(done->change);
   if (!done->users.empty()) answer["users"] = done->users;
   return answer;
@@ -142,7 +141,7 @@ Result<json::object> guard_verb(const json::object& request, const ProgressLine&
   return mounts::guard_mount_point({get_string(request, "mount_point").value_or(""),
                                     get_string(request, "records").value_or(""),
                                     get_bool(request, "is_in_use").value_or(false)})
-      .map([](const mounts::Guard& guard) { return to_json(guard); });
+      .map(to_message<mounts::Guard>);
 }
 
 // {"records", "keep": mount points} → {}
@@ -170,7 +169,7 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
   const std::string device = get_string(request, "device").value_or("");
   if (device.empty()) return probe_nfs(path);
   const auto superblock = mounts::probe_superblock(device);
-  if (!superblock) return tl::unexpected<Error>(superblock.error());
+  if (!superblock) return superblock.take_error();
   json::object answer{{"us", superblock->read_us},
                       {"uuid", superblock->uuid},
                       {"being_written", superblock->being_written},
@@ -235,7 +234,7 @@ Result<json::object> record_verb(const json::object& request, const ProgressLine
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   auto written = write_file_atomically(file, json::serialize(*content) + "\n");
-  if (!written) return tl::unexpected<Error>(std::move(written.error()));
+  if (!written) return written.take_error();
   return json::object{};
 }
 

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/wire.hpp"
-#include "staging/cache_folder.hpp"
+#include "staging/cache/cache_folder.hpp"
 
 namespace spark::workers {
 namespace {
@@ -33,7 +33,7 @@ Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::pat
 Result<> serve(const std::filesystem::path& copies, OpenCache& open) {
   open.served = mounts::serve_read_only(copies);
   auto host = mounts::see_writable(copies);
-  if (!host) return tl::unexpected<Error>(std::move(host.error()));
+  if (!host) return host.take_error();
   open.host = std::move(*host);
   return {};
 }
@@ -50,8 +50,8 @@ Result<staging::CacheConfig> cache_config_of(const json::object& request) {
     return fail(Errc::Failed, "making " + printable(settings.path.native()) + ": " + error.message());
   const auto capacity = resolve(settings.capacity, settings.path);
   const auto keep_free = resolve(settings.keep_free, settings.path);
-  if (!capacity) return tl::unexpected<Error>(capacity.error());
-  if (!keep_free) return tl::unexpected<Error>(keep_free.error());
+  if (!capacity) return capacity.take_error();
+  if (!keep_free) return keep_free.take_error();
   staging::CacheConfig config;
   config.path = settings.path;
   config.state_dir = get_string(*object, "state_dir").value_or("");
@@ -64,18 +64,16 @@ Result<staging::CacheConfig> cache_config_of(const json::object& request) {
 
 Result<OpenCache> open_cache(const json::object& request) {
   auto config = cache_config_of(request);
-  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  if (!config) return config.take_error();
   OpenCache open;
   const std::filesystem::path copies = staging::CacheFolder(config->path).data();
   std::error_code error;
   const bool is_new = !std::filesystem::is_directory(copies, error);  // opening it makes the folder
-  if (auto served = is_new ? Result<>() : serve(copies, open); !served)
-    return tl::unexpected<Error>(std::move(served.error()));
+  if (auto served = is_new ? Result<>() : serve(copies, open); !served) return served.take_error();
   config->served_read_only = open.served.has_value();
   auto cache = staging::Cache::open(*config, kClock);
-  if (!cache) return tl::unexpected<Error>(std::move(cache.error()));
-  if (auto served = is_new ? serve(copies, open) : Result<>(); !served)
-    return tl::unexpected<Error>(std::move(served.error()));
+  if (!cache) return cache.take_error();
+  if (auto served = is_new ? serve(copies, open) : Result<>(); !served) return served.take_error();
   open.cache = std::move(*cache);
   return open;
 }

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "staging/cache.hpp"
+#include "staging/cache/cache.hpp"
 
 namespace spark::workers {
 

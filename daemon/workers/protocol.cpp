@@ -66,7 +66,7 @@ Result<json::object> answer(const std::string& name, std::string_view text) {
   for (const VerbRow& verb : kVerbs) {
     if (verb.name != name) continue;
     auto request = parse_json_object(text);
-    if (!request) return tl::unexpected<Error>(std::move(request.error()));
+    if (!request) return request.take_error();
     return verb.run(*request, [](const json::object& progress) { write_line({{"progress", progress}}); });
   }
   return fail(Errc::Invalid, "no worker verb '" + name + "'", "workers are started by spark-staged itself");
@@ -104,7 +104,7 @@ int worker_main(const std::string& verb) {
   if (text) {
     write_answer(answer(verb, *text));
   } else {
-    write_answer(tl::unexpected<Error>(text.error()));
+    write_answer(fail(text.error()));
   }
   return 0;
 }

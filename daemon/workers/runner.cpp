@@ -141,7 +141,7 @@ Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
   options.pipe_stdin = true;
   options.program = program_;
   auto child = spawn({"spark-staged", "worker", call.shares_worker ? "serve" : call.verb}, options);
-  if (!child) return tl::unexpected<Error>(std::move(child.error()));
+  if (!child) return child.take_error();
   ++counts_.started;
   return std::make_shared<Worker>(executor_, std::move(*child));
 }
@@ -266,7 +266,7 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
     } else if (const json::object* result = get_object(*line, "result")) {
       answer = *result;
     } else if (const json::object* error_object = get_object(*line, "error")) {
-      answer = tl::unexpected<Error>(error_from_json(*error_object));
+      answer = fail(error_from_json(*error_object));
     }
   }
   co_return answer;

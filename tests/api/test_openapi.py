@@ -45,7 +45,7 @@ TALK = [
 
 
 def routes_of_the_daemon():
-    table = re.findall(r'\{\{"([A-Z]+)", "(/[^"]*)"(, true)?\}', (ROOT / "daemon/routes.cpp").read_text())
+    table = re.findall(r'\{\{"([A-Z]+)", "(/[^"]*)"(, true)?\}', (ROOT / "daemon/service/routes.cpp").read_text())
     return {(method, path): bool(alone) for method, path, alone in table}
 
 

@@ -15,7 +15,7 @@
 
 #include "base/text.hpp"
 #include "daemon/api/server.hpp"
-#include "daemon/staging_request.hpp"
+#include "daemon/service/staging_request.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "bench/bench.hpp"
-#include "bench/fio_output.hpp"
+#include "bench/fio/fio_output.hpp"
+#include "bench/measure/bench.hpp"
 #include "bench/report/report.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "nvmetcp/discovery_log.hpp"
+#include "nvmetcp/discovery/discovery_log.hpp"
 #include "nvmetcp/validate.hpp"
 
 namespace {

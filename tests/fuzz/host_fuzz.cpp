@@ -3,9 +3,9 @@
 #include <string>
 
 #include "daemon/config/parse.hpp"
-#include "host/import.hpp"
-#include "host/nvme_cli_files.hpp"
-#include "nvmetcp/exclusions.hpp"
+#include "migration/import.hpp"
+#include "migration/nvme_cli_files.hpp"
+#include "nvmetcp/discovery/exclusions.hpp"
 
 namespace {
 

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "staging/entry_line.hpp"
-#include "staging/hash.hpp"
-#include "staging/journal.hpp"
-#include "staging/manifest.hpp"
-#include "staging/names.hpp"
-#include "staging/published_digests.hpp"
+#include "staging/copy/partial/journal.hpp"
+#include "staging/copy/verify/published_digests.hpp"
+#include "staging/manifest/entry_line.hpp"
+#include "staging/manifest/hash.hpp"
+#include "staging/manifest/manifest.hpp"
+#include "staging/manifest/names.hpp"
 
 using namespace spark::staging;
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
-#include "nvmetcp/reservation.hpp"
+#include "nvmetcp/reservations/reservation.hpp"
 
 namespace {
 

@@ -28,7 +28,7 @@ class FakeMounter final : public mounts::Mounter {
   Result<Change> mount(const mounts::MountRequest& request) override {
     requests.push_back(request);
     if (before_mount) before_mount(request);
-    if (auto error = take_error()) return tl::unexpected<Error>(std::move(*error));
+    if (auto error = take_error()) return fail(std::move(*error));
     const std::string doing = "mounting " + request.source + " at " + request.target.string();
     const bool nfs = request.type.starts_with("nfs");
     if (!nfs && !devices.contains(request.source)) {
@@ -57,7 +57,7 @@ class FakeMounter final : public mounts::Mounter {
   }
 
   Result<Change> unmount(const std::filesystem::path& target, bool detach) override {
-    if (auto error = take_error()) return tl::unexpected<Error>(std::move(*error));
+    if (auto error = take_error()) return fail(std::move(*error));
     const mounts::Mount* there = mounts::mounted_at(table, target);
     if (there == nullptr) return Change::AlreadyThere;
     const auto busy = users.find(target);

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "nvmetcp/adoption.hpp"
-#include "nvmetcp/exclusions.hpp"
-#include "nvmetcp/fabrics_options.hpp"
-#include "nvmetcp/gateway.hpp"
-#include "nvmetcp/registry.hpp"
-#include "nvmetcp/removal.hpp"
+#include "nvmetcp/connect/fabrics_options.hpp"
+#include "nvmetcp/connect/gateway.hpp"
+#include "nvmetcp/connect/removal.hpp"
+#include "nvmetcp/discovery/exclusions.hpp"
 #include "nvmetcp/resolve.hpp"
-#include "nvmetcp/sysfs.hpp"
-#include "nvmetcp/timers.hpp"
+#include "nvmetcp/sysfs/adoption.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
+#include "nvmetcp/sysfs/timers.hpp"
 #include "nvmetcp/validate.hpp"
 #include "tests/support/fake_sysfs.hpp"
 
@@ -73,10 +73,9 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   Result<nvmetcp::DiscoveryLog> discover(const nvmetcp::Portal& portal, const nvmetcp::HostIdentity& host,
                                          const std::string&) override {
-    if (auto begun = begin("discover " + to_string(portal)); !begun)
-      return tl::unexpected<Error>(begun.error());
-    if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(valid.error());
-    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    if (auto begun = begin("discover " + to_string(portal)); !begun) return begun.take_error();
+    if (auto valid = validate(portal); !valid) return valid.take_error();
+    if (auto reached = reach_target(portal); !reached) return reached.take_error();
     if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
     return log_for(portal, host);
   }
@@ -84,17 +83,17 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   Result<nvmetcp::Connection> watch_discovery(const nvmetcp::Portal& portal,
                                               const nvmetcp::HostIdentity& host,
                                               const std::string& interface) override {
-    if (auto begun = begin("watch " + to_string(portal)); !begun) return tl::unexpected<Error>(begun.error());
-    if (auto valid = validate(portal); !valid) return tl::unexpected<Error>(valid.error());
+    if (auto begun = begin("watch " + to_string(portal)); !begun) return begun.take_error();
+    if (auto valid = validate(portal); !valid) return valid.take_error();
     const auto all = nvmetcp::list_controllers(sysfs_.root());
-    if (!all) return tl::unexpected<Error>(all.error());
+    if (!all) return all.take_error();
     if (const auto ours = nvmetcp::find_own_discovery(*all, {portal}, host, interface))
       return nvmetcp::Connection{ours->name, Change::AlreadyThere, {}};
-    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    if (auto reached = reach_target(portal); !reached) return reached.take_error();
     if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
     const auto allowed =
         nvmetcp::check_not_excluded(sysfs_.root(), nvmetcp::kDiscoveryNqn, portal, host, interface);
-    if (!allowed) return tl::unexpected<Error>(allowed.error());
+    if (!allowed) return allowed.take_error();
     const std::string name = "nvme" + std::to_string(next_instance_++);
     nvmetcp::Controller controller = tcp_controller(name, nvmetcp::kDiscoveryNqn);
     controller.portal = portal;
@@ -108,9 +107,9 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   }
 
   Result<nvmetcp::DiscoveryLog> read_discovery(const std::string& controller) override {
-    if (auto begun = begin("read " + controller); !begun) return tl::unexpected<Error>(begun.error());
+    if (auto begun = begin("read " + controller); !begun) return begun.take_error();
     const auto all = nvmetcp::list_controllers(sysfs_.root());
-    if (!all) return tl::unexpected<Error>(all.error());
+    if (!all) return all.take_error();
     const auto found = std::ranges::find(*all, controller, &nvmetcp::Controller::name);
     if (found == all->end() || found->owner != nvmetcp::kOwner || !found->is_discovery)
       return fail(Errc::NotFound, controller + " is not there any more");
@@ -122,29 +121,29 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
                                       const nvmetcp::HostIdentity& host,
                                       const nvmetcp::ConnectOptions& options) override {
     if (auto begun = begin("connect " + subsystem + " " + to_string(portal)); !begun) {
-      return tl::unexpected<Error>(begun.error());
+      return begun.take_error();
     }
     for (auto valid : {nvmetcp::validate_nqn(subsystem, "subsystem"), validate(portal), validate(options)}) {
-      if (!valid) return tl::unexpected<Error>(valid.error());
+      if (!valid) return valid.take_error();
     }
     auto all = nvmetcp::list_controllers(sysfs_.root());
-    if (!all) return tl::unexpected<Error>(all.error());
+    if (!all) return all.take_error();
     auto adopted = nvmetcp::find_adoptable(*all, subsystem, {portal}, host, options.interface);
-    if (!adopted) return tl::unexpected<Error>(adopted.error());
+    if (!adopted) return adopted.take_error();
     if (*adopted) return adopt(**adopted, options);
     if (auto alone = nvmetcp::check_host_conflict(*all, host); !alone) {
-      return tl::unexpected<Error>(alone.error());
+      return alone.take_error();
     }
-    if (auto reached = reach_target(portal); !reached) return tl::unexpected<Error>(reached.error());
+    if (auto reached = reach_target(portal); !reached) return reached.take_error();
     const auto allowed =
         nvmetcp::check_not_excluded(sysfs_.root(), subsystem, portal, host, options.interface);
-    if (!allowed) return tl::unexpected<Error>(allowed.error());
+    if (!allowed) return allowed.take_error();
     return create(subsystem, portal, host, options);
   }
 
   Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
                             nvmetcp::Users) override {
-    if (auto begun = begin("disconnect " + controller); !begun) return tl::unexpected<Error>(begun.error());
+    if (auto begun = begin("disconnect " + controller); !begun) return begun.take_error();
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     for (const auto& one : all.value_or(std::vector<nvmetcp::Controller>{})) {
       if (one.name != controller) continue;
@@ -184,7 +183,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   Result<> begin(const std::string& call) {
     calls_.push_back(call);
     std::this_thread::sleep_for(latency_);
-    if (forced_) return tl::unexpected<Error>(*forced_);
+    if (forced_) return fail(*forced_);
     return {};
   }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "nvmetcp/reservation_hold.hpp"
+#include "nvmetcp/reservations/reservation_hold.hpp"
 
 namespace spark::nvmetcp::fake {
 

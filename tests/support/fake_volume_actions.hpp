@@ -11,7 +11,7 @@
 #include <set>
 
 #include "daemon/volumes/actions.hpp"
-#include "nvmetcp/sysfs.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
 #include "tests/support/fake_reservations.hpp"
 
 namespace spark::volumes {
@@ -173,7 +173,7 @@ class FakeVolumeActions final : public VolumeActions {
     world_.last_options = options;
     world_.while_connecting();
     co_await asio::post(asio::use_awaitable);  // what it began goes on before the connect is done
-    if (world_.connect_error) co_return tl::unexpected<Error>(*world_.connect_error);
+    if (world_.connect_error) co_return fail(*world_.connect_error);
     if (world_.unreachable.contains(portal.address))
       co_return fail(Errc::Unavailable, portal.address + " is out");
     if (const auto named = world_.names.find(portal.address); named != world_.names.end())
@@ -195,7 +195,7 @@ class FakeVolumeActions final : public VolumeActions {
   asio::awaitable<Result<>> set_timers(std::string controller, std::string,
                                        nvmetcp::ConnectOptions options) override {
     world_.touched.emplace_back("timers");
-    if (world_.timers_error) co_return tl::unexpected<Error>(*world_.timers_error);
+    if (world_.timers_error) co_return fail(*world_.timers_error);
     world_.timers[controller] = options;
     co_return Result<>{};
   }
@@ -217,7 +217,7 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path, bool is_in_use) override {
     world_.guarded.push_back(is_in_use);
-    if (world_.guard_error) co_return tl::unexpected<Error>(*world_.guard_error);
+    if (world_.guard_error) co_return fail(*world_.guard_error);
     mounts::Guard guard = world_.guard;
     guard.is_ours = guard.is_ours || is_in_use;
     co_return guard;
@@ -231,10 +231,10 @@ class FakeVolumeActions final : public VolumeActions {
     std::string users;
     if (const auto& dead = request.replaces) {
       const auto gone = co_await unmount(request.target, dead->detach);
-      if (!gone) co_return tl::unexpected<Error>(gone.error());
+      if (!gone) co_return fail(gone.error());
       users = gone->users;
     }
-    if (world_.mount_error) co_return tl::unexpected<Error>(*world_.mount_error);
+    if (world_.mount_error) co_return fail(*world_.mount_error);
     world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
                  request.source, request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
@@ -251,7 +251,7 @@ class FakeVolumeActions final : public VolumeActions {
       asio::steady_timer timer(co_await asio::this_coro::executor, world_.unmount_takes);
       co_await timer.async_wait(asio::use_awaitable);
     }
-    if (world_.unmount_error) co_return tl::unexpected<Error>(*world_.unmount_error);
+    if (world_.unmount_error) co_return fail(*world_.unmount_error);
     const mounts::Mount* top = mounts::mounted_at(world_.mounts, target);
     if (top != nullptr) world_.mounts.erase(world_.mounts.begin() + (top - world_.mounts.data()));
     co_return Unmounted{Change::Done, detach ? world_.users : ""};
@@ -296,7 +296,7 @@ class FakeVolumeActions final : public VolumeActions {
     world_.while_publishing();
     // Whoever watches looks meanwhile.
     for (unsigned turn = 0; turn < world_.publish_takes; ++turn) co_await asio::post(asio::use_awaitable);
-    if (world_.publish_error) co_return tl::unexpected<Error>(*world_.publish_error);
+    if (world_.publish_error) co_return fail(*world_.publish_error);
     const std::uint64_t before = world_.published ? world_.published->generation : 0;
     world_.published = mounts::Published{before + 1, FakeWorld::kNode, "2026-11-22T05:00:00Z"};
     ++world_.superblock.stamp;
@@ -309,7 +309,7 @@ class FakeVolumeActions final : public VolumeActions {
   }
   asio::awaitable<Result<>> make_writable(std::filesystem::path, std::string device, bool) override {
     world_.touched.emplace_back(device.empty() ? "unpin" : "make writable");
-    if (world_.writable_error) co_return tl::unexpected<Error>(*world_.writable_error);
+    if (world_.writable_error) co_return fail(*world_.writable_error);
     world_.pinned->is_published = false;
     if (device.empty()) co_return Result<>{};
     set_mounts("rw,noatime");
@@ -326,7 +326,7 @@ class FakeVolumeActions final : public VolumeActions {
       asio::steady_timer timer(co_await asio::this_coro::executor, world_.intent_takes);
       co_await timer.async_wait(asio::use_awaitable);
     }
-    if (world_.intent_error) co_return tl::unexpected<Error>(*world_.intent_error);
+    if (world_.intent_error) co_return fail(*world_.intent_error);
     world_.intent = intent;
     co_return Result<>{};
   }
@@ -347,7 +347,7 @@ class FakeVolumeActions final : public VolumeActions {
     return addresses_.strangers(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
   }
   Result<> check_paths_secured(const std::string&, const nvmetcp::ConnectOptions&) override {
-    if (world_.unsecured) return tl::unexpected<Error>(*world_.unsecured);
+    if (world_.unsecured) return fail(*world_.unsecured);
     return {};
   }
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override {

@@ -102,7 +102,7 @@ def test_make_does_what_these_steps_do():
     blocks.without_remark(line) for block in ALL for line in block.lines if of(ON_THIS_COMPUTER, line)))
 def test_the_commands_for_the_computer_that_builds_work_on_it(line, tmp_path):
     typed = line.replace(*ON_THIS_COMPUTER[of(ON_THIS_COMPUTER, line)])
-    if "bench/staging" in typed and "make" not in typed:
+    if "tools/benchmarks/staging" in typed and "make" not in typed:
         for folder in ("SOURCE", "TARGET"):
             (tmp_path / folder).mkdir()
             typed = typed.replace(folder, str(tmp_path / folder))

@@ -46,7 +46,8 @@ def lengths():
         warnings.extend(more)
         return errors
 
-    problems = _each(CODE, check)
+    problems = _each(CODE, check) + _each(CPP, sizes.check_classes)
+    problems += sizes.check_folders([path.relative_to(sources.ROOT).as_posix() for path in sources.files(*CPP)])
     for warning in warnings:
         print(f"     note: {warning}")
     return problems
@@ -90,13 +91,13 @@ def quotations():
 CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
     "the staging benchmark counts right": lambda: _tool(
-        [sys.executable, "-B", "-m", "unittest", "discover", "-q", "-s"], ["bench/staging"]),
+        [sys.executable, "-B", "-m", "unittest", "discover", "-q", "-s"], ["tools/benchmarks/staging"]),
     "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
     "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
     "library calls that throw": lambda: _each(CPP, throwing.check),
     "every source file is compiled": compiled,
-    "lengths": lengths,
+    "sizes of files, classes, interfaces and folders": lengths,
     "words": lambda: _each(TEXT, words.check),
     "units keep out of mount namespaces": lambda: _each((".service", ".in"), units.check),
     "format of C++": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP)),

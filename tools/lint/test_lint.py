@@ -133,46 +133,50 @@ class Throwing(unittest.TestCase):
 
 class Layering(unittest.TestCase):
     BAD = [
-        ("base/a.cpp", '#include "staging/copy.hpp"'),
-        ("nvmetcp/a.cpp", '#include "staging/copy.hpp"'),
-        ("staging/a.cpp", '#include "nvmetcp/types.hpp"'),
-        ("bench/a.cpp", '#include "staging/cache.hpp"'),
-        ("daemon/config/a.cpp", '#include "nvmetcp/gateway.hpp"'),
+        ("base/a.cpp", '#include "staging/copy/copy.hpp"'),
+        ("nvmetcp/a.cpp", '#include "staging/copy/copy.hpp"'),
+        ("staging/files/a.cpp", '#include "nvmetcp/types.hpp"'),
+        ("staging/manifest/a.cpp", '#include "staging/files/tree.hpp"'),
+        ("nvmetcp/sysfs/a.cpp", '#include "nvmetcp/connect/gateway.hpp"'),
+        ("bench/measure/a.cpp", '#include "staging/cache/cache.hpp"'),
+        ("daemon/config/a.cpp", '#include "nvmetcp/connect/gateway.hpp"'),
         ("daemon/mounts/a.cpp", '#include "daemon/config/model.hpp"'),
-        ("cli/a.cpp", '#include "daemon/mounts/superblock.hpp"'),
-        ("cli/a.cpp", '#include "daemon/volumes.hpp"'),
+        ("cli/verbs/a.cpp", '#include "daemon/mounts/filesystems/superblock.hpp"'),
+        ("cli/a.cpp", '#include "daemon/volumes/volume.hpp"'),
         ("base/a.cpp", '#include "text.hpp"'),
-        ("nvmetcp/sysfs.cpp", "#include <libnvme.h>"),
+        ("nvmetcp/sysfs/sysfs.cpp", "#include <libnvme.h>"),
         ("daemon/a.cpp", "#  include <libmount/libmount.h>"),
-        ("daemon/a.cpp", "#include <blkid/blkid.h>"),
+        ("daemon/a.cpp", "#include <blkid.h>"),
+        ("daemon/mounts/mounter.cpp", "#include <libmount.h>"),
+        ("staging/copy/copy.cpp", "#include <openssl/evp.h>"),
         ("daemon/a.cpp", "#include <yaml-cpp/yaml.h>"),
-        ("staging/cache.cpp", "#include <sqlite3.h>"),
-        ("staging/copy.cpp", "#include <xxhash.h>"),
-        ("staging/copy.cpp", "#include <liburing.h>"),
+        ("staging/cache/cache.cpp", "#include <sqlite3.h>"),
+        ("staging/copy/copy.cpp", "#include <xxhash.h>"),
+        ("staging/copy/copy.cpp", "#include <liburing.h>"),
         ("daemon/main.cpp", "#include <systemd/sd-daemon.h>"),
         ("nvmetcp/a.cpp", "#include <spdlog/spdlog.h>"),
         ("daemon/a.cpp", "#include <CLI/CLI.hpp>"),
-        ("daemon/volumes/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
-        ("daemon/service.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
-        ("daemon/config/a.cpp", '#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/volumes/a.cpp", '#include "nvmetcp/connect/libnvme_gateway.hpp"'),
+        ("daemon/service/service.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
+        ("daemon/config/a.cpp", '#include "nvmetcp/connect/libnvme_gateway.hpp"'),
         ("daemon/volume.cpp", "#include <boost/beast/http.hpp>"),
         ("cli/status.cpp", "#include <boost/asio/io_context.hpp>"),
-        ("staging/a.cpp", "#include <boost/json.hpp>"),
+        ("staging/files/a.cpp", "#include <boost/json.hpp>"),
     ]
     GOOD = [
-        ("nvmetcp/libnvme_gateway.cpp", "#include <libnvme.h>"),
-        ("bench/copy.cpp", '#include "staging/copy.hpp"'),
-        ("daemon/volume.cpp", '#include "daemon/mounts/table.hpp"\n#include <boost/asio/io_context.hpp>'),
-        ("daemon/mounts/mounter.cpp", '#include <libmount/libmount.h>\n#include "daemon/mounts/mounter.hpp"'),
+        ("nvmetcp/connect/libnvme_gateway.cpp", "#include <libnvme.h>"),
+        ("bench/measure/copy.cpp", '#include "staging/copy/copy.hpp"\n#include "bench/fio/process.hpp"'),
+        ("daemon/volumes/volume.cpp", '#include "daemon/mounts/table.hpp"\n#include <boost/asio/io_context.hpp>'),
+        ("daemon/mounts/libmount_call.cpp", '#include <libmount.h>\n#include "daemon/mounts/mounter.hpp"'),
         ("cli/app.cpp", '#include <CLI/CLI.hpp>\n#include "daemon/config/parse.hpp"'),
-        ("cli/client.cpp", "#include <boost/beast/http.hpp>"),
-        ("cli/a.cpp", '#include "daemon/mounts/new_filesystem.hpp"\n#include "daemon/mounts/table.hpp"'),
-        ("base/a.cpp", '#include <vector>\n// #include "staging/copy.hpp"'),
-        ("tests/unit/cli/a.cpp", '#include "daemon/volumes.hpp"\n#include <gtest/gtest.h>'),
+        ("cli/client/client.cpp", "#include <boost/beast/http.hpp>"),
+        ("cli/verbs/a.cpp", '#include "daemon/mounts/table.hpp"'),
+        ("base/a.cpp", '#include <vector>\n// #include "staging/copy/copy.hpp"'),
+        ("tests/unit/cli/a.cpp", '#include "daemon/volumes/volume.hpp"\n#include <gtest/gtest.h>'),
         ("tests/unit/cli/a.cpp", '#include "helper.hpp"'),
-        ("daemon/main.cpp", '#include <CLI/CLI.hpp>\n#include "nvmetcp/libnvme_gateway.hpp"'),
+        ("daemon/main.cpp", '#include <CLI/CLI.hpp>\n#include "nvmetcp/connect/libnvme_gateway.hpp"'),
         ("daemon/workers/a.cpp", '#include "daemon/mounts/libmount_mounter.hpp"'),
-        ("elsewhere.cpp", '#include "staging/copy.hpp"'),
+        ("elsewhere.cpp", '#include "staging/copy/copy.hpp"'),
     ]
 
     def test_bad_is_found(self):
@@ -186,8 +190,9 @@ class Layering(unittest.TestCase):
                 self.assertEqual(layering.check(path, text), [])
 
     def test_the_table_itself_has_no_circle(self):
-        rooms = {room: [other for other in allowed if other in layering.ALLOWED]
-                 for room, allowed in layering.ALLOWED.items()}
+        rooms = {room: [other for other in layering.ALLOWED if other != room and layering._is_allowed(room, other, other)]
+                 for room in layering.ALLOWED}
+        self.assertGreater(len(rooms), 40)
         self.assertEqual(layering.check_cycles(rooms), [])
 
     def test_header_circles_are_found(self):
@@ -219,6 +224,42 @@ class Sizes(unittest.TestCase):
     def test_long_python_functions_are_found(self):
         self.assertTrue(sizes.check("a.py", "def f():\n" + "  x = 1\n" * 60)[0])
         self.assertFalse(sizes.check("a.py", "def f():\n" + "  x = 1\n" * 59)[0])
+
+    CLASS = """
+class [[nodiscard]] Seam : public Base<int> {  // class Not {
+ public:
+  Seam() : value_{1} {}
+  explicit Seam(int value);
+  virtual ~Seam() = default;
+  Seam& operator=(const Seam&) = delete;
+  virtual int read(const std::string& text = "}") const = 0;
+  int twice() const { if (value_) { return 2 * value_; } return 0; }
+  static Seam of(int value);
+  enum class Kind { One, Two };
+  struct Inner { int a, b; };
+
+ private:
+  using Sink = std::function<void(int)>;
+  static constexpr int kMost = 3;
+  std::function<void(int)> sink_;
+  int value_ = 0, other_{2};
+};
+"""
+
+    def test_methods_members_and_virtual_methods_are_counted(self):
+        self.assertEqual(list(sizes.classes(self.CLASS)), [sizes.Class("Seam", 2, methods=3, members=2, virtuals=1)])
+        self.assertEqual(list(sizes.classes(self.CLASS.replace(" = 0;", ";")))[0].virtuals, 0)
+        self.assertEqual(list(sizes.classes("enum class A { B };\nclass C;\nstruct D { int e; };")), [])
+
+    def test_what_is_two_things_is_found(self):
+        for kind, most in (("int f{}();", sizes.METHODS), ("int m{}_;", sizes.MEMBERS),
+                           ("virtual int v{}() = 0;", sizes.VIRTUALS)):
+            for number, problems in ((most, 0), (most + 1, 1)):
+                with self.subTest(kind, number=number):
+                    text = "class A {\n" + "\n".join(kind.format(at) for at in range(number)) + "\n};"
+                    self.assertEqual(len(sizes.check_classes("a.hpp", text)), problems)
+        self.assertEqual(sizes.check_folders([f"a/{at}.cpp" for at in range(sizes.FILES)]), [])
+        self.assertEqual(len(sizes.check_folders([f"a/{at}.cpp" for at in range(sizes.FILES + 1)])), 1)
 
 
 class Words(unittest.TestCase):

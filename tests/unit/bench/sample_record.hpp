@@ -1,7 +1,7 @@
 // A made-up record of two paths, for the tests of what is derived from records.
 #pragma once
 
-#include "bench/record.hpp"
+#include "bench/record/record.hpp"
 
 namespace spark::bench {
 

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "cli/format/text.hpp"
+#include "cli/view/text.hpp"
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {

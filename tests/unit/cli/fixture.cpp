@@ -48,7 +48,7 @@ Result<Answer> FakeClient::stream(const Request& request, const LineSink& sink, 
     if (!sink(line)) return Answer{200, {}};
   }
   stream.afterwards();
-  return tl::unexpected<Error>(stream.end);
+  return fail(stream.end);
 }
 
 Program::Program()

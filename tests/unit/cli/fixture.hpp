@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/threads.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -43,7 +44,7 @@ class FakeClient final : public Client {
     answers_[request].push_back(Answer{status, std::move(body)});
   }
   void fail_once(const std::string& request, Error error) {
-    answers_[request].push_back(tl::unexpected<Error>(std::move(error)));
+    answers_[request].push_back(fail(std::move(error)));
   }
   void stream_once(const std::string& target, Stream stream) {
     streams_[target].push_back(std::move(stream));

@@ -6,7 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "daemon/token.hpp"
-#include "volume_fixture.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
 namespace spark {
 namespace {

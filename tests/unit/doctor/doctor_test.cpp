@@ -1,7 +1,7 @@
 // What doctor says of a host, its files and its settings. The rest: connections_test.cpp, identity_test.cpp,
 // network_test.cpp
 #include "doctor/doctor.hpp"
-#include "doctor/controller_of.hpp"
+#include "doctor/checks/controller_of.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

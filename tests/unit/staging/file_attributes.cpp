@@ -1,4 +1,4 @@
-#include "file_attributes.hpp"
+#include "tests/unit/staging/file_attributes.hpp"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

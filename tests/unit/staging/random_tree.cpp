@@ -1,4 +1,4 @@
-#include "random_tree.hpp"
+#include "tests/unit/staging/random_tree.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "support.hpp"
+#include "tests/unit/staging/support.hpp"
 
 namespace spark::staging::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "support.hpp"
+#include "tests/unit/staging/support.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/child.hpp"
-#include "staging/tree.hpp"
+#include "staging/files/tree.hpp"
 
 namespace spark::staging::test {
 

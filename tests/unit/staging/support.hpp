@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "staging/copy.hpp"
+#include "staging/copy/copy.hpp"
 
 namespace spark::staging::test {
 

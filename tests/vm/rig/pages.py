@@ -79,7 +79,7 @@ ON_THIS_COMPUTER = {
     "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
     "make bench-staging": ("make", "make --dry-run"),
     "make format": ("make format", "make --dry-run --no-print-directory format | sed 's/ -i / --dry-run -Werror /' | sh"),
-    "python3 bench/staging": ("/mnt/rosa-storage --target /data", "SOURCE --target TARGET"),
+    "python3 tools/benchmarks/staging": ("/mnt/rosa-storage --target /data", "SOURCE --target TARGET"),
 }
 
 

@@ -1,0 +1,186 @@
+#include "bench/facts/counters.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned long kKernelThread = 0x00200000;  // PF_KTHREAD in the flags of /proc/PID/stat
+constexpr Bytes kSector = 512;
+
+std::vector<std::uint64_t> numbers_of(std::string_view text) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& word : split(text, ' ')) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error == std::errc() && end == word.data() + word.size() && !word.empty()) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+double ticks_a_second() {
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  return ticks > 0 ? static_cast<double>(ticks) : 100;
+}
+
+// utime and stime of a kernel thread; 0 for a process.
+std::uint64_t kernel_thread_ticks(const std::string& stat) {
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  // After the name: state, ppid, pgrp, session, tty, tpgid, flags, four fault counts, utime, stime.
+  const std::vector<std::string> fields = split(trim(std::string_view(stat).substr(name_end + 1)), ' ');
+  if (fields.size() < 13) return 0;
+  const auto flags = numbers_of(fields[6]);
+  const auto times = numbers_of(fields[11] + " " + fields[12]);
+  const bool is_ours = flags.size() == 1 && (flags[0] & kKernelThread) != 0 && times.size() == 2;
+  return is_ours ? times[0] + times[1] : 0;
+}
+
+double kernel_thread_seconds(const SystemRoot& root) {
+  std::uint64_t ticks = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / "proc", error), last; !error && entry != last;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto stat = read_file(entry->path() / "stat");
+    if (stat) ticks += kernel_thread_ticks(*stat);
+  }
+  return static_cast<double>(ticks) / ticks_a_second();
+}
+
+// The third field of a block device's stat counts sectors read.
+std::optional<Bytes> device_bytes(const SystemRoot& root, const std::string& device) {
+  const auto text = read_line_file(root / ("sys/class/block/" + device + "/stat"));
+  if (!text) return std::nullopt;
+  const auto numbers = numbers_of(*text);
+  return numbers.size() > 2 ? std::optional(numbers[2] * kSector) : std::nullopt;
+}
+
+// "bytes: normalread normalwrite directread directwrite serverread …" of the mount.
+std::optional<Bytes> nfs_bytes(const SystemRoot& root, const std::string& mount_point) {
+  const auto text = read_file(root / "proc/self/mountstats");
+  if (!text) return std::nullopt;
+  bool is_here = false;
+  std::optional<Bytes> bytes;  // of the last mount at that place: it hides the others
+  for (const std::string& line : split(*text, '\n')) {
+    const std::string_view words = trim(line);
+    if (words.starts_with("device ")) {
+      is_here = words.find(" mounted on " + mount_point + " with fstype nfs") != std::string_view::npos;
+    } else if (is_here && words.starts_with("bytes:")) {
+      std::string fields(words.substr(6));
+      std::replace(fields.begin(), fields.end(), '\t', ' ');
+      const auto numbers = numbers_of(fields);
+      if (numbers.size() >= 5) bytes = numbers[4];
+    }
+  }
+  return bytes;
+}
+
+std::optional<Bytes> nic_bytes(const SystemRoot& root, const std::string& nic) {
+  const auto text = read_line_file(root / ("sys/class/net/" + nic + "/statistics/rx_bytes"));
+  if (!text) return std::nullopt;
+  const auto numbers = numbers_of(*text);
+  return numbers.size() == 1 ? std::optional<Bytes>(numbers[0]) : std::nullopt;
+}
+
+std::optional<Bytes> difference(std::optional<Bytes> before, std::optional<Bytes> after) {
+  if (!before || !after || *after < *before) return std::nullopt;
+  return *after - *before;
+}
+
+}  // namespace
+
+CpuCounters read_cpu(const SystemRoot& root) {
+  CpuCounters counters;
+  const auto text = read_file(root / "proc/stat");
+  for (const std::string& line : split(text ? *text : "", '\n')) {
+    if (!line.starts_with("cpu")) break;
+    // user nice system idle iowait irq softirq steal
+    const auto ticks = numbers_of(std::string_view(line).substr(line.find(' ') + 1));
+    if (ticks.size() < 7) continue;
+    const double busy =
+        static_cast<double>(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / ticks_a_second();
+    const double idle = static_cast<double>(ticks[3] + ticks[4]) / ticks_a_second();
+    if (line.starts_with("cpu ")) {
+      counters.busy = busy;
+      counters.idle = idle;
+    } else {
+      counters.core_busy.push_back(busy);
+      counters.core_idle.push_back(idle);
+    }
+  }
+  counters.kernel_threads = kernel_thread_seconds(root);
+  return counters;
+}
+
+CpuUse cpu_between(const CpuCounters& before, const CpuCounters& after, double seconds) {
+  CpuUse use;
+  use.seconds = seconds;
+  use.busy = std::max(0.0, after.busy - before.busy);
+  use.kernel_threads = std::max(0.0, after.kernel_threads - before.kernel_threads);
+  const double idle = std::max(0.0, after.idle - before.idle);
+  if (use.busy + idle > 0) use.idle_share = idle / (use.busy + idle);
+  for (std::size_t i = 0; i < std::min(before.core_busy.size(), after.core_busy.size()); ++i) {
+    const double busy = after.core_busy[i] - before.core_busy[i];
+    const double all = busy + after.core_idle[i] - before.core_idle[i];
+    if (all > 0) use.busiest_core = std::max(use.busiest_core, busy / all);
+  }
+  return use;
+}
+
+IdleCpu idle_cpu(const std::vector<double>& rates) {
+  IdleCpu idle;
+  if (rates.empty()) return idle;
+  const auto count = static_cast<double>(rates.size());
+  for (const double rate : rates) idle.rate += rate / count;
+  double squares = 0;
+  for (const double rate : rates) squares += (rate - idle.rate) * (rate - idle.rate);
+  idle.error = rates.size() < 2 ? idle.rate : std::sqrt(squares / (count - 1) / count);
+  return idle;
+}
+
+OriginCounters read_origin(const SystemRoot& root, const OriginSource& source) {
+  OriginCounters counters;
+  if (!source.device.empty()) counters.device = device_bytes(root, source.device);
+  for (const std::string& device : source.path_devices) {
+    counters.path_devices = counters.path_devices.value_or(0) + device_bytes(root, device).value_or(0);
+  }
+  if (!source.nfs_mount.empty()) counters.nfs = nfs_bytes(root, source.nfs_mount);
+  if (!source.nic.empty()) counters.nic = nic_bytes(root, source.nic);
+  return counters;
+}
+
+Origin origin_between(const OriginSource& source, const OriginCounters& before, const OriginCounters& after) {
+  Origin origin;
+  origin.nic_bytes = difference(before.nic, after.nic);
+  const auto device = difference(before.device, after.device);
+  const auto paths = difference(before.path_devices, after.path_devices);
+  const auto nfs = difference(before.nfs, after.nfs);
+  if (nfs) {
+    origin.bytes = nfs;
+    origin.counter = "NFS mount";
+  } else if (paths && *paths > device.value_or(0)) {
+    origin.bytes = paths;
+    origin.counter = "paths of " + source.device;
+  } else if (device && (*device > 0 || !origin.nic_bytes)) {
+    origin.bytes = device;
+    origin.counter = "block device " + source.device;
+  } else if (origin.nic_bytes) {
+    // With native multipath some kernels count nothing at the device: the network card has to do.
+    origin.bytes = origin.nic_bytes;
+    origin.counter = "network card " + source.nic;
+  }
+  return origin;
+}
+
+}  // namespace spark::bench

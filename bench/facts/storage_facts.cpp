@@ -1,0 +1,189 @@
+#include "bench/facts/storage_facts.hpp"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a reader wants to know of a controller: sysfs name → words.
+constexpr std::array kControllerSettings = {
+    std::pair{"model", "model"},
+    std::pair{"firmware_rev", "firmware"},
+    std::pair{"transport", "transport"},
+    std::pair{"address", "address"},
+    std::pair{"queue_count", "queues"},
+    std::pair{"sqsize", "queue size"},
+    std::pair{"kato", "keep-alive"},
+    std::pair{"reconnect_delay", "reconnect delay"},
+    std::pair{"ctrl_loss_tmo", "controller loss"},
+};
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_like(const std::string& name, const char* pattern) {
+  return std::regex_match(name, std::regex(pattern));
+}
+
+// "10.0.0.1" of "traddr=10.0.0.1,trsvcid=4420".
+std::string option_of(const std::string& options, const std::string& key) {
+  for (const std::string& option : split(options, ',')) {
+    if (option.starts_with(key + "=")) return option.substr(key.size() + 1);
+  }
+  return {};
+}
+
+class Reader {
+ public:
+  Reader(const SystemRoot& root, StorageFacts& facts) : root_(root), facts_(facts) {}
+
+  void look_at_device(const std::string& name) {
+    std::error_code error;
+    const fs::path folder = fs::canonical(root_ / ("sys/class/block/" + name), error);
+    if (error) return;
+    facts_.origin.device = name;
+    if (facts_.kind == PathKind::Unknown) facts_.kind = PathKind::Local;
+    look_at_disk(fs::exists(folder / "partition", error) ? folder.parent_path() : folder, 0);
+  }
+
+ private:
+  void look_at_disk(const fs::path& disk, unsigned depth) {
+    const std::vector<std::string> below = names_in(disk / "slaves");
+    for (const std::string& name : below) {
+      std::error_code error;
+      const fs::path folder = fs::canonical(root_ / ("sys/class/block/" + name), error);
+      if (error || depth > 8) continue;
+      look_at_disk(fs::exists(folder / "partition", error) ? folder.parent_path() : folder, depth + 1);
+    }
+    set("device", disk.filename().string());
+    for (const auto& [file, words] :
+         {std::pair{"queue/read_ahead_kb", "read-ahead KiB"}, std::pair{"queue/scheduler", "scheduler"}}) {
+      if (const auto value = read_line_file(disk / file); value && !value->empty()) set(words, *value);
+    }
+    look_for_controllers(disk);
+  }
+
+  // The disk lies below its controller, or with native multipath below its subsystem.
+  void look_for_controllers(const fs::path& disk) {
+    for (fs::path folder = disk.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+      const std::string name = folder.filename().string();
+      if (is_like(name, "nvme[0-9]+")) return look_at_controller(name, disk.filename().string());
+      if (!is_like(name, "nvme-subsys[0-9]+")) continue;
+      for (const std::string& child : names_in(folder)) {
+        if (is_like(child, "nvme[0-9]+")) look_at_controller(child, disk.filename().string());
+      }
+      return;
+    }
+  }
+
+  void look_at_controller(const std::string& name, const std::string& disk) {
+    const fs::path folder = root_ / ("sys/class/nvme/" + name);
+    facts_.controllers.push_back(name);
+    for (const auto& [file, words] : kControllerSettings) {
+      const auto value = read_line_file(folder / file);
+      if (value && !value->empty()) set(words, *value);
+    }
+    const std::string transport = read_line_file(folder / "transport").value_or("");
+    if (transport == "tcp" || transport == "rdma" || transport == "fc") {
+      facts_.kind = PathKind::RemoteBlock;
+      const std::string address = read_line_file(folder / "address").value_or("");
+      facts_.address = option_of(address, "traddr");
+    }
+    // nvme3n1's paths are nvme3c4n1, nvme3c5n1: the number after the 'c' is a controller's.
+    const std::string space = disk.substr(disk.rfind('n'));
+    for (const std::string& child : names_in(folder)) {
+      if (is_like(child, "nvme[0-9]+c[0-9]+n[0-9]+") && child.ends_with(space) &&
+          child.starts_with(disk.substr(0, disk.rfind('n')) + "c")) {
+        facts_.origin.path_devices.push_back(child);
+      }
+    }
+  }
+
+  void set(const std::string& name, const std::string& value) { facts_.settings.emplace_back(name, value); }
+
+  const SystemRoot& root_;
+  StorageFacts& facts_;
+};
+
+// The device's name in sysfs, by number, or by the mount's source where the number is the file system's own.
+std::string device_name(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  std::error_code error;
+  const fs::path by_number = fs::canonical(root / ("sys/dev/block/" + number), error);
+  if (!error) return by_number.filename().string();
+  if (!mount.source.starts_with("/dev/")) return {};
+  const fs::path source = fs::canonical(root / mount.source.substr(1), error);
+  return error ? fs::path(mount.source).filename().string() : source.filename().string();
+}
+
+NicFacts read_nic(const SystemRoot& root, const std::string& name) {
+  NicFacts nic;
+  nic.name = name;
+  const fs::path folder = root / ("sys/class/net/" + name);
+  const auto megabits = read_line_file(folder / "speed");  // -1 where it is unknown
+  if (megabits) nic.bytes_per_second = std::max(0.0, std::strtod(megabits->c_str(), nullptr)) * 1e6 / 8;
+  const auto mtu = read_line_file(folder / "mtu");
+  if (mtu) nic.mtu = static_cast<unsigned>(std::strtoul(mtu->c_str(), nullptr, 10));
+  return nic;
+}
+
+void look_at_nfs(const MountFacts& mount, StorageFacts& facts) {
+  facts.kind = PathKind::Nas;
+  facts.address = option_of(mount.options, "addr");
+  if (facts.address.empty()) facts.address = mount.source.substr(0, mount.source.rfind(':'));
+  facts.origin.nfs_mount = mount.mount_point;
+  for (const char* option : {"vers", "nconnect", "rsize", "wsize", "proto"}) {
+    const std::string value = option_of(mount.options, option);
+    if (!value.empty()) facts.settings.emplace_back(option, value);
+  }
+}
+
+}  // namespace
+
+StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
+  StorageFacts facts;
+  if (mount.type == "nfs" || mount.type == "nfs4") {
+    look_at_nfs(mount, facts);
+  } else if (mount.type == "cifs" || mount.type == "smb3" || mount.type == "9p" || mount.type == "ceph") {
+    facts.kind = PathKind::Nas;
+  } else if (mount.type == "tmpfs" || mount.type == "ramfs") {
+    facts.kind = PathKind::Memory;
+  } else {
+    const std::string name = device_name(root, mount, device);
+    if (!name.empty()) Reader(root, facts).look_at_device(name);
+  }
+  if (facts.address.empty()) return facts;
+  const std::string nic = nic_towards(facts.address);
+  if (nic.empty()) return facts;
+  facts.origin.nic = nic;
+  facts.nic = read_nic(root, nic);
+  return facts;
+}
+
+std::string state_of(const SystemRoot& root, const StorageFacts& facts, const std::string& mount_options) {
+  std::string state = mount_options;
+  for (const std::string& controller : facts.controllers) {
+    const auto now = read_line_file(root / ("sys/class/nvme/" + controller + "/state"));
+    state += "; " + controller + " " + (now ? *now : "is gone");
+  }
+  return state;
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,180 @@
+#include "bench/fio/fio_job.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+std::string option(std::string_view name, const std::string& value) {
+  return "--" + std::string(name) + "=" + value;
+}
+
+std::string option(std::string_view name, std::uint64_t value) {
+  return option(name, std::to_string(value));
+}
+
+// What every run of ours has. Threads, not processes: then killing fio ends all of it.
+std::vector<std::string> common(const FioSetup& setup) {
+  return {setup.program,
+          "--output-format=json+",
+          "--status-interval=1",
+          "--eta=never",
+          option("aux-path", setup.aux_folder),
+          "--name=global",
+          "--thread",
+          "--group_reporting",
+          "--lat_percentiles=1",
+          "--clat_percentiles=0",
+          "--verify_state_save=0",
+          "--randrepeat=0"};
+}
+
+std::vector<std::string> common(const FioSetup& setup, bool direct) {
+  std::vector<std::string> command = common(setup);
+  command.emplace_back(direct ? "--direct=1" : "--direct=0");
+  // Through the page cache a loader's own thread waits in read().
+  command.push_back(option("ioengine", direct ? setup.engine : "psync"));
+  return command;
+}
+
+std::string joined_filenames(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  names.reserve(files.size());
+  for (const std::string& file : files) names.push_back(fio_filename(file).value_or(file));
+  return join(names, ":");
+}
+
+}  // namespace
+
+std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned count, Bytes block) {
+  std::vector<DataFile> usable;
+  std::copy_if(files.begin(), files.end(), std::back_inserter(usable),
+               [&](const DataFile& file) { return file.bytes >= block; });
+  std::vector<Stream> streams;
+  if (usable.empty()) return streams;
+  if (usable.size() >= count) {
+    streams.resize(count);
+    for (std::size_t i = 0; i < usable.size(); ++i) streams[i % count].files.push_back(usable[i].path);
+    return streams;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const std::size_t which = i % usable.size();
+    const DataFile& file = usable[which];
+    const std::size_t sharers = count / usable.size() + (which < count % usable.size() ? 1 : 0);
+    const std::size_t parts = std::min<std::size_t>(sharers, file.bytes / block);
+    const std::size_t part = i / usable.size();
+    if (part >= parts) continue;
+    const Bytes length = file.bytes / parts / block * block;
+    streams.push_back({{file.path}, part * length, length});
+  }
+  return streams;
+}
+
+std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
+                                      const std::vector<Stream>& streams, const CellLimits& limits) {
+  const bool direct = scenario.cache == Cache::Direct;
+  std::vector<std::string> command = common(setup, direct);
+  command.push_back(option("rw", std::string(scenario.fio_rw)));
+  command.push_back(option("bs", scenario.block));
+  command.push_back(option("iodepth", scenario.depth));
+  command.emplace_back(direct ? "--time_based" : "--invalidate=1");
+  command.push_back(option("runtime", std::to_string(limits.runtime.count()) + "s"));
+  if (limits.rate > 0 && !streams.empty()) {
+    const double each = limits.rate / static_cast<double>(streams.size());
+    command.push_back(option("rate", static_cast<std::uint64_t>(std::max(1.0, each))));
+  }
+  command.emplace_back("--file_service_type=sequential");
+  command.emplace_back("--allow_file_create=0");
+  if (scenario.writes) {
+    // Scrambled random buffers: incompressible, without the CPU cost of filling each anew.
+    for (const char* text : {"--scramble_buffers=1", "--overwrite=1", "--end_fsync=1"})
+      command.emplace_back(text);
+  } else {
+    command.emplace_back("--readonly");
+  }
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    command.push_back(option("name", "stream" + std::to_string(i)));
+    command.push_back(option("filename", joined_filenames(streams[i].files)));
+    if (streams[i].bytes == 0) continue;
+    command.push_back(option("offset", streams[i].offset));
+    command.push_back(option("size", streams[i].bytes));
+  }
+  return command;
+}
+
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files) {
+  std::vector<std::string> command = common(setup, true);
+  for (const char* text :
+       {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none", "--file_service_type=sequential",
+        "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {
+    command.emplace_back(text);
+  }
+  std::vector<std::string> names;
+  Bytes bytes = 0;
+  for (const DataFile& file : files) {
+    names.push_back(file.path);
+    bytes += file.bytes;
+  }
+  command.push_back(option("filename", joined_filenames(names)));
+  command.push_back(option("size", bytes));
+  return command;
+}
+
+std::string job_file(const std::vector<std::string>& command) {
+  // Of the program and its output, not of the job.
+  constexpr std::array kNotOfTheJob = {"output-format", "status-interval", "eta", "aux-path"};
+  std::string text;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string word = command[i].substr(std::min<std::size_t>(2, command[i].size()));
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(kNotOfTheJob.begin(), kNotOfTheJob.end(), name) != kNotOfTheJob.end()) continue;
+    text += name == "name" ? "[" + word.substr(word.find('=') + 1) + "]\n" : word + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> probe_command(const FioSetup& setup, const std::string& file) {
+  std::vector<std::string> command = common(setup);
+  command.push_back(option("ioengine", setup.engine));
+  for (const char* text : {"--direct=0", "--rw=read", "--bs=4096", "--size=4096", "--readonly",
+                           "--allow_file_create=0", "--name=probe"}) {
+    command.emplace_back(text);
+  }
+  command.push_back(option("filename", joined_filenames({file})));
+  return command;
+}
+
+std::optional<std::string> fio_filename(const std::string& path) {
+  if (path.empty() || path.find_first_of("\\#;") != std::string::npos) return std::nullopt;
+  if (path.back() == ' ' || path.back() == '\t' || path.back() == '\n' || path.back() == '\r') {
+    return std::nullopt;
+  }
+  std::string escaped;
+  for (const char c : path) {
+    if (c == ':') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string shell_line(const std::vector<std::string>& command) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,@%:";
+  std::string line;
+  for (const std::string& word : command) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,256 @@
+#include "bench/measure/cell_meter.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "bench/fio/fio_job.hpp"
+#include "bench/measure/file_reader.hpp"
+#include "bench/measure/live_rate.hpp"
+#include "bench/measure/plan.hpp"
+#include "bench/measure/witness.hpp"
+#include "bench/record/gates.hpp"
+#include "staging/copy/copy.hpp"
+
+namespace spark::bench {
+namespace {
+
+class Meter {
+ public:
+  Meter(const Bench& bench, const Scenario& scenario, Site& site, Cell& cell, const RateSink& tell)
+      : bench_(bench), scenario_(scenario), site_(site), cell_(cell), tell_(tell) {}
+
+  void run() {
+    switch (scenario_.method) {
+      case Method::Fio:
+        by_fio();
+        break;
+      case Method::Files:
+        by_files();
+        break;
+      case Method::Copy:
+        by_copy();
+        break;
+    }
+    if (cell_.status == CellStatus::NotMeasured) return;
+    judge();
+  }
+
+ private:
+  void by_fio() {
+    const std::vector<Stream> streams = deal_streams(site_.record.files, scenario_.streams, scenario_.block);
+    if (streams.empty()) {
+      cell_.reasons = {"it holds no file of at least " +
+                       std::string(scenario_.shape.substr(0, scenario_.shape.find(','))) + " to read"};
+      return;
+    }
+    if (scenario_.cache == Cache::Cold && !evict()) return;
+    const Direction direction = scenario_.writes ? Direction::Write : Direction::Read;
+    FioRun fio;
+    fio.command = cell_command(bench_.fio, scenario_, streams, {bench_.options.runtime, rate()});
+    fio.deadline = cell_deadline(bench_.options);
+    cell_.command = shell_line(fio.command);
+    const std::vector<std::string> command = fio.command;
+    const Witness witness(bench_.options.root, site_);
+    const FioEnd end = run_and_tell(std::move(fio), direction, bench_.stop, tell_);
+    const bool by_time = scenario_.cache == Cache::Direct;
+    cell_.reasons =
+        faults_of(end, direction, by_time ? static_cast<double>(bench_.options.runtime.count()) : 0);
+    cell_.status = CellStatus::Invalid;
+    if (end.last) take(counters_of(*end.last, direction));
+    witness.testify(cell_);
+    if (end.timed_out) site_.record.unusable = "it stopped answering during the run";
+    if (bench_.folder != nullptr) {
+      const std::string output = (end.last ? pretty(*end.last) + "\n" : "") + end.words;
+      cell_.raw_file = bench_.folder->keep(cell_, command, output);
+    }
+  }
+
+  // Bytes per second of all streams together; 0: as fast as it goes.
+  double rate() const {
+    const auto limit = static_cast<double>(bench_.options.rate_limit);
+    const double demand = scenario_.at_demand ? bench_.options.asked.demand.bytes_per_second : 0;
+    if (limit <= 0 || demand <= 0) return std::max(limit, demand);
+    return std::min(limit, demand);
+  }
+
+  void take(FioCounters counters) {
+    cell_.bytes = counters.bytes;
+    cell_.ios = counters.ios;
+    cell_.seconds = counters.seconds;
+    cell_.cpu_seconds = counters.cpu_seconds;
+    cell_.bins = std::move(counters.bins);
+  }
+
+  bool evict() {
+    std::vector<std::string> files;
+    for (const DataFile& file : site_.record.files) files.push_back(file.path);
+    const auto done =
+        apart("emptying the page cache for " + site_.record.name, nullptr, [&]() -> Result<json::value> {
+          if (auto evicted = evict_from_cache(files); !evicted) return evicted.take_error();
+          return json::value(true);
+        });
+    if (!done) fault(done.error());
+    return done.has_value();
+  }
+
+  void by_files() {
+    if (site_.small_files.empty()) {
+      cell_.reasons = {"it holds no file of 4 KiB to 1 MiB to read"};
+      return;
+    }
+    const SharedCounter counter;
+    FileReading reading;
+    reading.files = site_.small_files;
+    reading.threads = scenario_.streams;
+    reading.cold = scenario_.cache == Cache::Cold;
+    // Cold passes start cold each time; what a warm one finds in RAM is what the pass before left there.
+    reading.at_least = bench_.options.runtime;
+    reading.rate = bench_.options.rate_limit;
+    reading.seed = cell_.order;
+    reading.progress = counter.get();
+    const Witness witness(bench_.options.root, site_);
+    const auto answer = apart("reading small files", &counter, [&] { return read_as_json(reading); });
+    if (!answer) return fault(answer.error());
+    cell_.status = CellStatus::Invalid;
+    take(answer->as_object());
+    witness.testify(cell_);
+    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
+  static Result<json::value> read_as_json(const FileReading& reading) {
+    auto read = read_files(reading);
+    if (!read) return read.take_error();
+    json::object bins;
+    for (const auto& [nanoseconds, count] : read->bins) bins[std::to_string(nanoseconds)] = count;
+    return json::object{
+        {"bytes", read->bytes}, {"ios", read->files}, {"seconds", read->seconds}, {"bins", std::move(bins)}};
+  }
+
+  void by_copy() {
+    if (bench_.local == nullptr || bench_.local->scratch().empty()) {
+      cell_.reasons = {"there is no local path to stage to that may be written"};
+      return;
+    }
+    if (bench_.local == &site_) {
+      cell_.reasons = {"this is the path that the others are staged to"};
+      return;
+    }
+    const std::string source = copy_source();
+    if (source.empty()) {
+      cell_.reasons = {"none of its files is small enough to be copied: choose a larger --size"};
+      return;
+    }
+    const SharedCounter counter;
+    const Witness witness(bench_.options.root, site_);
+    const auto answer = apart("staging", &counter, [&] { return copy_as_json(source, counter); });
+    if (!answer) return fault(answer.error());
+    cell_.status = CellStatus::Invalid;
+    take(answer->as_object());
+    witness.testify(cell_);
+  }
+
+  // One large file of ours, or of the existing ones the largest that is not larger than ours would be. Small
+  // files when the dataset is made of such.
+  std::string copy_source() const {
+    if (has_small_files(bench_.options.asked) && !site_.scratch().empty() && !site_.small_files.empty()) {
+      return site_.scratch() + "/" + kScratchSmall;
+    }
+    for (const DataFile& file : site_.record.files) {
+      if (file.bytes <= layout_size(bench_.options) / kLargeFiles) return file.path;
+    }
+    return {};
+  }
+
+  // Runs apart. The copy is removed again before the next.
+  Result<json::value> copy_as_json(const std::string& source, const SharedCounter& counter) const {
+    const std::filesystem::path folder = std::filesystem::path(bench_.local->scratch()) / kScratchStaged;
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    std::filesystem::create_directory(folder, error);
+    if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
+    staging::CopyOptions engine;
+    engine.max_rate = bench_.options.rate_limit;
+    engine.tuning_file = bench_.options.copy_tuning;
+    engine.keep_free = bench_.local->record.size / 20;
+    const auto show = [&](const staging::CopyProgress& now) {
+      if (counter.get() != nullptr) *counter.get() = now.bytes_done;
+    };
+    const StopFlag never{false};  // a stop kills this process
+    auto report = staging::copy(source, folder / "copy", engine, show, never);
+    std::filesystem::remove_all(folder, error);
+    if (!report) return report.take_error();
+    return json::object{{"bytes", report->bytes},
+                        {"ios", report->files},
+                        {"seconds", report->seconds},
+                        {"bins", json::object{}}};
+  }
+
+  void take(const json::object& answer) {
+    cell_.bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
+    cell_.ios = static_cast<std::uint64_t>(get_int(answer, "ios").value_or(0));
+    cell_.seconds = get_double(answer, "seconds").value_or(0);
+    const json::object* bins = get_object(answer, "bins");
+    if (bins == nullptr) return;
+    for (const auto& [key, count] : *bins) {
+      cell_.bins[std::strtoull(std::string(key).c_str(), nullptr, 10)] = count.to_number<std::uint64_t>();
+    }
+  }
+
+  Result<json::value> apart(const std::string& doing, const SharedCounter* counter,
+                            const std::function<Result<json::value>()>& work) {
+    ApartOptions options{doing, cell_deadline(bench_.options), &bench_.stop};
+    if (counter != nullptr) options.on_wait = Teller(tell_, *counter);
+    return run_apart(options, work);
+  }
+
+  void fault(const Error& error) {
+    cell_.status = CellStatus::Invalid;
+    cell_.reasons.push_back(error.kind == Errc::Cancelled ? "interrupted" : error.message());
+    if (error.kind == Errc::TimedOut) site_.record.unusable = "it stopped answering during the run";
+  }
+
+  void judge() {
+    if (cell_.bytes > 0 && cell_.seconds > 0 && cell_.reasons.empty()) {
+      const ScenarioRecord shape{"", "", "", scenario_.writes, scenario_.counts_ios, scenario_.cache};
+      cell_.reasons = cache_faults(cell_, shape, site_.record.storage.kind);
+      if (scenario_.method == Method::Fio && scenario_.cache == Cache::Cold) {
+        for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+      }
+    } else if (cell_.reasons.empty()) {
+      cell_.reasons = {"no data was moved"};
+    }
+    if (cell_.cpu)
+      cell_.cautions = starvation_cautions(*cell_.cpu, scenario_.streams == 1 && scenario_.depth == 1);
+    cell_.status = cell_.reasons.empty() ? CellStatus::Valid : CellStatus::Invalid;
+  }
+
+  const Bench& bench_;
+  const Scenario& scenario_;
+  Site& site_;
+  Cell& cell_;
+  const RateSink& tell_;
+};
+
+}  // namespace
+
+FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell) {
+  RateMeter meter;
+  fio.stop = &stop;
+  fio.on_status = [&](const json::object& status) {
+    const FioCounters now = counters_of(status, direction);
+    tell(meter.rate_after(now.seconds, now.bytes));
+  };
+  auto end = run_fio(fio);
+  if (end) return std::move(*end);
+  FioEnd failed;
+  failed.exit_status = 1;
+  failed.words = end.error().message();
+  return failed;
+}
+
+void measure_cell(const Bench& bench, const Scenario& scenario, Site& site, Cell& cell,
+                  const RateSink& tell) {
+  Meter(bench, scenario, site, cell, tell).run();
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,122 @@
+#include "bench/measure/existing_files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "base/file.hpp"
+#include "bench/measure/scratch.hpp"
+
+namespace spark::bench {
+namespace {
+
+struct Folder {
+  std::string path;
+  unsigned depth = 0;
+};
+
+class Walk {
+ public:
+  explicit Walk(const WalkLimits& limits)
+      : limits_(limits), end_(std::chrono::steady_clock::now() + limits.time) {}
+
+  FoundFiles run(const std::string& top) {
+    struct stat status {};
+    if (::stat(top.c_str(), &status) != 0) return {};
+    device_ = status.st_dev;
+    waiting_.push_back({top, 0});
+    while (!waiting_.empty() && !is_over()) {
+      const Folder folder = std::move(waiting_.front());
+      waiting_.pop_front();
+      read(folder);
+    }
+    if (!waiting_.empty()) found_.complete = false;
+    std::sort_heap(found_.files.begin(), found_.files.end(), larger);
+    for (const DataFile& file : found_.files) found_.bytes += file.bytes;
+    return std::move(found_);
+  }
+
+ private:
+  static bool larger(const DataFile& a, const DataFile& b) { return a.bytes > b.bytes; }
+
+  bool is_over() const {
+    return found_.entries >= limits_.entries || std::chrono::steady_clock::now() >= end_;
+  }
+
+  void read(const Folder& folder) {
+    UniqueFd fd(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd) return;
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(::fdopendir(fd.get()), ::closedir);
+    if (!opened) return;
+    fd.release();
+    while (const dirent* entry = ::readdir(opened.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (is_over()) {
+        found_.complete = false;
+        return;
+      }
+      ++found_.entries;
+      look_at(folder, ::dirfd(opened.get()), entry->d_name);
+    }
+  }
+
+  void look_at(const Folder& folder, int fd, const char* name) {
+    struct stat status {};
+    if (::fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || status.st_dev != device_) return;
+    const std::string path = (folder.path == "/" ? "" : folder.path) + "/" + name;
+    if (S_ISDIR(status.st_mode)) {
+      if (std::string_view(name).starts_with(kScratchPrefix)) return;  // another run's
+      if (folder.depth < limits_.depth) {
+        waiting_.push_back({path, folder.depth + 1});
+      } else {
+        found_.complete = false;
+      }
+      return;
+    }
+    const auto size = static_cast<Bytes>(status.st_size);
+    if (S_ISREG(status.st_mode)) {
+      found_.all_bytes += size;
+      ++found_.all_files;
+    }
+    if (!S_ISREG(status.st_mode) || size < limits_.at_least || size > limits_.at_most || !fio_filename(path))
+      return;
+    if (::faccessat(fd, name, R_OK, AT_EACCESS) != 0) return;
+    if (static_cast<Bytes>(status.st_blocks) * 512 < size / 2) {
+      ++found_.sparse;
+      return;
+    }
+    keep({path, size});
+  }
+
+  // A heap with the smallest of the kept files on top.
+  void keep(DataFile file) {
+    std::vector<DataFile>& files = found_.files;
+    if (files.size() == limits_.files) {
+      if (!larger(file, files.front())) return;
+      std::pop_heap(files.begin(), files.end(), larger);
+      files.pop_back();
+    }
+    files.push_back(std::move(file));
+    std::push_heap(files.begin(), files.end(), larger);
+  }
+
+  const WalkLimits& limits_;
+  const std::chrono::steady_clock::time_point end_;
+  dev_t device_ = 0;
+  std::deque<Folder> waiting_;  // breadth first: a shallow big file is found before the time is over
+  FoundFiles found_;
+};
+
+}  // namespace
+
+FoundFiles find_files(const std::string& folder, const WalkLimits& limits) {
+  return Walk(limits).run(folder);
+}
+
+}  // namespace spark::bench

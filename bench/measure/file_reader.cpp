@@ -1,0 +1,166 @@
+#include "bench/measure/file_reader.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "base/threads.hpp"
+
+namespace spark::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBuffer = kMiB;
+
+// Six significant bits: bins 3 % wide, as fio's are.
+std::uint64_t bin_of(std::uint64_t nanoseconds) {
+  unsigned shift = 0;
+  while ((nanoseconds >> shift) >= 64) ++shift;
+  return nanoseconds >> shift << shift;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One thread's share of a pass.
+class Worker {
+ public:
+  Worker(const FileReading& reading, const std::vector<std::string>& files, std::atomic<std::size_t>& next)
+      : reading_(reading), files_(files), next_(next), buffer_(kBuffer, '\0') {}
+
+  void run() {
+    const Clock::time_point start = Clock::now();
+    for (std::size_t i = next_++; i < files_.size() && !error; i = next_++) {
+      if (auto done = read_one(files_[i]); !done) error = done.error();
+      wait_for_pace(start);
+    }
+  }
+
+  FilesRead read;
+  std::optional<Error> error;
+
+ private:
+  Result<> read_one(const std::string& path) {
+    const Clock::time_point start = Clock::now();
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file) return fail_errno(errno, "opening " + printable(path));
+    for (;;) {
+      const ssize_t got = ::read(file.get(), buffer_.data(), buffer_.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return fail_errno(errno, "reading " + printable(path));
+      if (got == 0) break;
+      read.bytes += static_cast<Bytes>(got);
+      if (reading_.progress != nullptr) *reading_.progress += static_cast<std::uint64_t>(got);
+    }
+    ++read.files;
+    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start);
+    ++read.bins[bin_of(static_cast<std::uint64_t>(took.count()))];
+    return {};
+  }
+
+  void wait_for_pace(Clock::time_point start) const {
+    if (reading_.rate == 0) return;
+    const double share = static_cast<double>(reading_.rate) / reading_.threads;
+    const std::chrono::duration<double> due(static_cast<double>(read.bytes) / share);
+    std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(due));
+  }
+
+  const FileReading& reading_;
+  const std::vector<std::string>& files_;
+  std::atomic<std::size_t>& next_;
+  std::string buffer_;
+};
+
+Result<> one_pass(const FileReading& reading, const std::vector<std::string>& files, FilesRead& total) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<Worker> workers;
+  workers.reserve(reading.threads);
+  for (unsigned i = 0; i < reading.threads; ++i) workers.emplace_back(reading, files, next);
+  const Clock::time_point start = Clock::now();
+  const std::size_t ran = run_in_threads(workers.size(), [&](std::size_t number) { workers[number].run(); });
+  // Fewer threads would measure another load.
+  if (ran < workers.size()) {
+    return fail(Errc::Failed,
+                "starting " + std::to_string(workers.size()) + " threads that read: the system allows " +
+                    std::to_string(ran),
+                "raise the limit on processes (`ulimit -u`, pids.max), or ask for fewer threads");
+  }
+  total.seconds += seconds_since(start);
+  for (Worker& worker : workers) {
+    if (worker.error) return fail(std::move(*worker.error));
+    total.bytes += worker.read.bytes;
+    total.files += worker.read.files;
+    merge_into(total.bins, worker.read.bins);
+  }
+  return {};
+}
+
+Result<> write_all(const UniqueFd& file, const std::string& bytes, const std::string& path) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(file.get(), bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno != EINTR) return fail_errno(errno, "writing " + printable(path));
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FilesRead> read_files(const FileReading& reading) {
+  FilesRead total;
+  std::vector<std::string> files = reading.files;
+  std::mt19937_64 random(reading.seed);
+  do {
+    std::shuffle(files.begin(), files.end(), random);
+    if (reading.cold) {
+      if (auto evicted = evict_from_cache(files); !evicted) return evicted.take_error();
+    }
+    if (auto done = one_pass(reading, files, total); !done) return done.take_error();
+  } while (total.files > 0 && std::chrono::duration<double>(total.seconds) < reading.at_least);
+  return total;
+}
+
+Result<> evict_from_cache(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file) return fail_errno(errno, "opening " + printable(path));
+    const int number = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    if (number != 0) return fail_errno(number, "not flushed: emptying the page cache of " + printable(path));
+  }
+  return {};
+}
+
+std::vector<std::string> small_file_names(const std::string& folder, std::uint64_t count) {
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < count; ++i) names.push_back(folder + "/" + std::to_string(i));
+  return names;
+}
+
+Result<> make_small_files(const std::string& folder, std::uint64_t count, Bytes size) {
+  if (::mkdir(folder.c_str(), 0700) != 0) return fail_errno(errno, "making the folder " + printable(folder));
+  std::mt19937_64 random(::getpid());
+  std::string bytes(size, '\0');
+  for (const std::string& path : small_file_names(folder, count)) {
+    for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+      const std::uint64_t word = random();
+      std::memcpy(bytes.data() + at, &word, sizeof word);
+    }
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return fail_errno(errno, "making " + printable(path));
+    if (auto written = write_all(file, bytes, path); !written) return written;
+  }
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || ::syncfs(opened.get()) != 0) return fail_errno(errno, "flushing " + printable(folder));
+  return {};
+}
+
+}  // namespace spark::bench

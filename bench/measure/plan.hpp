@@ -1,0 +1,47 @@
+// What will run, in which order, and how long it may take. Pure.
+#pragma once
+
+#include <vector>
+
+#include "bench/measure/bench.hpp"
+#include "bench/record/scenario.hpp"
+
+namespace spark::bench {
+
+struct PlannedCell {
+  std::size_t path;  // index in the options
+  const Scenario* scenario;
+  unsigned round;  // from 1
+};
+
+// Checks the options and gives the scenarios that they name, in the order of all_scenarios.
+Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
+
+// Interleaved: in each round, from the warm-up (0) to `rounds`, each scenario visits every path once, in an
+// order drawn from `seed`; the parts of one follow each other. Drift of a machine or a network then falls on
+// all paths alike.
+std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
+                                    unsigned rounds, std::uint64_t seed);
+
+// What is laid out in each writable path: large files of equal size, together a multiple of 16 MiB; and small
+// ones where a scenario reads whole files.
+inline constexpr unsigned kLargeFiles = 4;
+inline constexpr Bytes kSmallFileSize = 128 * kKiB;
+inline constexpr std::size_t kMostSmallFiles = 2048;
+Bytes layout_size(const BenchOptions& options);
+std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
+
+// Room that the run takes in each writable path, and on the local one for the copy.
+Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
+
+// Past these a path counts as not answering.
+Duration cell_deadline(const BenchOptions& options);
+Duration layout_deadline(const BenchOptions& options);
+
+// No run lasts longer than this, whatever hangs.
+Duration longest_run(const BenchOptions& options, std::size_t cells);
+
+// What a cell takes: its runtime and fio's start and end, or its copy.
+Duration cell_time(const BenchOptions& options, const Scenario& scenario);
+
+}  // namespace spark::bench

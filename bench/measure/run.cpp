@@ -1,0 +1,295 @@
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "bench/facts/counters.hpp"
+#include "bench/facts/host_facts.hpp"
+#include "bench/fio/fio_job.hpp"
+#include "bench/measure/bench.hpp"
+#include "bench/measure/cell_meter.hpp"
+#include "bench/measure/plan.hpp"
+#include "bench/measure/site.hpp"
+#include "bench/measure/workshop.hpp"
+#include "bench/record/gates.hpp"
+
+namespace spark::bench {
+namespace {
+
+constexpr int kIdleLooks = 8;
+constexpr Duration kIdleLook{250};
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  while (::getrandom(&seed, sizeof seed, 0) < 0 && errno == EINTR) {
+  }
+  return seed;
+}
+
+// "20261120T162126Z-1f3a": sorts by time, differs between hosts that start together.
+std::string run_id_of(WallTime started, std::uint64_t seed) {
+  std::string id = rfc3339(started);
+  std::erase_if(id, [](char c) { return c == '-' || c == ':'; });
+  char suffix[8];
+  std::snprintf(suffix, sizeof suffix, "-%04x", static_cast<unsigned>(seed & 0xFFFF));
+  return id + suffix;
+}
+
+std::string title_of(const Scenario& scenario) {
+  return std::string(scenario.title) + ", " + std::string(scenario.shape);
+}
+
+class Runner {
+ public:
+  Runner(const BenchOptions& options, std::vector<const Scenario*> scenarios, const ProgressSink& progress,
+         const StopFlag& stop)
+      : options_(options), scenarios_(std::move(scenarios)), progress_(progress), stop_(stop) {}
+
+  Result<Record> run() {
+    start_record();
+    auto workshop = Workshop::open(options_.fio, owner_, stop_);
+    if (!workshop) return workshop.take_error();
+    record_.fio = workshop->facts;
+    if (!workshop->facts.engine_note.empty()) record_.warnings.push_back(workshop->facts.engine_note);
+    auto sites = inspect_all();
+    if (!sites) return sites.take_error();
+    if (auto kept = make_folder(); !kept) return kept.take_error();
+    for (Site& site : *sites) prepare(site, workshop->setup);
+    listen_to_idle();
+    Bench bench{options_, workshop->setup, stop_, local_of(*sites), folder_ ? &*folder_ : nullptr};
+    measure(bench, *sites);
+    finish(*sites);
+    return std::move(record_);
+  }
+
+ private:
+  void start_record() {
+    record_.started = std::chrono::system_clock::now();
+    record_.tool_version = kVersion;
+    record_.seed = options_.seed.value_or(random_seed());
+    record_.run_id = run_id_of(record_.started, record_.seed);
+    record_.size = layout_size(options_);
+    record_.runtime = options_.runtime;
+    record_.rounds = options_.rounds;
+    record_.max_rounds = std::max(options_.rounds, options_.max_rounds);
+    record_.rate_limit = options_.rate_limit;
+    record_.asked = options_.asked;
+    record_.host = read_host_facts();
+    for (const Scenario* scenario : scenarios_) {
+      record_.scenarios.push_back({std::string(scenario->id), std::string(scenario->title),
+                                   std::string(scenario->shape), scenario->writes, scenario->counts_ios,
+                                   scenario->cache});
+    }
+    cells_ = plan_cells(options_.paths.size(), scenarios_, options_.rounds, record_.seed);
+    const std::size_t most =
+        plan_cells(options_.paths.size(), scenarios_, record_.max_rounds, record_.seed).size();
+    const auto last_moment = record_.started + longest_run(options_, most);
+    owner_ = this_process(std::chrono::system_clock::to_time_t(last_moment));
+  }
+
+  Result<std::vector<Site>> inspect_all() {
+    std::vector<Site> sites;
+    for (const PathUnderTest& path : options_.paths) {
+      tell("looking at " + printable(path.path), path.name, 0);
+      auto site = Site::inspect(path, options_.root, stop_);
+      if (!site) return site.take_error();
+      sites.push_back(std::move(*site));
+    }
+    if (auto enough = check_space(sites, room_of(options_, scenarios_)); !enough) {
+      return enough.take_error();
+    }
+    return sites;
+  }
+
+  Result<> make_folder() {
+    if (options_.runs_folder.empty()) return {};
+    auto folder = RunFolder::make(options_.runs_folder, record_.run_id);
+    if (!folder) return folder.take_error();
+    folder_ = std::move(*folder);
+    return {};
+  }
+
+  void prepare(Site& site, const FioSetup& setup) {
+    if (!site.is_usable() || stop_) return;
+    tell("preparing", site.record.name, 0);
+    site.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
+    if (!site.is_usable() || !site.is_writable() || stop_) return;
+    FioRun fio;
+    fio.command = layout_command(setup, site.record.files);
+    fio.deadline = layout_deadline(options_);
+    const std::string doing = "laying out " + format_bytes(record_.size);
+    tell(doing, site.record.name, 0);
+    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_,
+                                    [&](double rate) { tell(doing, site.record.name, 0, rate); });
+    const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
+    if (!faults.empty()) site.record.unusable = "laying out its files: " + join(faults, "; ");
+  }
+
+  // What the host burns when nothing of ours runs.
+  void listen_to_idle() {
+    std::vector<double> rates;
+    CpuCounters before = read_cpu(options_.root);
+    for (int i = 0; i < kIdleLooks && !stop_; ++i) {
+      tell("listening to the idle host", "host", 0);
+      std::this_thread::sleep_for(kIdleLook);
+      const CpuCounters after = read_cpu(options_.root);
+      const double seconds = std::chrono::duration<double>(kIdleLook).count();
+      rates.push_back(cpu_between(before, after, seconds).busy / seconds);
+      before = after;
+    }
+    record_.idle_cpu = idle_cpu(rates);
+  }
+
+  static Site* local_of(std::vector<Site>& sites) {
+    Record paths;  // baseline_of asks a record
+    for (const Site& site : sites) paths.paths.push_back(site.record);
+    Site& site = sites[baseline_of(paths)];
+    const PathKind kind = site.record.storage.kind;
+    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &site;
+  }
+
+  void measure(const Bench& bench, std::vector<Site>& sites) {
+    run_cells(bench, sites, 0);
+    for (unsigned round = options_.rounds + 1; round <= record_.max_rounds && !stop_; ++round) {
+      const std::size_t first = cells_.size();
+      add_unsteady_cells(round);
+      if (cells_.size() == first || !has_time_for(first)) break;
+      run_cells(bench, sites, first);
+    }
+    cells_.resize(std::min<std::size_t>(cells_.size(), record_.cells.size()));
+  }
+
+  void run_cells(const Bench& bench, std::vector<Site>& sites, std::size_t first) {
+    for (std::size_t i = first; i < cells_.size() && !stop_; ++i) {
+      const PlannedCell& planned = cells_[i];
+      Site& site = sites[planned.path];
+      Cell cell;
+      cell.path = site.record.name;
+      cell.scenario = planned.scenario->id;
+      cell.round = planned.round;
+      cell.order = static_cast<unsigned>(i + 1);
+      cell.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+      if (!site.is_usable()) {
+        cell.reasons = {site.record.unusable};
+      } else if (planned.scenario->writes && !site.is_writable()) {
+        cell.reasons = {"nothing may be written there: " + site.record.read_only_reason};
+      } else {
+        const std::string doing = title_of(*planned.scenario);
+        tell(doing, cell.path, cell.order);
+        measure_cell(bench, *planned.scenario, site, cell,
+                     [&](double rate) { tell(doing, cell.path, cell.order, rate); });
+      }
+      record_.cells.push_back(std::move(cell));
+      const bool ends_round = i + 1 == cells_.size() || cells_[i + 1].round != planned.round;
+      if (ends_round) keep_so_far(sites);
+    }
+  }
+
+  // The scenarios in which some path's rounds still lie apart, once more.
+  void add_unsteady_cells(unsigned round) {
+    for (const PlannedCell& cell : plan_cells(options_.paths.size(), scenarios_, round, record_.seed)) {
+      if (cell.round == round && is_unsteady(*cell.scenario)) cells_.push_back(cell);
+    }
+  }
+
+  bool is_unsteady(const Scenario& scenario) const {
+    return std::any_of(options_.paths.begin(), options_.paths.end(), [&](const PathUnderTest& path) {
+      const Summary summary = summarize(record_, path.name, std::string(scenario.id));
+      return summary.headline.size() >= 2 && spread(summary.headlines()) > kSteadySpread;
+    });
+  }
+
+  bool has_time_for(std::size_t first) const {
+    Duration needed{0};
+    for (std::size_t i = first; i < cells_.size(); ++i) needed += cell_time(options_, *cells_[i].scenario);
+    return std::chrono::steady_clock::now() - start_ + needed < options_.patience;
+  }
+
+  // A killed run leaves what it had by then, as an interrupted one.
+  void keep_so_far(const std::vector<Site>& sites) {
+    if (!folder_) return;
+    Record so_far = record_;
+    so_far.interrupted = true;
+    for (const Site& site : sites) so_far.paths.push_back(site.record);
+    if (folder_->write(so_far) || !record_.warnings.empty()) return;
+    record_.warnings.push_back("the record could not be kept in " + printable(folder_->path().string()));
+  }
+
+  void tell(const std::string& doing, const std::string& path, unsigned cell, double rate = 0) {
+    if (!progress_) return;
+    Progress now;
+    now.doing = doing;
+    now.path = path;
+    now.cell = cell;
+    now.cells = static_cast<unsigned>(cells_.size());
+    now.round = cell == 0 ? 0 : cells_[cell - 1].round;
+    now.rounds = options_.rounds;
+    now.bytes_per_second = rate;
+    now.left = time_left(cell);
+    progress_(now);
+  }
+
+  // Before the first cell from the estimate of the whole; then from the cells that are left.
+  Duration time_left(unsigned cell) {
+    const auto now = std::chrono::steady_clock::now();
+    if (cell == 0) {
+      return std::max(Duration(0), std::chrono::duration_cast<Duration>(estimate(options_) - (now - start_)));
+    }
+    if (cell != current_cell_) cell_start_ = now;
+    current_cell_ = cell;
+    Duration left = std::chrono::duration_cast<Duration>(cell_time(options_, *cells_[cell - 1].scenario) -
+                                                         (now - cell_start_));
+    left = std::max(Duration(0), left);
+    for (std::size_t i = cell; i < cells_.size(); ++i) left += cell_time(options_, *cells_[i].scenario);
+    return left;
+  }
+
+  void finish(std::vector<Site>& sites) {
+    record_.interrupted = stop_;
+    for (Site& site : sites) {
+      if (auto closed = site.close(); !closed) record_.warnings.push_back(closed.error().message());
+      record_.paths.push_back(site.record);
+    }
+    add_memory_warnings();
+    apply_plausibility(record_);
+    const auto took = std::chrono::steady_clock::now() - start_;
+    record_.seconds = std::chrono::duration<double>(took).count();
+    if (!folder_) return;
+    if (auto written = folder_->write(record_); !written)
+      record_.warnings.push_back(written.error().message());
+  }
+
+  void add_memory_warnings() {
+    for (const PathRecord& path : record_.paths) {
+      if (!path.mount || (path.mount->type != "tmpfs" && path.mount->type != "ramfs")) continue;
+      record_.warnings.push_back(path.name + " is a " + path.mount->type +
+                                 ": it measures memory, not storage, direct I/O or not");
+    }
+  }
+
+  const BenchOptions& options_;
+  const std::vector<const Scenario*> scenarios_;
+  const ProgressSink& progress_;
+  const StopFlag& stop_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point cell_start_ = start_;
+  unsigned current_cell_ = 0;
+  std::vector<PlannedCell> cells_;
+  Owner owner_;
+  std::optional<RunFolder> folder_;
+  Record record_;
+};
+
+}  // namespace
+
+Result<Record> run(const BenchOptions& options, const ProgressSink& progress, const StopFlag& stop) {
+  auto scenarios = check_options(options);
+  if (!scenarios) return scenarios.take_error();
+  return Runner(options, std::move(*scenarios), progress, stop).run();
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,176 @@
+#include "bench/measure/scratch.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Between mkdir and the marker a run is milliseconds old; a folder without a marker is a leftover after this.
+constexpr std::int64_t kUnmarkedSeconds = 600;
+
+// Field 22 of /proc/PID/stat; 0 if there is no such process.
+std::uint64_t start_ticks_of(pid_t pid) {
+  const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!text) return 0;
+  const std::size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const std::vector<std::string> fields = split(std::string_view(*text).substr(name_end + 1), ' ');
+  std::uint64_t ticks = 0;
+  if (fields.size() > 20) std::from_chars(fields[20].data(), fields[20].data() + fields[20].size(), ticks);
+  return ticks;
+}
+
+std::string boot_id() {
+  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
+}
+
+std::string pid_namespace() {
+  std::error_code error;
+  const fs::path link = fs::read_symlink("/proc/self/ns/pid", error);
+  return error ? "unknown" : link.string();
+}
+
+std::string marker_of(const Owner& owner) {
+  return pretty(json::object{{"program", "spark-stage bench"},
+                             {"pid", owner.pid},
+                             {"start_ticks", owner.start_ticks},
+                             {"boot_id", owner.boot_id},
+                             {"pid_namespace", owner.pid_namespace},
+                             {"expires", owner.expires}}) +
+         "\n";
+}
+
+// The marker may have been planted by anyone: no link is followed and no FIFO waited for.
+Result<std::string> read_marker(const std::string& folder) {
+  const std::string path = folder + "/" + kScratchMarker;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno(errno, "reading " + printable(path));
+  std::string text(4096, '\0');
+  const ssize_t got = S_ISREG(status.st_mode) ? ::read(file.get(), text.data(), text.size()) : 0;
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+Result<Owner> read_owner(const std::string& folder) {
+  auto text = read_marker(folder);
+  if (!text) return text.take_error();
+  auto marker = parse_json_object(*text);
+  if (!marker) return marker.take_error();
+  const auto pid = get_int(*marker, "pid");
+  const auto expires = get_int(*marker, "expires");
+  if (!pid || !expires) return fail(Errc::Invalid, "no benchmark's marker");
+  Owner owner;
+  owner.pid = static_cast<pid_t>(*pid);
+  owner.start_ticks = static_cast<std::uint64_t>(get_int(*marker, "start_ticks").value_or(0));
+  owner.boot_id = get_string(*marker, "boot_id").value_or("");
+  owner.pid_namespace = get_string(*marker, "pid_namespace").value_or("");
+  owner.expires = *expires;
+  return owner;
+}
+
+std::vector<std::string> scratch_files() {
+  std::vector<std::string> names = {kScratchData};
+  for (int i = 1; i < 10; ++i) names.push_back(kScratchData + std::to_string(i));
+  names.emplace_back(kScratchMarker);
+  return names;
+}
+
+bool is_leftover(const std::string& folder, std::int64_t changed, std::int64_t now) {
+  const auto owner = read_owner(folder);
+  return owner ? is_over(*owner, now) : now - changed > kUnmarkedSeconds;
+}
+
+}  // namespace
+
+Owner this_process(std::int64_t expires) {
+  return {::getpid(), start_ticks_of(::getpid()), boot_id(), pid_namespace(), expires};
+}
+
+bool is_over(const Owner& owner, std::int64_t now) {
+  if (owner.boot_id == boot_id() && owner.pid_namespace == pid_namespace()) {
+    return start_ticks_of(owner.pid) != owner.start_ticks;
+  }
+  return now > owner.expires;
+}
+
+std::string new_scratch_name() {
+  constexpr std::string_view kLetters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+  std::array<unsigned char, 8> random{};
+  while (::getrandom(random.data(), random.size(), 0) < 0 && errno == EINTR) {
+  }
+  std::string name = kScratchPrefix;
+  for (const unsigned char byte : random) name += kLetters[byte % kLetters.size()];
+  return name;
+}
+
+Result<> make_scratch(const std::string& folder, const Owner& owner) {
+  if (::mkdir(folder.c_str(), 0700) != 0) return fail_errno(errno, "making the folder " + printable(folder));
+  const std::string path = folder + "/" + kScratchMarker;
+  const UniqueFd marker(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string text = marker_of(owner);
+  if (!marker || ::write(marker.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    const int number = errno;
+    (void)remove_scratch(folder);
+    return fail_errno(number, "writing " + printable(path));
+  }
+  return {};
+}
+
+Result<> remove_scratch(const std::string& folder) {
+  const std::string doing = "removing the benchmark's folder " + printable(folder);
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened && errno == ENOENT) return {};
+  if (!opened) return fail_errno(errno, doing);
+  for (const char* name : {kScratchSmall, kScratchStaged}) {
+    std::error_code error;
+    fs::remove_all(fs::path(folder) / name, error);  // follows no link
+    if (error) return fail_errno(error.value(), doing);
+  }
+  // The marker last: until then the folder is recognised as ours.
+  for (const std::string& name : scratch_files()) {
+    if (::unlinkat(opened.get(), name.c_str(), 0) != 0 && errno != ENOENT) return fail_errno(errno, doing);
+  }
+  if (::rmdir(folder.c_str()) == 0) return {};
+  if (errno == ENOTEMPTY || errno == EEXIST) {
+    return fail(Errc::Refused, doing + ": it holds files that are not the benchmark's",
+                "look at them and remove it by hand");
+  }
+  return fail_errno(errno, doing);
+}
+
+std::vector<std::string> sweep_leftovers(const std::string& path, std::int64_t now) {
+  std::vector<std::string> sentences;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), last; !error && entry != last; entry.increment(error)) {
+    const std::string folder = entry->path().string();
+    if (!entry->path().filename().string().starts_with(kScratchPrefix)) continue;
+    struct stat status {};
+    if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (!is_leftover(folder, status.st_mtime, now)) {
+      sentences.push_back(printable(folder) + " belongs to another benchmark and was left alone");
+      continue;
+    }
+    const auto removed = remove_scratch(folder);
+    sentences.push_back(removed ? "removed " + printable(folder) + ", which a killed benchmark had left"
+                                : removed.error().message());
+  }
+  return sentences;
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,63 @@
+// A path made ready to be measured: inspected, given a folder of its own or its existing files found, and
+// left as it was found.
+#pragma once
+
+#include <string>
+
+#include "base/file.hpp"
+#include "base/threads.hpp"
+#include "bench/measure/bench.hpp"
+#include "bench/measure/scratch.hpp"
+
+namespace spark::bench {
+
+// What a run lays out in each path that it may write in.
+struct Layout {
+  Bytes size = 0;                 // of kLargeFiles files together
+  std::uint64_t small_files = 0;  // of kSmallFileSize each
+};
+
+class Site {
+ public:
+  // Looks at the path and removes what killed runs left there; makes nothing. Errors are the user's to mend:
+  // NotFound, Invalid (no folder, or a name that fio can't take), Refused (a raw device), Denied. A path that
+  // does not answer is no error: the record says why it is unusable.
+  static Result<Site> inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop);
+
+  Site(Site&&) noexcept = default;
+  Site& operator=(Site&&) = delete;
+  ~Site();
+
+  // Makes the folder with its marker and the small files in it, or looks for existing files; shows that
+  // direct I/O is possible. What goes wrong makes the path unusable. The large files don't exist yet.
+  void open(const Owner& owner, const Layout& layout, const StopFlag& stop);
+
+  // Removes the folder. An error says what was left and why; the second call does nothing.
+  Result<> close();
+
+  PathRecord record;
+  std::uint64_t device = 0;              // st_dev
+  std::vector<std::string> small_files;  // to read whole
+
+  bool is_usable() const { return record.unusable.empty(); }
+  bool is_writable() const { return record.read_only_reason.empty(); }
+  const std::string& scratch() const { return scratch_.folder; }  // empty: none
+
+ private:
+  explicit Site(const PathUnderTest& path);
+  void take_answer(const json::object& answer);
+  void read_facts(const SystemRoot& root);
+  void make_small_files_in(const Layout& layout, const StopFlag& stop);
+
+  struct Scratch {  // the folder to remove; moves empty
+    std::string folder;
+    Scratch() = default;
+    Scratch(Scratch&& other) noexcept : folder(std::exchange(other.folder, {})) {}
+  } scratch_;
+};
+
+// NoSpace with the numbers if `size` bytes in each would not fit on the writable sites' file systems, or
+// would leave less than 5 % free. Sites that share a file system share its space.
+Result<> check_space(const std::vector<Site>& sites, Bytes size);
+
+}  // namespace spark::bench

@@ -1,0 +1,140 @@
+#include "bench/record/gates.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace spark::bench {
+namespace {
+
+constexpr double kShortestSeconds = 0.1;
+constexpr double kStarvedIdle = 0.10;
+constexpr double kFullCore = 0.99;
+constexpr double kLinkTolerance = 1.02;
+
+std::string share_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text,
+                share < 0.0995 ? "%.2g %%"
+                : share < 1    ? "%.1f %%"
+                               : "%.0f %%",
+                100 * share);
+  return text;
+}
+
+bool is_remote(PathKind kind) {
+  return kind == PathKind::RemoteBlock || kind == PathKind::Nas;
+}
+
+void reject(Cell& cell, const std::string& reason) {
+  cell.status = CellStatus::Invalid;
+  cell.reasons.push_back(reason);
+}
+
+void check_link(Record& record, const PathRecord& path) {
+  const double link = path.storage.nic.bytes_per_second;
+  if (link <= 0 || !is_remote(path.storage.kind)) return;
+  for (Cell& cell : record.cells) {
+    if (cell.path != path.name || cell.status != CellStatus::Valid) continue;
+    const ScenarioRecord* scenario = find_scenario_record(record, cell.scenario);
+    const bool may_be_ram = scenario != nullptr && scenario->cache == Cache::Warm;
+    if (may_be_ram || static_cast<double>(cell.bytes) / cell.seconds <= kLinkTolerance * link) continue;
+    reject(cell, "implausible: faster than " + path.storage.nic.name + " (" + format_rate(link) +
+                     "), so it did not all come over it");
+  }
+}
+
+// The typical latency of a path in the scenario `latency`; no value without one.
+std::optional<std::uint64_t> typical_latency(const Record& record, const PathRecord& path) {
+  return percentile(summarize(record, path.name, "latency").bins, 50);
+}
+
+void check_latency(Record& record, const PathRecord& remote, std::uint64_t local) {
+  const auto latency = typical_latency(record, remote);
+  if (!latency || *latency >= local) return;
+  for (Cell& cell : record.cells) {
+    if (cell.path != remote.name || cell.scenario != "latency" || cell.status != CellStatus::Valid) continue;
+    reject(cell, "implausible: a network answered sooner than the local drive, so some cache did");
+  }
+}
+
+}  // namespace
+
+std::optional<double> origin_share(const Cell& cell) {
+  if (!cell.origin.bytes || cell.bytes == 0) return std::nullopt;
+  return static_cast<double>(*cell.origin.bytes) / static_cast<double>(cell.bytes);
+}
+
+std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& scenario, PathKind kind) {
+  if (scenario.writes || scenario.cache == Cache::Warm || cell.bytes == 0) return {};
+  const auto share = origin_share(cell);
+  if (!share) {
+    if (scenario.cache != Cache::Cold && !is_remote(kind)) return {};
+    return {"nothing counts what came from the storage here, so it is not proven that it did"};
+  }
+  if (*share >= kColdShare) return {};
+  const std::string proof = share_text(*share) + " of it came from the storage (" + cell.origin.counter + ")";
+  if (scenario.cache == Cache::Cold) {
+    return {std::string("not cold: ") + (*share < kRamShare ? "RAM served it, only " : "only ") + proof};
+  }
+  return {"not from the storage: only " + proof};
+}
+
+std::vector<std::string> length_faults(double seconds) {
+  if (seconds >= kShortestSeconds) return {};
+  char text[96];
+  std::snprintf(text, sizeof text,
+                "all was read in %.0f ms: too short to mean anything, choose a larger --size",
+                seconds * 1000);
+  return {text};
+}
+
+std::vector<std::string> change_faults(const std::string& before, const std::string& after) {
+  if (before == after) return {};
+  return {"the mount or its connection changed meanwhile: from \"" + before + "\" to \"" + after + "\""};
+}
+
+std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread) {
+  if (use.idle_share < kStarvedIdle) {
+    return {"starved: the host had no CPU time left, the path itself may be faster"};
+  }
+  if (one_thread && use.busiest_core > kFullCore) {
+    return {"starved: one core was busy all the time, the path itself may be faster"};
+  }
+  return {};
+}
+
+std::string unsteady_words(double spread) {
+  char text[96];
+  std::snprintf(text, sizeof text, "unsteady: the rounds differ by %.1f %% (standard deviation)",
+                100 * spread);
+  return text;
+}
+
+void apply_plausibility(Record& record) {
+  for (const PathRecord& path : record.paths) check_link(record, path);
+  const auto local = std::find_if(record.paths.begin(), record.paths.end(), [](const PathRecord& path) {
+    return path.storage.kind == PathKind::Local;
+  });
+  if (local == record.paths.end()) return;
+  const auto latency = typical_latency(record, *local);
+  if (!latency) return;
+  for (const PathRecord& path : record.paths) {
+    if (is_remote(path.storage.kind)) check_latency(record, path, *latency);
+  }
+}
+
+std::string cache_label(const std::vector<const Cell*>& cells, Cache asked) {
+  if (asked == Cache::Direct || cells.empty()) return to_string(asked);
+  double delivered = 0, origin = 0;
+  for (const Cell* cell : cells) {
+    if (!cell->origin.bytes) return "not proven";
+    delivered += static_cast<double>(cell->bytes);
+    origin += static_cast<double>(*cell->origin.bytes);
+  }
+  const double share = delivered > 0 ? origin / delivered : 0;
+  if (asked == Cache::Cold || share >= kColdShare) return "cold " + share_text(share);
+  if (share < kRamShare) return "served by RAM";
+  return "partly RAM, " + share_text(share) + " from storage";
+}
+
+}  // namespace spark::bench

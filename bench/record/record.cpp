@@ -1,0 +1,135 @@
+#include "bench/record/record.hpp"
+
+#include <algorithm>
+
+#include "bench/record/gates.hpp"
+
+namespace spark::bench {
+namespace {
+
+void add_once(std::vector<std::string>& texts, const std::vector<std::string>& more) {
+  for (const std::string& text : more) {
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+}
+
+double headline_of(const Cell& cell, bool counts_ios) {
+  return (counts_ios ? static_cast<double>(cell.ios) : static_cast<double>(cell.bytes)) / cell.seconds;
+}
+
+void add_result(Summary& summary, const Cell& cell, bool counts_ios) {
+  summary.status = CellStatus::Valid;
+  summary.headline[cell.round] = headline_of(cell, counts_ios);
+  summary.rates.push_back(static_cast<double>(cell.bytes) / cell.seconds);
+  summary.io_rates.push_back(static_cast<double>(cell.ios) / cell.seconds);
+  merge_into(summary.bins, cell.bins);
+}
+
+// CPU seconds by gigabyte over all valid rounds, what the host burns when idle taken off.
+void add_cpu(Summary& summary, const Record& record, const std::vector<const Cell*>& valid) {
+  double busy = 0, kernel = 0, seconds = 0, gigabytes = 0;
+  for (const Cell* cell : valid) {
+    if (!cell->cpu) continue;
+    busy += cell->cpu->busy;
+    kernel += cell->cpu->kernel_threads;
+    seconds += cell->cpu->seconds;
+    gigabytes += static_cast<double>(cell->bytes) / 1e9;
+  }
+  const double net = busy - record.idle_cpu.rate * seconds;
+  if (gigabytes <= 0 || net <= 0 || net < 3 * record.idle_cpu.error * seconds) return;
+  summary.cpu_per_gb = net / gigabytes;
+  summary.kernel_cpu_per_gb = kernel / gigabytes;
+}
+
+}  // namespace
+
+const char* to_string(CellStatus status) {
+  switch (status) {
+    case CellStatus::Valid:
+      return "valid";
+    case CellStatus::Invalid:
+      return "invalid";
+    case CellStatus::NotMeasured:
+      return "not_measured";
+  }
+  return "not_measured";
+}
+
+bool has_small_files(const AskedFor& asked) {
+  return asked.dataset_files > 0 && asked.dataset_bytes / asked.dataset_files < kMiB;
+}
+
+std::vector<double> Summary::headlines() const {
+  std::vector<double> values;
+  for (const auto& [round, value] : headline) values.push_back(value);
+  return values;
+}
+
+Summary summarize(const Record& record, const std::string& path, const std::string& scenario) {
+  Summary summary;
+  const ScenarioRecord* shape = find_scenario_record(record, scenario);
+  const bool counts_ios = shape != nullptr && shape->counts_ios;
+  std::vector<const Cell*> valid;
+  for (const Cell& cell : record.cells) {
+    if (cell.path != path || cell.scenario != scenario) continue;
+    const bool is_result = cell.status == CellStatus::Valid && cell.seconds > 0;
+    if (cell.round == 0) {
+      if (is_result) summary.warm_up.push_back(headline_of(cell, counts_ios));
+      continue;
+    }
+    if (is_result) {
+      add_result(summary, cell, counts_ios);
+      valid.push_back(&cell);
+    } else if (cell.status == CellStatus::Invalid && summary.status != CellStatus::Valid) {
+      summary.status = CellStatus::Invalid;
+    }
+    add_once(summary.reasons, cell.reasons);
+    add_once(summary.cautions, cell.cautions);
+  }
+  summary.cache = cache_label(valid, shape == nullptr ? Cache::Direct : shape->cache);
+  add_cpu(summary, record, valid);
+  if (summary.headline.size() >= 3 && spread(summary.headlines()) > kSteadySpread) {
+    summary.cautions.emplace_back(unsteady_words(spread(summary.headlines())));
+  }
+  return summary;
+}
+
+PairedComparison compare_summaries(const Summary& a, const Summary& b) {
+  std::vector<double> of_a, of_b;
+  for (const auto& [round, value] : a.headline) {
+    const auto other = b.headline.find(round);
+    if (other == b.headline.end()) continue;
+    of_a.push_back(value);
+    of_b.push_back(other->second);
+  }
+  return compare_pairs(of_a, of_b);
+}
+
+const PathRecord* find_path(const Record& record, const std::string& name) {
+  const auto found = std::find_if(record.paths.begin(), record.paths.end(),
+                                  [&](const PathRecord& path) { return path.name == name; });
+  return found == record.paths.end() ? nullptr : &*found;
+}
+
+const ScenarioRecord* find_scenario_record(const Record& record, const std::string& id) {
+  const auto found = std::find_if(record.scenarios.begin(), record.scenarios.end(),
+                                  [&](const ScenarioRecord& scenario) { return scenario.id == id; });
+  return found == record.scenarios.end() ? nullptr : &*found;
+}
+
+bool has_results(const Record& record) {
+  return std::any_of(record.cells.begin(), record.cells.end(),
+                     [](const Cell& cell) { return cell.status == CellStatus::Valid && cell.round > 0; });
+}
+
+std::size_t baseline_of(const Record& record) {
+  std::size_t first_local = record.paths.size();
+  for (std::size_t i = 0; i < record.paths.size(); ++i) {
+    if (record.paths[i].name == "local") return i;
+    const bool is_local = record.paths[i].storage.kind == PathKind::Local;
+    if (is_local && first_local == record.paths.size()) first_local = i;
+  }
+  return first_local < record.paths.size() ? first_local : 0;
+}
+
+}  // namespace spark::bench

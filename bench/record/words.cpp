@@ -1,0 +1,50 @@
+#include "bench/record/words.hpp"
+
+#include <cstdio>
+
+namespace spark::bench {
+
+std::string count_text(double count) {
+  const char* unit = count >= 999'500 ? "M" : count >= 9'995 ? "k" : "";
+  const double value = count >= 999'500 ? count / 1e6 : count >= 9'995 ? count / 1e3 : count;
+  char text[64];
+  const int digits = *unit == '\0' || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::snprintf(text, sizeof text, "%.*f%s", digits, value, unit);
+  return text;
+}
+
+std::string latency_text(std::optional<std::uint64_t> nanoseconds) {
+  if (!nanoseconds) return "-";
+  const auto value = static_cast<double>(*nanoseconds);
+  char text[64];
+  if (value < 999'500) {
+    std::snprintf(text, sizeof text, "%.0f us", value / 1e3);
+  } else if (value < 999.5e6) {
+    std::snprintf(text, sizeof text, value < 9.995e6 ? "%.2f ms" : "%.1f ms", value / 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.2f s", value / 1e9);
+  }
+  return text;
+}
+
+std::string headline_text(double value, const ScenarioRecord& scenario) {
+  if (!scenario.counts_ios) return format_rate(value);
+  return count_text(value) + (scenario.id == "latency" ? " IOPS" : " files/s");
+}
+
+std::string ratio_text(const PairedComparison& comparison, double of_medians) {
+  const bool is_paired = comparison.difference != Difference::TooFewRounds;
+  const double ratio = is_paired ? comparison.ratio : of_medians;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
+  return (comparison.difference == Difference::NoClearDifference ? "≈" : "") + std::string(text);
+}
+
+std::string small_number(const std::optional<double>& number) {
+  if (!number) return "-";
+  char text[64];
+  std::snprintf(text, sizeof text, *number < 0.0995 ? "%.3f" : *number < 9.95 ? "%.2f" : "%.0f", *number);
+  return text;
+}
+
+}  // namespace spark::bench

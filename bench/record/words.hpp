@@ -1,0 +1,26 @@
+// Figures as people read them, alike in every report.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bench/record/record.hpp"
+
+namespace spark::bench {
+
+// Three significant digits or all of them: 92, 9994, 12.5k, 310k, 1.25M.
+std::string count_text(double count);
+
+// "92 us", "3.10 ms"; "-" for none.
+std::string latency_text(std::optional<std::uint64_t> nanoseconds);
+
+// "2.75 GB/s", "10.0k IOPS", "812 files/s".
+std::string headline_text(double value, const ScenarioRecord& scenario);
+
+// "0.39x"; with "≈" before it when the rounds show no clear difference.
+std::string ratio_text(const PairedComparison& comparison, double of_medians);
+
+// "0.21"; "-" for none.
+std::string small_number(const std::optional<double>& number);
+
+}  // namespace spark::bench

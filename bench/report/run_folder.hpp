@@ -1,0 +1,48 @@
+// Where a run is kept: a folder with its record, each job as fio takes it, and what fio printed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/record/record.hpp"
+
+namespace spark::bench {
+
+inline constexpr const char* kRecordFile = "record.json";
+
+// /var/lib/spark-stage/bench for root, else $XDG_STATE_HOME/spark-stage/bench (~/.local/state).
+std::filesystem::path default_runs_folder(bool is_root);
+
+class RunFolder {
+ public:
+  // Makes RUNS/RUN_ID, and RUNS where it is missing.
+  static Result<RunFolder> make(const std::filesystem::path& runs, const std::string& run_id);
+
+  // Replaces the record by this one.
+  Result<> write(const Record& record) const;
+
+  // Keeps a cell's job and fio's output as "0007-shards-nfs-r2.fio" and ".json"; names the latter. Empty if
+  // it can't be written: a run goes on without.
+  std::string keep(const Cell& cell, const std::vector<std::string>& command,
+                   const std::string& output) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+// A run's record by its id, the id's beginning or end, its folder, or its file. NotFound names what there is.
+Result<Record> load_record(const std::filesystem::path& runs, const std::string& run);
+
+// What can be told of every run in the folder, the oldest first. An unreadable record has only its name.
+struct RunEntry {
+  std::string id;
+  std::string problem;  // why its record can't be read; empty if it can
+  Record record;
+};
+std::vector<RunEntry> list_runs(const std::filesystem::path& runs);
+
+}  // namespace spark::bench

@@ -1,0 +1,203 @@
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "bench/verdict/verdict.hpp"
+
+namespace spark::bench {
+namespace {
+
+std::string time_text(double seconds) {
+  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds, 9e9) * 1e9)));
+}
+
+std::string epochs_text(double epochs) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.0f %s", epochs, epochs == 1 ? "epoch" : "epochs");
+  return text;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 9.95 ? "%.2f" : value < 99.5 ? "%.1f" : "%.0f", value);
+  return text;
+}
+
+std::string whole_percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
+  return text;
+}
+
+std::string way_text(const Way& way) {
+  return way.staged ? "staged from " + way.source : "read from " + way.source + " directly";
+}
+
+std::string answer(const Verdict& verdict) {
+  const Decision& decision = verdict.decision;
+  const std::string epochs = epochs_text(verdict.question.epochs);
+  const std::string of = " of " + format_bytes(verdict.question.dataset);
+  switch (decision.advice) {
+    case Advice::StageFirst:
+      return "Stage first: " + epochs + of + " take " + time_text(decision.staged->seconds.value) + " " +
+             way_text(*decision.staged) + ", " +
+             time_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
+             way_text(*decision.direct) + ".";
+    case Advice::TrainDirectly:
+      if (!decision.has_room) {
+        return "Train directly from " + decision.direct->source + ", " +
+               time_text(decision.direct->seconds.value) + " for " + epochs + of +
+               ": it can't be staged, the local drive has not enough space.";
+      }
+      return "Train directly: " + epochs + of + " take " + time_text(decision.direct->seconds.value) + " " +
+             way_text(*decision.direct) + ", " +
+             time_text(decision.staged->seconds.value - decision.direct->seconds.value) + " less than " +
+             way_text(*decision.staged) + ".";
+    case Advice::NoClearDifference:
+      return "No clear difference: " + epochs + of + " take about " +
+             time_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
+             time_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
+             ", which is within what was measured.";
+    case Advice::NotDecided:
+      break;
+  }
+  const std::string why = decision.not_decided_because.empty()
+                              ? "staging and reading directly could not both be measured"
+                              : join(decision.not_decided_because, "; ");
+  return "Not decided: " + why + ".";
+}
+
+std::string end_text(const std::optional<double>& epochs) {
+  return epochs ? short_number(*epochs) : "never";
+}
+
+// "from nfs: pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.13 to 1.31)"
+std::string break_even_text(const Source& source, const BreakEven& even) {
+  const std::string range = "95 %: " + end_text(even.best) + " to " + end_text(even.worst);
+  if (!even.epochs && !even.best) {
+    return "Staging from " + source.name + " never pays: an epoch from the local drive takes no less.";
+  }
+  if (!even.epochs) return "Staging from " + source.name + " never pays, most likely (" + range + " epochs).";
+  char from[32];
+  std::snprintf(from, sizeof from, "%.0f", pays_from(*even.epochs));
+  return "Staging from " + source.name + " pays from epoch " + from + " (break-even after " +
+         short_number(*even.epochs) + " epochs, " + range + ").";
+}
+
+std::string demand_text(const Verdict& verdict) {
+  const double demand = verdict.question.demand;
+  std::string text = "The job consumes " + format_rate(demand);
+  if (!verdict.demand_words.empty()) text += " (" + verdict.demand_words + ")";
+  text += ":";
+  std::string separator = " ";
+  for (const Source& source : verdict.sources) {
+    text +=
+        separator + source.name + " feeds " + whole_percent(fed_share(source.read.value, demand)) + " of it";
+    separator = ", ";
+  }
+  if (verdict.local_read) {
+    text += separator + verdict.local + " " + whole_percent(fed_share(verdict.local_read->value, demand));
+  }
+  return text + ".";
+}
+
+std::string assumed_text(const Verdict& verdict) {
+  std::vector<std::string> assumed;
+  if (verdict.dataset_assumed) {
+    assumed.push_back("a dataset of " + format_bytes(verdict.question.dataset) +
+                      " that fits (--dataset; the break-even "
+                      "does not depend on it)");
+  }
+  if (verdict.epochs_assumed) assumed.push_back(epochs_text(verdict.question.epochs) + " (--epochs)");
+  if (verdict.question.demand <= 0) assumed.emplace_back("a job that takes what it gets (--demand, --like)");
+  return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";
+}
+
+json::object object_of(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"low_95", estimate.range.low}, {"high_95", estimate.range.high}};
+}
+
+json::value value_of(const std::optional<Estimate>& estimate) {
+  return estimate ? json::value(object_of(*estimate)) : json::value(nullptr);
+}
+
+json::value value_of(const std::optional<double>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+const char* to_string(Advice advice) {
+  switch (advice) {
+    case Advice::StageFirst:
+      return "stage_first";
+    case Advice::TrainDirectly:
+      return "train_directly";
+    case Advice::NoClearDifference:
+      return "no_clear_difference";
+    case Advice::NotDecided:
+      return "not_decided";
+  }
+  return "not_decided";
+}
+
+json::object object_of(const Source& source, const BreakEven& even, double demand) {
+  json::object object{{"name", source.name},
+                      {"read_bytes_per_second", object_of(source.read)},
+                      {"copy_bytes_per_second", value_of(source.copy)},
+                      {"fed_share", fed_share(source.read.value, demand)}};
+  if (!source.copy) return object;
+  object["break_even_epochs"] = value_of(even.epochs);
+  object["break_even_best"] = value_of(even.best);
+  object["break_even_worst"] = value_of(even.worst);
+  object["pays_from_epoch"] = even.epochs ? json::value(pays_from(*even.epochs)) : json::value("never");
+  return object;
+}
+
+}  // namespace
+
+std::vector<std::string> sentences_of(const Verdict& verdict) {
+  std::vector<std::string> sentences = {answer(verdict)};
+  for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
+    const Source& source = verdict.sources[i];
+    if (source.copy && verdict.local_read) {
+      sentences.push_back(break_even_text(source, verdict.decision.break_even[i]));
+    }
+  }
+  if (verdict.question.demand > 0 && !verdict.sources.empty()) sentences.push_back(demand_text(verdict));
+  for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
+  if (const std::string assumed = assumed_text(verdict); !assumed.empty() && !verdict.sources.empty()) {
+    sentences.push_back(assumed);
+  }
+  return sentences;
+}
+
+json::object to_json(const Verdict& verdict) {
+  json::array sources, ways, sentences, missing;
+  for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
+    sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
+  }
+  for (const Way& way : verdict.decision.ways) {
+    ways.push_back(json::object{{"source", way.source},
+                                {"staged", way.staged},
+                                {"seconds", object_of(way.seconds)},
+                                {"copying_s", way.copying}});
+  }
+  for (const std::string& sentence : sentences_of(verdict)) sentences.emplace_back(printable(sentence));
+  for (const std::string& reason : verdict.decision.not_decided_because)
+    missing.emplace_back(printable(reason));
+  return {{"advice", to_string(verdict.decision.advice)},
+          {"sentences", std::move(sentences)},
+          {"not_decided_because", std::move(missing)},
+          {"inputs", json::object{{"dataset_bytes", verdict.question.dataset},
+                                  {"dataset_assumed", verdict.dataset_assumed},
+                                  {"epochs", verdict.question.epochs},
+                                  {"epochs_assumed", verdict.epochs_assumed},
+                                  {"demand_bytes_per_second", verdict.question.demand},
+                                  {"judged_by", verdict.judged_by},
+                                  {"local", verdict.local},
+                                  {"local_bytes_per_second", value_of(verdict.local_read)},
+                                  {"has_room", verdict.decision.has_room}}},
+          {"sources", std::move(sources)},
+          {"ways", std::move(ways)}};
+}
+
+}  // namespace spark::bench

@@ -1,0 +1,53 @@
+// What `volumes format` does to a namespace. The seam between the verb, which decides and asks, and what
+// touches the device.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/format/new_filesystem.hpp"
+#include "cli/format/unfinished_format.hpp"
+#include "nvmetcp/reservations/reservation_hold.hpp"
+
+namespace spark::cli {
+
+struct FormatRequest {
+  std::string device;       // "/dev/nvme3n1"
+  dev_t device_number = 0;  // what has to be behind that name
+  std::string subsystem;    // what errors name, with the namespace's number
+  std::uint32_t nsid = 0;
+  nvmetcp::Claimant us;
+  bool may_reserve = true;    // the volume's fence takes a reservation where one is offered
+  bool must_reserve = false;  // … and there is no volume without one
+  NewFilesystem filesystem;
+  UnfinishedFormat unfinished;
+};
+
+class NamespaceFormatter {
+ public:
+  virtual ~NamespaceFormatter() = default;
+  // Changes nothing. Refused: the namespace is not blank, is in use, or another host holds its reservation.
+  // Gives who holds it now; Unsupported where none is taken.
+  virtual Result<nvmetcp::Hold> look(const FormatRequest& request) = 0;
+  // Looks again, takes the reservation and makes the file system. The reservation stays with this host when
+  // it is made, for the mount that follows; when it is not, it is given back if it was free before.
+  virtual Result<nvmetcp::Hold> make(const FormatRequest& request) = 0;
+};
+
+// In child processes with deadlines, which die with this one.
+std::unique_ptr<NamespaceFormatter> make_bounded_formatter();
+
+// The steps of the two, with what touches given; for the children, and for tests.
+struct FormatDevice {
+  std::function<Result<>()> check, make;
+};
+Result<nvmetcp::Hold> look_before_format(const FormatRequest& request, nvmetcp::ReservationCommands& commands,
+                                         const FormatDevice& device);
+Result<nvmetcp::Hold> format_under_reservation(const FormatRequest& request,
+                                               nvmetcp::ReservationCommands& commands,
+                                               const FormatDevice& device);
+
+}  // namespace spark::cli

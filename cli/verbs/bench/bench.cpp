@@ -1,0 +1,200 @@
+#include "cli/verbs/bench/bench.hpp"
+
+#include "base/text.hpp"
+#include "bench/measure/plan.hpp"
+#include "bench/report/report.hpp"
+#include "cli/say.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::chrono::seconds kPlainBenchInterval{15};
+
+struct BenchFlags {
+  std::vector<std::string> paths, scenarios;
+  std::string size, runtime, rate_limit, json_file, html_file;
+  std::shared_ptr<std::string> runs = std::make_shared<std::string>();
+  BenchQuestion question;
+  unsigned rounds = 0, max_rounds = 0;
+  std::uint64_t seed = 0;
+  bool is_quick = false, is_dry = false;
+};
+
+Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const BenchFlags& given) {
+  if (given.paths.empty()) return configured_paths(context);
+  std::vector<bench::PathUnderTest> paths;
+  for (const std::string& argument : given.paths) {
+    auto path = bench::parse_path_argument(argument);
+    if (!path) return path.take_error();
+    paths.push_back(std::move(*path));
+  }
+  return paths;
+}
+
+Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
+  if (!given.size.empty()) {
+    const auto size = parse_bytes(given.size);
+    if (!size) return fail_with(size.error(), "--size");
+    options.size = *size;
+  }
+  if (!given.runtime.empty()) {
+    const auto runtime = parse_duration(given.runtime);
+    if (!runtime) return fail_with(runtime.error(), "--runtime");
+    options.runtime = std::chrono::ceil<std::chrono::seconds>(*runtime);
+  }
+  if (!given.rate_limit.empty()) {
+    const auto rate = parse_rate(given.rate_limit);
+    if (!rate) return fail_with(rate.error(), "--rate-limit");
+    options.rate_limit = *rate;
+  }
+  // Who says how many rounds gets so many, unless he says how many more.
+  if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
+  if (given.max_rounds > 0) options.max_rounds = given.max_rounds;
+  if (given.seed > 0) options.seed = given.seed;
+  return {};
+}
+
+Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
+  bench::BenchOptions options;
+  auto paths = paths_of(context, given);
+  if (!paths) return paths.take_error();
+  options.paths = std::move(*paths);
+  options.scenarios = given.scenarios;
+  options.root = context.root;
+  if (auto parsed = parse_numbers(given, options); !parsed) return parsed.take_error();
+  if (auto asked = ask(context, given.question, options.asked); !asked) {
+    return asked.take_error();
+  }
+  options.runs_folder = runs_folder(context, *given.runs);
+  if (context.is_root) options.copy_tuning = "/var/lib/spark-stage/drives.json";
+  return given.is_quick ? bench::quick(std::move(options)) : options;
+}
+
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const bench::Scenario& scenario : bench::all_scenarios()) {
+    const std::string name(scenario.part_of.empty() ? scenario.id : scenario.part_of);
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+// One line that is redrawn on a terminal; elsewhere a line at each step, and now and then within one.
+class ProgressLine {
+ public:
+  explicit ProgressLine(Context& context) : context_(context) {}
+  ~ProgressLine() {
+    if (context_.terminal.err) context_.err << "\r\x1b[2K" << std::flush;
+  }
+
+  void show(const bench::Progress& progress) {
+    if (context_.terminal.err) {
+      context_.err << "\r\x1b[2K" << cut_short(bench::progress_line(progress), context_.terminal.columns - 1)
+                   << std::flush;
+      return;
+    }
+    const SteadyTime now = context_.timer.steady();
+    const std::string step = progress.doing + progress.path + std::to_string(progress.cell);
+    if (step == step_ && now - printed_ < kPlainBenchInterval) return;
+    context_.err << bench::progress_line(progress) << std::endl;
+    step_ = step;
+    printed_ = now;
+  }
+
+ private:
+  Context& context_;
+  std::string step_;
+  SteadyTime printed_{};
+};
+
+Result<bench::Record> measure(Context& context, const bench::BenchOptions& options) {
+  tell(context, "Measuring " + counted(options.paths.size(), "path") + ", about " +
+                    format_duration(bench::estimate(options)) + "; ^C ends it and tidies up.");
+  ProgressLine line(context);
+  return context.bench(
+      options, [&](const bench::Progress& progress) { line.show(progress); }, context.stop);
+}
+
+Result<> report_all(Context& context, const BenchFlags& given, const bench::Record& record) {
+  if (given.json_file != "-" && given.html_file != "-") context.out << bench::text_table(record);
+  if (!given.json_file.empty()) {
+    auto written = write_report(context, given.json_file, bench::json_text(record), "The whole record");
+    if (!written) return written;
+  }
+  if (given.html_file.empty()) return {};
+  return write_report(context, given.html_file, bench::html_page(record), "The page");
+}
+
+Result<int> bench(Context& context, const BenchFlags& given) {
+  const auto options = parse(context, given);
+  if (!options) return options.take_error();
+  if (given.is_dry) {
+    const auto text = bench::dry_run(*options);
+    if (!text) return text.take_error();
+    context.out << *text;
+    return 0;
+  }
+  // Before anything is announced.
+  if (const auto checked = bench::check_options(*options); !checked) return checked.take_error();
+  context.catch_interrupts();
+  const auto record = measure(context, *options);
+  if (!record) return record.take_error();
+  if (auto reported = report_all(context, given, *record); !reported) {
+    return reported.take_error();
+  }
+  tell(context,
+       "Kept as " + record->run_id + ": 'spark-stage bench report " + record->run_id + "' shows it again.");
+  if (record->interrupted)
+    return fail(Errc::Cancelled, "interrupted", "the table has what was measured until then");
+  return bench::has_results(*record) ? 0 : exit_status(Errc::Failed);
+}
+
+}  // namespace
+
+Result<> write_report(Context& context, const std::string& file, const std::string& text,
+                      const std::string& what) {
+  if (file == "-") {
+    context.out << text;
+    return {};
+  }
+  const auto path = absolute_path(file);
+  if (!path) return path.take_error();
+  if (auto written = write_file_atomically(*path, text); !written) {
+    return fail_with(written.error(), "writing " + printable(file));
+  }
+  tell(context, what + " is in " + printable(file));
+  return {};
+}
+
+void add_bench(App& app) {
+  const auto options = std::make_shared<BenchFlags>();
+  Verb verb = app.verb("bench", "measure paths side by side: stage first, or not?",
+                       "  spark-stage bench                              every volume and the cache\n"
+                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"
+                       "  spark-stage bench --like unet3d --epochs 30 --dataset imagenet\n"
+                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --rate-limit 500MB/s\n"
+                       "  spark-stage bench report last --format markdown\n\n"
+                       "It works in folders that it makes and removes. Where it may not write, it reads\n"
+                       "files that are there already. 'local' is where datasets are staged to. With\n"
+                       "PATHs no daemon is needed. A folder named like a verb is ./list.",
+                       [options](Context& context) { return bench(context, *options); });
+  verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
+  options->question.add_to(verb);
+  verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
+  verb.choice("--scenario", "ID", options->scenarios, scenario_names(),
+              "this one only; may be repeated: shards, samples,\nsmallfiles, latency, demand, checkpoint,\n"
+              "stagecopy, epochs");
+  verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
+  verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
+  verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
+  verb.option("--max-rounds", "N", options->max_rounds, "at most, while the rounds lie apart");
+  verb.option("--rate-limit", "RATE", options->rate_limit, "never read or write faster, for busy hours");
+  verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
+  verb.flag("--dry-run", options->is_dry, "show the jobs and how long they take, do nothing");
+  verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
+  verb.option("--html", "FILE", options->html_file, "write a page with charts there");
+  verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
+  add_bench_reports(app, verb, options->runs);
+}
+
+}  // namespace spark::cli

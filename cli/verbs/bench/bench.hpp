@@ -1,0 +1,34 @@
+// `bench` and the verbs of it, and what they share.
+#pragma once
+
+#include "bench/measure/bench.hpp"
+#include "cli/app.hpp"
+
+namespace spark::cli {
+
+void add_bench(App& app);
+
+// What the job is: from --demand, --like, --epochs and --dataset.
+struct BenchQuestion {
+  std::string demand, like, dataset;
+  unsigned epochs = 0;
+
+  void add_to(Verb& verb);
+};
+// Puts what was given into `asked`. A dataset's name is looked up in the configuration and its files counted.
+Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked);
+
+// Every configured volume that is ready, and the cache's drive as "local", as the daemon knows them.
+// Unavailable without a daemon, with what to type instead.
+Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context);
+
+// Writes where --json, --html and their like say; "-" is stdout.
+Result<> write_report(Context& context, const std::string& file, const std::string& text,
+                      const std::string& what);
+
+void add_bench_reports(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs);
+
+// Of this user, unless another one was given.
+std::filesystem::path runs_folder(const Context& context, const std::string& given);
+
+}  // namespace spark::cli

@@ -1,0 +1,136 @@
+#include "base/text.hpp"
+#include "bench/measure/existing_files.hpp"
+#include "bench/report/run_folder.hpp"
+#include "cli/client/api.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs/bench/bench.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr Duration kCountingTime{60'000};
+
+// Counted apart: the folder may be on a path that does not answer.
+Result<> count_files(Context& context, const std::string& folder, bench::AskedFor& asked) {
+  const bench::ApartOptions options{"counting the files of " + printable(folder),
+                                    kCountingTime + Duration(5'000), &context.stop};
+  const auto counted = bench::run_apart(options, [&]() -> Result<json::value> {
+    bench::WalkLimits limits;
+    limits.files = 1;
+    limits.entries = 50'000'000;
+    limits.depth = 64;
+    limits.time = kCountingTime;
+    const bench::FoundFiles found = bench::find_files(folder, limits);
+    return json::object{{"bytes", found.all_bytes}, {"files", found.all_files}, {"complete", found.complete}};
+  });
+  if (!counted) return counted.take_error();
+  const json::object& answer = counted->as_object();
+  asked.dataset_bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
+  asked.dataset_files = static_cast<std::uint64_t>(get_int(answer, "files").value_or(0));
+  if (asked.dataset_files == 0) {
+    return fail(Errc::NotFound, "there is no file in " + printable(folder),
+                "give the dataset's own folder, or its size");
+  }
+  if (!get_bool(answer, "complete").value_or(false)) {
+    tell(context, "spark-stage: " + printable(folder) + " is larger than could be counted in a minute: " +
+                      format_bytes(asked.dataset_bytes) + " is taken for its size");
+  }
+  return {};
+}
+
+// NAME from the configuration, or VOLUME:PATH.
+Result<std::string> folder_of(Context& context, const std::string& name) {
+  const auto config = config::load(context.config_file);
+  if (!config) return fail_with(config.error(), "looking for the dataset '" + printable(name) + "'");
+  const auto dataset = config::find_dataset(*config, name);
+  if (!dataset) return dataset.take_error();
+  if (dataset->volume.empty()) return dataset->path;
+  const config::Volume* volume = config::find_volume(*config, dataset->volume);
+  if (volume == nullptr) {
+    return fail(Errc::NotFound,
+                "there is no volume '" + printable(dataset->volume) + "' in the configuration");
+  }
+  return (volume->mount / dataset->path).string();
+}
+
+Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor& asked) {
+  asked.dataset = given;
+  if (!given.empty() && given[0] >= '0' && given[0] <= '9') {
+    if (const auto size = parse_bytes(given); size && *size > 0) {
+      asked.dataset_bytes = *size;
+      return {};
+    }
+  }
+  if (given.starts_with('/') || given.starts_with("./")) return count_files(context, given, asked);
+  const auto folder = folder_of(context, given);
+  if (!folder) return folder.take_error();
+  return count_files(context, *folder, asked);
+}
+
+}  // namespace
+
+void BenchQuestion::add_to(Verb& verb) {
+  verb.option("--dataset", "NAME", dataset, "of the configuration; or VOLUME:PATH, a folder, a\nsize: 1.2TB");
+  verb.count("--epochs", epochs, {1, 1'000'000}, "that the job reads it (30)");
+  verb.option("--demand", "RATE", demand, "what the job consumes: 3.2GB/s");
+  verb.option("--like", "JOB", like,
+              "consumes like unet3d, cosmoflow or resnet50 on an\nH100; unet3d-a100, 8xresnet50");
+}
+
+Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked) {
+  if (!question.demand.empty() && !question.like.empty()) {
+    return fail(Errc::Invalid, "--demand and --like both say what the job consumes", "give one of them");
+  }
+  if (!question.demand.empty()) {
+    const auto rate = parse_rate(question.demand);
+    if (!rate) return fail_with(rate.error(), "--demand");
+    asked.demand = {static_cast<double>(*rate), ""};
+  }
+  if (!question.like.empty()) {
+    auto demand = bench::demand_like(question.like);
+    if (!demand) return fail_with(demand.error(), "--like");
+    asked.demand = *demand;
+  }
+  if (question.epochs > 0) asked.epochs = question.epochs;
+  return question.dataset.empty() ? Result<>() : ask_dataset(context, question.dataset, asked);
+}
+
+Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
+  const auto status = call(*context.client, {"GET", "/v1/status", {}});
+  if (!status) {
+    Error error = status.error();
+    error.what = "no path was given, and the daemon can't be asked for its volumes: " + error.what;
+    error.hint = "give paths: spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/tmp";
+    return fail(std::move(error));
+  }
+  std::vector<bench::PathUnderTest> paths;
+  if (const json::array* volumes = get_array(*status, "volumes")) {
+    for (const json::value& value : *volumes) {
+      const json::object* volume = value.if_object();
+      if (volume == nullptr) continue;
+      const std::string name = printable(get_string(*volume, "name").value_or(""));
+      const std::string state = get_string(*volume, "state").value_or("unknown");
+      if (state == "ready") {
+        paths.push_back({name, get_string(*volume, "mount").value_or("")});
+      } else {
+        tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
+      }
+    }
+  }
+  const json::object* cache = get_object(*status, "cache");
+  const std::string cache_path = cache == nullptr ? "" : get_string(*cache, "path").value_or("");
+  if (!cache_path.empty()) paths.push_back({"local", cache_path});
+  if (paths.empty()) {
+    return fail(Errc::Unavailable, "no volume is ready and there is no cache: nothing to measure",
+                "'spark-stage status' says why; or give paths: spark-stage bench nfs=/mnt/b local=/var/tmp");
+  }
+  return paths;
+}
+
+std::filesystem::path runs_folder(const Context& context, const std::string& given) {
+  if (given.empty()) return bench::default_runs_folder(context.is_root);
+  return absolute_path(given).value_or(given);  // where the current folder is gone, opening it tells
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,120 @@
+#include "bench/report/report.hpp"
+
+#include "cli/verbs/bench/bench.hpp"
+
+namespace spark::cli {
+namespace {
+
+using Runs = std::shared_ptr<std::string>;
+
+struct ReportOptions {
+  std::string run, format = "text", html_file;
+  BenchQuestion question;
+};
+
+std::string rendered(const bench::Record& record, const std::string& format) {
+  if (format == "markdown") return bench::markdown(record);
+  if (format == "csv") return bench::csv(record);
+  if (format == "json") return bench::json_text(record);
+  return bench::text_table(record);
+}
+
+Result<int> report_run(Context& context, const ReportOptions& options, const std::string& runs) {
+  auto record = bench::load_record(runs_folder(context, runs), options.run);
+  if (!record) return record.take_error();
+  if (auto asked = ask(context, options.question, record->asked); !asked) {
+    return asked.take_error();
+  }
+  if (options.html_file.empty()) {
+    context.out << rendered(*record, options.format);
+    return 0;
+  }
+  if (auto written = write_report(context, options.html_file, bench::html_page(*record), "The page");
+      !written) {
+    return written.take_error();
+  }
+  return 0;
+}
+
+struct CompareOptions {
+  std::string before, after;
+  bool any_host = false;
+};
+
+Result<int> print(Context& context, const Result<std::string>& text) {
+  if (!text) return text.take_error();
+  context.out << *text;
+  return 0;
+}
+
+Result<int> compare(Context& context, const CompareOptions& options, const std::string& runs) {
+  const auto folder = runs_folder(context, runs);
+  const auto before = bench::load_record(folder, options.before);
+  if (!before) return before.take_error();
+  const auto after = bench::load_record(folder, options.after);
+  if (!after) return after.take_error();
+  return print(context, bench::compare_runs(*before, *after, options.any_host));
+}
+
+Result<int> merge(Context& context, const std::vector<std::string>& names, const std::string& runs) {
+  std::vector<bench::Record> records;
+  for (const std::string& name : names) {
+    auto record = bench::load_record(runs_folder(context, runs), name);
+    if (!record) return record.take_error();
+    records.push_back(std::move(*record));
+  }
+  return print(context, bench::merge_runs(records));
+}
+
+Result<int> list(Context& context, const std::string& runs) {
+  context.out << bench::list_of_runs(bench::list_runs(runs_folder(context, runs)));
+  return 0;
+}
+
+void add_report(App& app, const Verb& bench, const Runs& runs) {
+  const auto options = std::make_shared<ReportOptions>();
+  Verb verb = app.verb_of(bench, "report", "a run again, as text, Markdown, CSV, JSON or a page",
+                          "  spark-stage bench report last\n"
+                          "  spark-stage bench report 20261120T162126Z-1f3a --html page.html\n"
+                          "  spark-stage bench report ./record.json --like 8xresnet50 --epochs 90",
+                          [=](Context& context) { return report_run(context, *options, *runs); });
+  verb.argument("RUN", options->run, "its id or a part of it, 'last', a folder, a record.json");
+  verb.choice("--format", "KIND", options->format, {"text", "markdown", "csv", "json"},
+              "text, markdown, csv or json");
+  verb.option("--html", "FILE", options->html_file, "write a page with charts there; -: to stdout");
+  options->question.add_to(verb);
+  verb.option("--runs", "FOLDER", *runs, "where runs are kept");
+}
+
+void add_compare(App& app, const Verb& bench, const Runs& runs) {
+  const auto options = std::make_shared<CompareOptions>();
+  Verb verb = app.verb_of(bench, "compare", "a run with an earlier one",
+                          "  spark-stage bench compare 20261120T16 last\n"
+                          "  spark-stage bench compare before.json after.json --any-host",
+                          [=](Context& context) { return compare(context, *options, *runs); });
+  verb.argument("BEFORE", options->before, "a run");
+  verb.argument("AFTER", options->after, "another");
+  verb.flag("--any-host", options->any_host, "compare runs of different hosts");
+  verb.option("--runs", "FOLDER", *runs, "where runs are kept");
+}
+
+}  // namespace
+
+void add_bench_reports(App& app, const Verb& bench, const Runs& runs) {
+  add_report(app, bench, runs);
+  add_compare(app, bench, runs);
+  const auto names = std::make_shared<std::vector<std::string>>();
+  Verb merge_verb =
+      app.verb_of(bench, "merge", "several hosts that measured at once, as one picture",
+                  "  srun -N 8 sh -c 'spark-stage bench nas=/mnt/nas --seed 1 --scenario shards \\\n"
+                  "    --runtime 30s --json /mnt/nas/bench-$(hostname).json'\n"
+                  "  spark-stage bench merge /mnt/nas/bench-*.json",
+                  [=](Context& context) { return merge(context, *names, *runs); });
+  merge_verb.argument("RUN", *names, "one of each host");
+  merge_verb.option("--runs", "FOLDER", *runs, "where runs are kept");
+  Verb list_verb = app.verb_of(bench, "list", "the runs that are kept", "  spark-stage bench list",
+                               [=](Context& context) { return list(context, *runs); });
+  list_verb.option("--runs", "FOLDER", *runs, "where runs are kept");
+}
+
+}  // namespace spark::cli

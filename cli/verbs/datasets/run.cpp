@@ -1,0 +1,108 @@
+#include <map>
+
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/foreground.hpp"
+#include "cli/verbs/datasets/stage_request.hpp"
+#include "cli/verbs/datasets/verbs.hpp"
+#include "daemon/config/parse.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr int kNotExecutable = 126, kNotFound = 127;  // as every shell and env(1) have them
+
+// The variables of the config's `env`, by dataset.
+Result<std::map<std::string, std::string>> configured_names(Context& context) {
+  const auto answer = call(*context.client, {"GET", "/v1/config", {}});
+  if (!answer) return answer.take_error();
+  std::map<std::string, std::string> names;
+  const json::object* datasets = get_object(*answer, "datasets");
+  if (datasets == nullptr) return names;
+  for (const auto& [name, value] : *datasets) {
+    const json::object* dataset = value.if_object();
+    const auto variable = dataset != nullptr ? get_string(*dataset, "env") : std::nullopt;
+    if (variable && !variable->empty()) names[std::string(name)] = *variable;
+  }
+  return names;
+}
+
+// Two datasets in one variable would hide one of them from the command.
+Result<Environment> environment_for(const std::vector<StagedDataset>& staged,
+                                    const std::map<std::string, std::string>& configured) {
+  Environment environment;
+  const auto set = [&](const std::string& variable, const StagedDataset& dataset) -> Result<> {
+    const auto [entry, is_new] = environment.try_emplace(variable, dataset.path);
+    if (is_new || entry->second == dataset.path) return {};
+    return fail(Errc::Invalid, "two of these datasets want the variable " + variable,
+                "rename one in the config, or run them apart");
+  };
+  for (const StagedDataset& dataset : staged) {
+    if (auto done = set(config::environment_name(dataset.name), dataset); !done) {
+      return done.take_error();
+    }
+    const auto more = configured.find(dataset.name);
+    if (more == configured.end()) continue;
+    if (auto done = set(more->second, dataset); !done) return done.take_error();
+  }
+  return environment;
+}
+
+// A lease that can't be given back now ends with this process anyway.
+void release(Context& context, const std::vector<StagedDataset>& staged) {
+  for (const StagedDataset& dataset : staged) {
+    if (dataset.lease.empty()) continue;
+    static_cast<void>(context.client->send({"DELETE", "/v1/leases/" + percent_encoded(dataset.lease), {}}));
+  }
+}
+
+struct RunOptions {
+  std::vector<std::string> datasets;
+  bool allow_dirty = false;
+};
+
+Result<int> run(Context& context, const RunOptions& options) {
+  const std::vector<std::string>& datasets = options.datasets;
+  if (context.command.empty()) {
+    return fail(Errc::Invalid, "spark-stage run needs a command behind --",
+                "for example: spark-stage run " + join(datasets, " ") + " -- python train.py");
+  }
+  const auto configured = configured_names(context);
+  if (!configured) return configured.take_error();
+  StageWish wish;
+  wish.datasets = datasets;
+  wish.hold = true;
+  wish.allow_dirty = options.allow_dirty;
+  const auto result = stage_and_tell(context, wish);
+  if (!result) return result.take_error();
+  const auto staged = staged_datasets(*result, datasets);
+  if (!staged) return staged.take_error();
+  const auto environment = environment_for(*staged, *configured);
+  if (!environment) return environment.take_error();
+  if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
+
+  auto status = run_in_foreground(context.command, *environment);
+  release(context, *staged);
+  if (status) return status;
+  report(context, status.error());
+  return status.error().kind == Errc::NotFound ? kNotFound : kNotExecutable;
+}
+
+}  // namespace
+
+void add_run(App& app) {
+  const auto options = std::make_shared<RunOptions>();
+  Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
+                       "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
+                       "  spark-stage run imagenet models -- torchrun --nproc-per-node 1 train.py\n"
+                       "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
+                       "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
+                       "The datasets are leased as long as the command runs, so nothing evicts them.\n"
+                       "The exit status is the command's; 128 and the signal's number if one ended it.",
+                       [options](Context& context) { return run(context, *options); });
+  app.add_to_usage(verb, "-- COMMAND...");
+  verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
+  verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
+}
+
+}  // namespace spark::cli

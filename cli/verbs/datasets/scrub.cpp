@@ -1,0 +1,81 @@
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "cli/job.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs/datasets/verbs.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+Request scrub_request(const std::vector<std::string>& datasets) {
+  json::object body;
+  json::array& names = body["datasets"].emplace_array();
+  for (const std::string& dataset : datasets) names.emplace_back(dataset);
+  return {"POST", "/v1/scrubs", json::serialize(body)};
+}
+
+std::string verdict(const json::object& row) {
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(row, key).value_or(0)));
+  };
+  const std::string name = printable(get_string(row, "name").value_or("?"));
+  const auto state = get_string(row, "state");
+  const std::string reason = printable(get_string(row, "reason").value_or(""));
+  if (!state) return name + ": not read: " + reason;
+  if (*state != "ready") return name + ": damaged: " + reason;
+  return name + ": as it was staged - " + format_bytes(count("bytes")) + ", " +
+         counted(count("files"), "file");
+}
+
+// Damage outweighs a copy that could not be read at all.
+int exit_status_of(const json::array& rows) {
+  const auto has = [&](const auto& condition) {
+    return std::any_of(rows.begin(), rows.end(), [&](const json::value& row) {
+      return row.is_object() && condition(get_string(row.get_object(), "state"));
+    });
+  };
+  if (has([](const auto& state) { return state == "failed"; })) return exit_status(Errc::Mismatch);
+  return has([](const auto& state) { return !state; }) ? exit_status(Errc::Failed) : 0;
+}
+
+Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bool as_json) {
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto result = run_job(context, scrub_request(datasets), view);
+  if (!result) return result.take_error();
+  view.clear();
+  const json::array* rows = get_array(*result, "datasets");
+  if (as_json) {
+    context.out << pretty(*result) << "\n";
+  } else if (rows == nullptr || rows->empty()) {
+    context.out << "Nothing is staged - there is nothing to scrub.\n";
+  } else {
+    for (const json::value& row : *rows) {
+      if (row.is_object()) say(context, verdict(row.get_object()));
+    }
+  }
+  return rows == nullptr ? 0 : exit_status_of(*rows);
+}
+
+}  // namespace
+
+void add_scrub(App& app) {
+  struct Options {
+    std::vector<std::string> datasets;
+    bool as_json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  Verb verb =
+      app.verb("scrub", "read all copies back at idle priority and compare them",
+               "  spark-stage scrub               all that is staged\n"
+               "  spark-stage scrub imagenet models\n\n"
+               "A damaged copy is served no more: the next request stages it again. The exit\n"
+               "status is 6 if there was one. The daemon scrubs by itself too: cache.scrub.",
+               [options](Context& context) { return scrub(context, options->datasets, options->as_json); });
+  verb.optional_argument("DATASET", options->datasets,
+                         "their names, as 'spark-stage ls' has them; none: all");
+  verb.flag("--json", options->as_json, "what was found, as JSON");
+}
+
+}  // namespace spark::cli

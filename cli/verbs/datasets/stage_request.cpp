@@ -1,0 +1,90 @@
+#include "cli/verbs/datasets/stage_request.hpp"
+
+#include "base/text.hpp"
+#include "cli/job.hpp"
+#include "cli/view/screens.hpp"
+
+namespace spark::cli {
+
+Request stage_request(const StageWish& wish) {
+  json::object body;
+  json::array& names = body["datasets"].emplace_array();
+  for (const std::string& dataset : wish.datasets) names.emplace_back(dataset);
+  if (wish.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*wish.time).count();
+  if (!wish.hold.is_null()) body["hold"] = wish.hold;
+  if (wish.max_rate > 0) body["max_rate"] = wish.max_rate;
+  if (wish.allow_dirty) body["allow_dirty"] = true;
+  return {"POST", "/v1/stagings", json::serialize(body)};
+}
+
+namespace {
+
+std::vector<std::string> texts(const json::object& object, std::string_view key) {
+  std::vector<std::string> all;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_string()) all.push_back(printable((*array)[i].get_string()));
+  }
+  return all;
+}
+
+// What was left out, or could not be kept: said once, when it was copied.
+void warn(ProgressView& view, const json::object& dataset) {
+  if (get_string(dataset, "served_from") == "cache") return;
+  const auto skipped = texts(dataset, "skipped");
+  if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
+  for (const std::string& warning : texts(dataset, "warnings")) view.note("spark-stage: " + warning);
+}
+
+void tell_evicted(ProgressView& view, const json::object& dataset) {
+  const json::array* evicted = get_array(dataset, "evicted");
+  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
+    const json::object* one = (*evicted)[i].if_object();
+    if (one == nullptr) continue;
+    const auto bytes = std::max<std::int64_t>(0, get_int(*one, "bytes").value_or(0));
+    view.note("  " + printable(get_string(*one, "name").value_or("?")) + " was evicted for it, " +
+              format_bytes(static_cast<Bytes>(bytes)));
+  }
+}
+
+}  // namespace
+
+Result<json::object> stage_and_tell(Context& context, const StageWish& wish) {
+  ProgressView view(context.err, context.terminal, context.timer);
+  auto result = run_job(context, stage_request(wish), view);
+  if (!result) return result;
+  view.clear();
+  const json::array* staged = get_array(*result, "datasets");
+  for (std::size_t i = 0; staged != nullptr && i < staged->size(); ++i) {
+    const json::object* dataset = (*staged)[i].if_object();
+    if (dataset == nullptr) continue;
+    view.note(printable(get_string(*dataset, "name").value_or("")) + ": " + staged_in_words(*dataset));
+    tell_evicted(view, *dataset);
+    warn(view, *dataset);
+    const auto id = get_string(*dataset, "lease");
+    if (id && wish.time) {
+      view.note("  leased for " + format_duration(*wish.time) + "; 'spark-stage release " + printable(*id) +
+                "' ends that earlier");
+    }
+  }
+  return result;
+}
+
+Result<std::vector<StagedDataset>> staged_datasets(const json::object& result,
+                                                   const std::vector<std::string>& datasets) {
+  const json::array* rows = get_array(result, "datasets");
+  std::vector<StagedDataset> staged;
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const json::object* row = rows != nullptr && i < rows->size() ? (*rows)[i].if_object() : nullptr;
+    const auto path = row != nullptr ? get_string(*row, "path") : std::nullopt;
+    if (!path || path->empty()) {
+      return fail(Errc::Failed,
+                  "spark-staged says it is done, and names no path for '" + printable(datasets[i]) + "'",
+                  "are spark-stage and spark-staged of one version?");
+    }
+    staged.push_back({datasets[i], *path, get_string(*row, "lease").value_or("")});
+  }
+  return staged;
+}
+
+}  // namespace spark::cli

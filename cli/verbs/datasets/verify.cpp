@@ -1,0 +1,56 @@
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/job.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs/datasets/verbs.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+struct VerifyOptions {
+  std::string dataset;
+  bool sha256 = false, as_json = false;
+};
+
+Result<int> verify(Context& context, const VerifyOptions& options) {
+  const std::string& dataset = options.dataset;
+  ProgressView view(context.err, context.terminal, context.timer);
+  const std::string body = options.sha256 ? R"({"sha256": true})" : "";
+  const auto result =
+      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
+  if (!result) return result.take_error();
+  view.clear();
+  if (options.as_json) {
+    context.out << pretty(*result) << "\n";
+    return 0;
+  }
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(*result, key).value_or(0)));
+  };
+  const std::chrono::duration<double> seconds(std::max(0.0, get_double(*result, "seconds").value_or(0)));
+  say(context, printable(dataset) + ": equal to its manifest - " + format_bytes(count("bytes")) + ", " +
+                   counted(count("files"), "file") + ", read in " +
+                   format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds)));
+  if (options.sha256) {
+    say(context,
+        printable(dataset) + ": " + counted(count("sha256_files"), "file") + " as published (SHA-256)");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_verify(App& app) {
+  const auto options = std::make_shared<VerifyOptions>();
+  Verb verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
+                       "  spark-stage verify imagenet\n"
+                       "  spark-stage verify imagenet || spark-stage evict imagenet\n"
+                       "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests",
+                       [options](Context& context) { return verify(context, *options); });
+  verb.argument("DATASET", options->dataset, "its name, as 'spark-stage ls' has it");
+  verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
+  verb.flag("--json", options->as_json, "what was read, as JSON");
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,89 @@
+// `volumes take`: the one command that ends another host's right to write. It says what it will do, and asks.
+
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/job.hpp"
+#include "cli/say.hpp"
+#include "cli/typed_answer.hpp"
+#include "cli/verbs/volumes/verbs.hpp"
+
+namespace spark::cli {
+namespace {
+
+struct TakeOptions {
+  std::string name;
+  bool yes = false;
+};
+
+Result<json::object> find_volume(Context& context, const std::string& name) {
+  const auto status = call(*context.client, {"GET", "/v1/status", {}});
+  if (!status) return status.take_error();
+  const json::array* volumes = get_array(*status, "volumes");
+  std::vector<std::string> known;
+  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
+    const json::object* volume = (*volumes)[i].if_object();
+    if (volume == nullptr) continue;
+    known.push_back(get_string(*volume, "name").value_or(""));
+    if (known.back() == name) return *volume;
+  }
+  const std::string near = nearest(name, known);
+  return fail(Errc::NotFound, "no volume " + printable(name) + " in the configuration",
+              near.empty() ? "`spark-stage status` lists them" : "did you mean '" + printable(near) + "'?");
+}
+
+void print_plan(Context& context, const json::object& volume, const std::string& name) {
+  const json::object* fence = get_object(volume, "fence");
+  const std::string reason = get_string(volume, "reason").value_or("");
+  const std::string holder = fence == nullptr ? "" : get_string(*fence, "held_by").value_or("");
+  tell(context, "Volume " + printable(name) + " is " +
+                    printable(get_string(volume, "state").value_or("in an unknown state")) +
+                    (reason.empty() ? "" : ": " + printable(reason)) + "\n");
+  context.err << "Taking it over from " << (holder.empty() ? "whoever holds it" : printable(holder)) << ":\n"
+              << "  1. takes the namespace's reservation, where it offers one: from then on the\n"
+                 "     target refuses that host's writes\n"
+                 "  2. waits about 22 s, for that host's last writes to end, and for multi-mount\n"
+                 "     protection, where the file system has it: refused if that host still writes\n"
+                 "  3. mounts it here for writing; the journal is replayed\n"
+                 "What that host had not flushed is lost. Where the namespace offers no\n"
+                 "reservations nothing stops that host when it comes back, and its late writes\n"
+                 "destroy the file system: switch it off first.\n";
+}
+
+Result<int> take(Context& context, const TakeOptions& options) {
+  const auto volume = find_volume(context, options.name);
+  if (!volume) return volume.take_error();
+  if (get_string(*volume, "state") == "ready") {
+    context.out << printable(options.name) << ": ready here already\n";
+    return 0;
+  }
+  print_plan(context, *volume, options.name);
+  if (!options.yes) {
+    auto agreed = ask_to_type(context, "the volume's name", options.name, "nothing was done",
+                              "--yes goes on without asking");
+    if (!agreed) return agreed.take_error();
+  }
+  context.catch_interrupts();
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto result =
+      run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", {}}, view);
+  if (!result) return result.take_error();
+  view.clear();
+  const std::string from = get_string(*result, "taken_from").value_or("");
+  say(context, printable(options.name) + ": mounted here" +
+                   (from.empty() ? "; nobody held it" : ", taken over from " + printable(from)));
+  return 0;
+}
+
+}  // namespace
+
+void add_take(App& app, const Verb& group) {
+  const auto options = std::make_shared<TakeOptions>();
+  Verb verb = app.verb_of(group, "take", "take an exclusive volume over from a host that is gone",
+                          "  sudo spark-stage volumes take models         says what it will do, and asks\n"
+                          "  sudo spark-stage volumes take models --yes   for scripts",
+                          [options](Context& context) { return take(context, *options); });
+  verb.argument("NAME", options->name, "volume of the config");
+  verb.flag("--yes", options->yes, "do not ask");
+}
+
+}  // namespace spark::cli

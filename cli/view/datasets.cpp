@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kNameColumn = 0, kPathColumn = 5;
+
+Colour colour_of(const std::string& state) {
+  if (state == "ready") return Colour::Green;
+  if (state == "absent") return Colour::Faint;
+  return state == "failed" || state == "stalled" ? Colour::Red : Colour::Yellow;
+}
+
+std::uint64_t count_of(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+// "lease 3ee4d2ad: pid 4242 (python), ends in 1 h 30 min"
+std::string lease_in_words(const json::object& lease, WallTime now) {
+  std::string words = "lease " + printable(get_string(lease, "id").value_or("?"));
+  if (const auto holder = get_string(lease, "holder")) words += ": " + printable(*holder);
+  const auto expires = get_string(lease, "expires");
+  return expires ? words + ", ends in " + time_until(expires, now) : words;
+}
+
+// What is to be known of a copy that is whole; empty: nothing.
+std::string doubt_in_words(const json::object& dataset) {
+  if (get_bool(dataset, "doubtful").value_or(false))
+    return "copied while another host wrote its volume: served only with --allow-dirty";
+  if (!get_bool(dataset, "outdated").value_or(false)) return "";
+  const std::uint64_t copied = count_of(dataset, "source_generation");
+  std::string words = "copied ";
+  words += copied == 0 ? "before the first generation" : "at generation " + std::to_string(copied);
+  words += ", its volume is at " + std::to_string(count_of(dataset, "volume_generation"));
+  return words + ": staging it again brings what changed";
+}
+
+}  // namespace
+
+void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
+  const json::array* datasets = get_array(answer, "datasets");
+  if (datasets == nullptr || datasets->empty()) {
+    out << "Nothing is staged - 'spark-stage stage DATASET' puts a dataset here.\n";
+    return;
+  }
+  Table table({"DATASET", "STATE", "SIZE", "FILES", "USED", "PATH"}, {kNameColumn, kPathColumn});
+  for (const json::value& value : *datasets) {
+    if (!value.is_object()) continue;
+    const json::object& dataset = value.get_object();
+    const std::string state = printable(get_string(dataset, "state").value_or("-"));
+    const bool is_here = get_string(dataset, "path").value_or("") != "";
+    const std::string used = age_of(get_string(dataset, "last_used"), now);
+    table.add({{printable(get_string(dataset, "name").value_or("-"))},
+               {state, colour_of(state)},
+               {is_here ? format_bytes(count_of(dataset, "bytes")) : "-"},
+               {is_here ? format_count(count_of(dataset, "files")) : "-"},
+               {used == "-" ? used : used + " ago"},
+               {is_here ? printable(*get_string(dataset, "path")) : "-"}});
+    if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
+    if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
+    const json::array* leases = get_array(dataset, "leases");
+    if (leases == nullptr) continue;
+    for (const json::value& lease : *leases) {
+      if (lease.is_object()) table.add_note(lease_in_words(lease.get_object(), now));
+    }
+  }
+  table.print(out, terminal);
+}
+
+std::string staged_in_words(const json::object& dataset) {
+  std::string words =
+      format_bytes(count_of(dataset, "bytes")) + ", " + counted(count_of(dataset, "files"), "file");
+  if (get_string(dataset, "served_from") == "cache") return words + ", was in the cache already";
+  const double seconds = std::max(0.0, get_double(dataset, "seconds").value_or(0));
+  words += ", copied in " + format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::duration<double>(seconds)));
+  const double rate = get_double(dataset, "bytes_per_second").value_or(0);
+  if (rate > 0) words += " (" + format_rate(rate) + ")";
+  if (const Bytes resumed = count_of(dataset, "resumed_bytes"); resumed > 0) {
+    words += ", " + format_bytes(resumed) + " of it taken over from an earlier attempt";
+  }
+  return words;
+}
+
+std::string skipped_in_words(const std::vector<std::string>& skipped) {
+  constexpr std::size_t kNamed = 10;
+  std::vector<std::string> named = skipped;
+  if (named.size() > kNamed) {
+    named.resize(kNamed);
+    named.emplace_back("…");
+  }
+  return "skipped " + std::to_string(skipped.size()) +
+         " that are neither file, folder nor symlink: " + join(named, ", ");
+}
+
+}  // namespace spark::cli

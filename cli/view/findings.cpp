@@ -1,0 +1,61 @@
+#include "base/text.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kIndent = 7;  // under the first word of what was found
+
+std::string of(const json::object& object, std::string_view key) {
+  return get_string(object, key).value_or("");
+}
+
+void print_finding(std::ostream& out, const Terminal& terminal, std::size_t width,
+                   const json::object& finding) {
+  const bool is_wrong = of(finding, "level") == "wrong";
+  out << coloured(is_wrong ? "WRONG  " : "note   ", is_wrong ? Colour::Red : Colour::Yellow, terminal.colour)
+      << wrapped(of(finding, "what"), width, kIndent).substr(kIndent)
+      << wrapped(of(finding, "why"), width, kIndent) << wrapped("Fix: " + of(finding, "fix"), width, kIndent);
+}
+
+// "fine   kernel 6.17, libnvme, clock", and what tells of something, "target rose: …", on a line of its own.
+void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
+  std::vector<std::string> all, lines;
+  for (std::size_t i = 0; words != nullptr && i < words->size(); ++i) {
+    const json::string* word = (*words)[i].if_string();
+    if (word == nullptr) continue;
+    const bool tells = std::string_view(*word).find(": ") != std::string_view::npos;
+    (tells ? lines : all).emplace_back(word->data(), word->size());
+  }
+  if (!all.empty()) lines.insert(lines.begin(), join(all, ", "));
+  std::string indent = lines.empty() ? "" : title + std::string(kIndent - title.size(), ' ');
+  for (const std::string& line : lines) {
+    out << indent << wrapped(line, width, kIndent).substr(kIndent);
+    indent = std::string(kIndent, ' ');
+  }
+}
+
+}  // namespace
+
+void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report) {
+  const std::size_t width = terminal.out ? terminal.columns : 80;
+  const auto wrong = get_int(report, "wrong").value_or(0), notes = get_int(report, "notes").value_or(0);
+  if (const json::array* findings = get_array(report, "findings")) {
+    for (const json::value& finding : *findings) {
+      if (finding.is_object()) print_finding(out, terminal, width, finding.get_object());
+    }
+    if (!findings->empty()) out << "\n";
+  }
+  print_words(out, width, "fine", get_array(report, "fine"));
+  print_words(out, width, "not", get_array(report, "unknown"));
+  if (wrong == 0 && notes == 0) {
+    out << "Nothing is wrong.\n";
+  } else {
+    out << (wrong == 0 ? "Nothing is" : std::to_string(wrong) + (wrong == 1 ? " thing is" : " things are"))
+        << " wrong" << (notes == 0 ? "" : ", " + counted(static_cast<std::uint64_t>(notes), "note")) << ".\n";
+  }
+}
+
+}  // namespace spark::cli

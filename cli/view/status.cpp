@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/view/progress_view.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kMountColumn = 4, kDeviceColumn = 5;
+constexpr std::size_t kWidestName = 24;  // of a subsystem: three of them on a line
+
+struct StateWords {
+  std::string_view state;
+  Colour colour;
+  std::string_view next_step;  // when the daemon gave no reason of its own
+};
+
+constexpr std::array kStates = {
+    StateWords{"ready", Colour::Green, ""},
+    StateWords{"waiting", Colour::Yellow, "the target was not reached yet; the daemon keeps trying"},
+    StateWords{"connecting", Colour::Yellow, ""},
+    StateWords{"mounting", Colour::Yellow, ""},
+    StateWords{"recovering", Colour::Yellow, ""},
+    StateWords{"stalled", Colour::Red,
+               "the link is down and I/O waits for it; check the network and the target"},
+    StateWords{"lost", Colour::Red, "its device is gone and what reads it fails; the daemon brings it back"},
+    StateWords{"refused", Colour::Red, "it needs a person; see 'journalctl -u spark-staged'"},
+    StateWords{"down", Colour::Faint, ""},
+};
+
+const StateWords& words_of(std::string_view state) {
+  static constexpr StateWords kUnknown{"", Colour::None, ""};
+  const auto found =
+      std::find_if(kStates.begin(), kStates.end(), [&](const auto& w) { return w.state == state; });
+  return found == kStates.end() ? kUnknown : *found;
+}
+
+std::string cell_of(const json::object& object, std::string_view key) {
+  const std::string text = printable(get_string(object, key).value_or(""));
+  return text.empty() ? "-" : text;
+}
+
+Bytes bytes_of(const json::object& object, std::string_view key) {
+  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+// What stands under a volume's row; empty: nothing to say.
+std::string reason_of(const json::object& volume) {
+  const std::string state = get_string(volume, "state").value_or("");
+  std::string reason = printable(get_string(volume, "reason").value_or(""));
+  if (!reason.empty()) return reason;
+  if (state == "down") {
+    const json::object* down = get_object(volume, "down");
+    const std::string by = down == nullptr ? "" : "taken down by " + cell_of(*down, "by") + "; ";
+    return by + "bring it up with 'spark-stage volumes up " + cell_of(volume, "name") + "'";
+  }
+  return std::string(words_of(state).next_step);
+}
+
+// Which state of the volume is mounted, if its writer publishes; empty otherwise.
+std::string published_of(const json::object& volume, WallTime now) {
+  const json::object* published = get_object(volume, "published");
+  if (published == nullptr || cell_of(volume, "state") != "ready") return "";
+  std::string words = "generation ";
+  words += std::to_string(get_int(*published, "generation").value_or(0));
+  words += ", published " + age_of(get_string(*published, "at"), now) + " ago by ";
+  return words + cell_of(*published, "host");
+}
+
+void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
+  Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn});
+  for (const json::value& value : volumes) {
+    if (!value.is_object()) continue;
+    const json::object& volume = value.get_object();
+    const std::string state = cell_of(volume, "state");
+    table.add({{cell_of(volume, "name")},
+               {state, words_of(state).colour},
+               {age_of(get_string(volume, "since"), now)},
+               {cell_of(volume, "access")},
+               {cell_of(volume, "mount")},
+               {cell_of(volume, "device")}});
+    const std::string reason = reason_of(volume);
+    const std::string note = reason.empty() ? published_of(volume, now) : reason;
+    if (!note.empty()) table.add_note(note);
+  }
+  table.print(out, terminal);
+}
+
+// "rose: raid6-archive, scratch and 3 more": on a terminal no more names than fit into a line.
+std::string offered_in_words(const std::string& target, const std::vector<std::string>& names,
+                             const Terminal& terminal) {
+  const auto words = [&](std::size_t shown) {
+    const std::size_t more = names.size() - shown;
+    return target + ": " + join(std::span(names).first(shown), ", ") +
+           (more == 0 ? "" : " and " + std::to_string(more) + " more");
+  };
+  constexpr std::size_t kMostNames = 3;
+  std::size_t shown = std::min(names.size(), kMostNames);
+  while (terminal.out && shown > 1 && display_width(words(shown)) > terminal.columns) --shown;
+  return words(shown);
+}
+
+// What targets offer to this host and the configuration has no volume for: some names of each, a line a
+// target.
+void print_offers(std::ostream& out, const Terminal& terminal, const json::array& targets) {
+  bool has_title = false;
+  for (const json::value& value : targets) {
+    const json::object* target = value.if_object();
+    const json::array* offered = target == nullptr ? nullptr : get_array(*target, "offered");
+    if (offered == nullptr) continue;
+    std::vector<std::string> names;
+    for (const json::value& one : *offered) {
+      const json::object* subsystem = one.if_object();
+      if (subsystem != nullptr && !get_bool(*subsystem, "configured").value_or(true))
+        names.push_back(shorten(cell_of(*subsystem, "subsystem"), kWidestName));
+    }
+    if (names.empty()) continue;
+    if (!std::exchange(has_title, true))
+      out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
+    out << offered_in_words(cell_of(*target, "name"), names, terminal) << "\n  spark-stage discover "
+        << cell_of(*target, "address") << " --yaml\n";
+  }
+}
+
+// A dataset that is being staged: a progress object of docs/api.md, with the jobs that want it.
+void print_stage(std::ostream& out, const Terminal& terminal, const json::object& stage) {
+  Progress progress = progress_from_json(stage);
+  if (progress.dataset.empty()) progress.dataset = "-";
+  if (progress.phase.empty()) progress.phase = "queued";
+  std::string words = progress_in_words(progress, Eta(), {});
+  std::vector<std::string> ids;
+  if (const json::array* jobs = get_array(stage, "jobs")) {
+    for (const json::value& id : *jobs) {
+      if (id.is_string()) ids.push_back(printable(std::string(id.get_string())));
+    }
+  }
+  if (!ids.empty()) words += (ids.size() == 1 ? " (job " : " (jobs ") + join(ids, ", ") + ")";
+  out << sentence(words, terminal.columns, terminal.out);
+}
+
+}  // namespace
+
+std::string volume_in_words(const json::object& volume) {
+  const std::string reason = reason_of(volume);
+  return cell_of(volume, "name") + ": " + cell_of(volume, "state") + (reason.empty() ? "" : " - " + reason);
+}
+
+void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
+  const json::array* volumes = get_array(status, "volumes");
+  if (volumes == nullptr || volumes->empty()) {
+    out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"
+           "configuration to start from.\n";
+  } else {
+    print_volumes(out, terminal, *volumes, now);
+  }
+  if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);
+  const json::array* stages = get_array(status, "stages");
+  if (stages != nullptr && !stages->empty()) {
+    out << "\n" << coloured("STAGING", Colour::Faint, terminal.colour) << "\n";
+    for (const json::value& stage : *stages) {
+      if (stage.is_object()) print_stage(out, terminal, stage.get_object());
+    }
+  }
+  if (const json::object* cache = get_object(status, "cache")) {
+    out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
+    out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
+        << format_bytes(bytes_of(*cache, "free_bytes")) << " free";
+    if (const Bytes capacity = bytes_of(*cache, "capacity_bytes"); capacity > 0) {
+      out << " of " << format_bytes(capacity);
+    }
+    out << "\n";
+    if (const auto why = get_string(*cache, "writable_because"))
+      out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
+                      terminal.out);
+  }
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,85 @@
+#include "cli/view/table.hpp"
+
+#include <algorithm>
+
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kGap = 2, kNoteIndent = 4, kPlainWidth = 80, kNarrowest = 12;
+
+const char* escape_of(Colour colour) {
+  switch (colour) {
+    case Colour::Green:
+      return "\x1b[32m";
+    case Colour::Yellow:
+      return "\x1b[33m";
+    case Colour::Red:
+      return "\x1b[31m";
+    case Colour::Faint:
+      return "\x1b[2m";
+    case Colour::None:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string coloured(const std::string& text, Colour colour, bool wanted) {
+  return wanted && colour != Colour::None ? escape_of(colour) + text + "\x1b[0m" : text;
+}
+
+Table::Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable)
+    : header_(std::move(header)), shrinkable_(std::move(shrinkable)) {}
+
+void Table::add(std::vector<Cell> row) {
+  rows_.push_back({std::move(row), {}});
+}
+
+void Table::add_note(std::string text) {
+  rows_.back().notes.push_back(std::move(text));
+}
+
+std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
+  std::vector<std::size_t> widths;
+  for (const std::string& title : header_) widths.push_back(display_width(title));
+  for (const Row& row : rows_) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row.cells[i].text));
+    }
+  }
+  std::size_t all = kGap * (widths.size() - 1);
+  for (const std::size_t width : widths) all += width;
+  while (terminal.out && !shrinkable_.empty() && all > terminal.columns) {
+    const std::size_t widest = *std::max_element(shrinkable_.begin(), shrinkable_.end(),
+                                                 [&](auto a, auto b) { return widths[a] < widths[b]; });
+    if (widths[widest] <= kNarrowest) break;
+    --widths[widest];
+    --all;
+  }
+  return widths;
+}
+
+void Table::print(std::ostream& out, const Terminal& terminal) const {
+  const std::vector<std::size_t> columns = widths(terminal);
+  const auto print_row = [&](const std::vector<Cell>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string text = shorten(cells[i].text, columns[i]);
+      out << coloured(text, cells[i].colour, terminal.colour);
+      if (i + 1 < cells.size()) out << std::string(columns[i] - display_width(text) + kGap, ' ');
+    }
+    out << "\n";
+  };
+  std::vector<Cell> titles;
+  for (const std::string& title : header_) titles.push_back({title, Colour::Faint});
+  print_row(titles);
+  const std::size_t width = terminal.out ? terminal.columns : kPlainWidth;
+  for (const Row& row : rows_) {
+    print_row(row.cells);
+    for (const std::string& note : row.notes) out << wrapped(note, width, kNoteIndent);
+  }
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,42 @@
+// A table of text for people: columns as wide as they have to be, colours only where they are wanted.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/view/terminal.hpp"
+
+namespace spark::cli {
+
+enum class Colour { None, Green, Yellow, Red, Faint };
+
+struct Cell {
+  std::string text;
+  Colour colour = Colour::None;
+};
+
+class Table {
+ public:
+  // `shrinkable`: the columns that give way, the widest first, when the table is wider than the terminal.
+  Table(std::vector<std::string> header, std::vector<std::size_t> shrinkable);
+  void add(std::vector<Cell> row);
+  // A line of its own under the last row.
+  void add_note(std::string text);
+  void print(std::ostream& out, const Terminal& terminal) const;
+
+ private:
+  struct Row {
+    std::vector<Cell> cells;
+    std::vector<std::string> notes;
+  };
+  std::vector<std::size_t> widths(const Terminal& terminal) const;
+
+  std::vector<std::string> header_;
+  std::vector<std::size_t> shrinkable_;
+  std::vector<Row> rows_;
+};
+
+std::string coloured(const std::string& text, Colour colour, bool wanted);
+
+}  // namespace spark::cli

@@ -1,0 +1,18 @@
+// What stdout and stderr are: asked of the kernel and the environment.
+#pragma once
+
+namespace spark::cli {
+
+// What is known about where the output goes.
+struct Terminal {
+  bool out = false, err = false;  // is it a terminal?
+  unsigned columns = 80;
+  bool colour = false;   // of stdout
+  bool redraws = false;  // stdout: the cursor can be moved
+  unsigned rows = 24;
+};
+
+// Of two file descriptors, with $TERM and $NO_COLOR as they are now.
+Terminal look_at_terminal(int out, int err);
+
+}  // namespace spark::cli

@@ -1,0 +1,149 @@
+#include "daemon/mounts/filesystems/mounted_state.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/mounts/filesystems/ext4.hpp"
+
+namespace spark::mounts {
+namespace {
+
+// FS_IOC_GETFSUUID, of every file system from Linux 6.9 on, and ext4's own from 6.0 on; Debian's headers for
+// programs have neither.
+struct AnyUuid {
+  std::uint8_t length;
+  std::array<std::uint8_t, 16> bytes;
+};
+struct Ext4Uuid {
+  std::uint32_t length, flags;
+  std::array<std::uint8_t, 16> bytes;
+};
+constexpr unsigned long kGetAnyUuid = _IOR(0x15, 0, AnyUuid);
+constexpr unsigned long kGetExt4Uuid = _IOR('f', 44, std::uint64_t);  // sized without its bytes
+
+struct CloseDir {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+// What ext4 and xfs say once they have shut down, or when what they read is not what they wrote: a bad
+// checksum, a structure that can't be.
+bool is_damage(int error) {
+  return error == EIO || error == EBADMSG || error == EUCLEAN;
+}
+
+// While it lives, this thread may not give files to other groups, although it is root.
+class WithoutChown {
+ public:
+  WithoutChown() {
+    if (::syscall(SYS_capget, &header_, before_.data()) != 0) return;
+    auto without = before_;
+    without[0].effective &= ~(1U << CAP_CHOWN);
+    if (::syscall(SYS_capset, &header_, without.data()) != 0) return;
+    is_dropped_ = ::syscall(SYS_capget, &header_, without.data()) == 0 &&
+                  (without[0].effective & (1U << CAP_CHOWN)) == 0;
+  }
+  ~WithoutChown() { ::syscall(SYS_capset, &header_, before_.data()); }
+  WithoutChown(const WithoutChown&) = delete;
+  WithoutChown& operator=(const WithoutChown&) = delete;
+  bool is_dropped() const { return is_dropped_; }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+  bool is_dropped_ = false;
+};
+
+// Linux 6.1 lists the folders of an ext4 that shut down, opens them, and says so nowhere: it refuses what
+// would change something, before it looks at anything else. So it is asked for a change that is denied: that
+// touches neither the journal nor the device, for which an fsync would wait.
+bool takes_changes(int root, const struct stat& status) {
+  constexpr gid_t kForeign = 65533;
+  const WithoutChown denied;
+  if (!denied.is_dropped()) return true;
+  const gid_t other = status.st_gid == kForeign ? kForeign - 1 : kForeign;
+  return ::fchown(root, static_cast<uid_t>(-1), other) == 0 || !is_damage(errno);
+}
+
+// After an error an ext4 has aborted its journal, unless it was told to go on (errors=continue). Linux 6.1
+// says so only to who begins a change, which then fails at once; taking away an attribute that is not there
+// is one that changes nothing. It may have to wait for the journal: only asked where errors were found.
+bool has_journal(int root) {
+  constexpr char kNone[] = "trusted.spark-stage.none";
+  return ::fremovexattr(root, kNone) == 0 || (errno != EROFS && !is_damage(errno));
+}
+
+// A folder that can't be listed any more, under a mount that no program of this host writes to.
+Result<bool> gives_names(UniqueFd root, const std::string& name) {
+  const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
+  if (!folder) return fail_errno(errno, "listing " + name);
+  root.release();
+  errno = 0;
+  if (::readdir(folder.get()) != nullptr || errno == 0) return true;
+  if (is_damage(errno)) return false;
+  return fail_errno(errno, "listing " + name);
+}
+
+std::string uuid_of(int root) {
+  AnyUuid any{};
+  if (::ioctl(root, kGetAnyUuid, &any) == 0 && any.length == any.bytes.size())
+    return uuid_text(any.bytes.data());
+  Ext4Uuid ext4{16, 0, {}};
+  return ::ioctl(root, kGetExt4Uuid, &ext4) == 0 ? uuid_text(ext4.bytes.data()) : "";
+}
+
+// ext4 counts them in memory at once; on the disk the count may wait in the journal.
+std::string damage_of(dev_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  std::error_code error;
+  const auto disk = std::filesystem::read_symlink("/sys/dev/block/" + number, error).filename();
+  if (error) return "";
+  const auto text = read_line_file("/sys/fs/ext4" / disk / "errors_count");
+  const auto count = text ? std::strtoul(text->c_str(), nullptr, 10) : 0;
+  return count == 0 ? "" : recorded_errors("ext4", static_cast<std::uint32_t>(count));
+}
+
+}  // namespace
+
+Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
+  const std::string name = printable(target.native());
+  MountedState state;
+  UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
+  if (!root && is_damage(errno)) {  // xfs
+    state.is_shut_down = true;
+    return state;
+  }
+  struct stat status {};
+  struct statvfs space {};
+  if (!root || ::fstat(root.get(), &status) != 0 || ::fstatvfs(root.get(), &space) != 0)
+    return fail_errno(errno, "looking at " + name);
+  state.uuid = uuid_of(root.get());
+  state.damage = damage_of(status.st_dev);
+  if ((space.f_flag & ST_RDONLY) == 0) {
+    state.is_shut_down =
+        !takes_changes(root.get(), status) || (!state.damage.empty() && !has_journal(root.get()));
+  } else {
+    const auto gives = gives_names(std::move(root), name);
+    if (!gives) return gives.take_error();
+    state.is_shut_down = !*gives;
+  }
+  if (const auto published = read_published(target)) state.published = *published;
+  return state;
+}
+
+}  // namespace spark::mounts

@@ -1,0 +1,99 @@
+#include "daemon/mounts/filesystems/published.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace spark::mounts {
+namespace {
+
+constexpr std::size_t kLongest = 4096;
+
+constexpr char kWriterFile[] = ".spark-stage/writer.json";
+
+std::string reading(const std::filesystem::path& mount) {
+  return "reading " + printable((mount / kPublishedFile).native());
+}
+
+// Whoever wrote the file system may have put a link, a pipe or a mount where our folder or a file of it
+// should be.
+UniqueFd open_own(const UniqueFd& parent, const std::string& name, int flags) {
+  constexpr int kNothingElse = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  UniqueFd own(::openat(parent.get(), name.c_str(), O_RDONLY | kNothingElse | flags));
+  struct stat above {};
+  struct stat here {};
+  if (!own || ::fstat(parent.get(), &above) != 0 || ::fstat(own.get(), &here) != 0) return {};
+  if (above.st_dev == here.st_dev) return own;
+  errno = EXDEV;
+  return {};
+}
+
+UniqueFd open_root(const std::filesystem::path& mount) {
+  return UniqueFd(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Durable when it returns, in a folder that is made if it is missing.
+Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
+  const std::filesystem::path file = mount / name;
+  const std::string folder = file.parent_path().filename();
+  const UniqueFd root = open_root(mount);
+  if (!root) return fail_errno(errno, "opening " + printable(mount.native()));
+  const bool is_new = ::mkdirat(root.get(), folder.c_str(), 0755) == 0;
+  if (!is_new && errno != EEXIST)
+    return fail_errno(errno, "making folder " + printable(file.parent_path().native()));
+  if (!open_own(root, folder, O_DIRECTORY)) {
+    return fail(Errc::Refused,
+                printable(file.parent_path().native()) + " is not a folder of this file system",
+                "move it away: spark-stage keeps there which state was published");
+  }
+  return write_file_atomically(file, json::serialize(content) + "\n");
+}
+
+}  // namespace
+
+json::object to_json(const Published& published) {
+  return {{"generation", published.generation}, {"host", published.host}, {"at", published.at}};
+}
+
+std::optional<Published> published_from_json(const json::object& object) {
+  const auto generation = get_int(object, "generation");
+  if (!generation || *generation < 1) return std::nullopt;
+  return Published{static_cast<std::uint64_t>(*generation), get_string(object, "host").value_or(""),
+                   get_string(object, "at").value_or("")};
+}
+
+Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {
+  const std::filesystem::path own = kPublishedFile;
+  const UniqueFd root = open_root(mount);
+  const UniqueFd folder = root ? open_own(root, own.parent_path(), O_DIRECTORY) : UniqueFd();
+  const UniqueFd fd = folder ? open_own(folder, own.filename(), 0) : UniqueFd();
+  struct stat info {};
+  if (!fd) {
+    if (errno == EIO || errno == ESTALE) return fail_errno(errno, reading(mount));
+    return std::optional<Published>();
+  }
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::optional<Published>();
+  std::array<char, kLongest> text{};
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  if (got < 0) return fail_errno(errno, reading(mount));
+  const auto object = parse_json_object(std::string_view(text.data(), static_cast<std::size_t>(got)));
+  return object ? published_from_json(*object) : std::optional<Published>();
+}
+
+Result<> write_published(const std::filesystem::path& mount, const Published& published) {
+  return write_own(mount, kPublishedFile, to_json(published));
+}
+
+Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now) {
+  auto written = write_own(mount, kWriterFile, {{"host", host}, {"since", rfc3339(now)}});
+  if (!written && written.error().kind == Errc::NoSpace) return {};
+  return written;
+}
+
+}  // namespace spark::mounts

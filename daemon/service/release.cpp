@@ -1,0 +1,285 @@
+#include "daemon/service/release.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/text.hpp"
+#include "daemon/discovery/worker_actions.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+#include "daemon/volumes/place.hpp"
+#include "daemon/volumes/release_step.hpp"
+#include "daemon/volumes/worker_actions.hpp"
+#include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
+
+namespace spark {
+namespace {
+
+namespace asio = boost::asio;
+
+using Actions = std::shared_ptr<volumes::VolumeActions>;
+
+using Released = Result<volumes::Released>;
+
+// Outlives whoever asked, who may have seen that it hangs.
+asio::awaitable<void> release_into(Actions actions, config::Volume volume,
+                                   std::shared_ptr<std::optional<Released>> done) {
+  *done = co_await volumes::release_mount(*actions, volume);
+}
+
+class Release {
+ public:
+  Release(Actions actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
+          ReleasePatience patience, ReleaseReason reason)
+      : actions_(std::move(actions)),
+        volume_(volume),
+        link_(link),
+        clock_(clock),
+        patience_(patience),
+        reason_(reason) {}
+
+  asio::awaitable<std::string> go() {
+    std::string said = "volume " + volume_.name + ": ";
+    said += co_await unmount();
+    // Namespaces of one subsystem have one link: the last of them ends it, if none needs it any more.
+    if (--link_.volumes == 0 && volume_.nvme && !link_.is_needed) said += co_await disconnect();
+    co_return said;
+  }
+
+ private:
+  Actions actions_;
+  const config::Volume& volume_;
+  SharedLink& link_;
+  const Clock& clock_;
+  ReleasePatience patience_;
+  ReleaseReason reason_;
+  std::string device_;
+  bool went_silent_ = false;
+
+  // A dead device's mount waits for nothing.
+  asio::awaitable<std::string> unmount() {
+    const auto standing = volumes::look_at_place(*actions_, volume_);
+    if (standing.place != volumes::Place::Ours) {
+      const auto released = co_await volumes::release_mount(*actions_, volume_);
+      co_return describe(released);
+    }
+    if (volume_.nvme) device_ = standing.top->source;
+    bool answers = has_live_link();
+    if (answers) {
+      const auto answer = co_await probe();
+      answers = answer.has_value();
+    }
+    if (!answers) co_return co_await leave_silent();
+    const auto released = co_await unmount_patiently();
+    if (went_silent_) co_return co_await leave_silent();
+    co_return describe(released);
+  }
+
+  // What stays mounted needs the link: systemd unmounts it once its users have ended.
+  std::string describe(const Released& released) {
+    if (!released) {
+      link_.is_needed = true;
+      return released.error().message();
+    }
+    if (released->change == Change::AlreadyThere)
+      return released->foreign.empty() ? "not mounted" : released->foreign;
+    return std::string("unmounted") + (released->gave_back ? ", its reservation given back" : "") +
+           (released->still_reserved.empty() ? "" : ", " + released->still_reserved);
+  }
+
+  bool has_live_link() {
+    if (!volume_.nvme) return true;
+    const auto all = actions_->controllers(volume_.nvme->subsystem);
+    return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
+  }
+
+  asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
+    volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
+    auto answer = co_await actions_->probe(std::move(request));
+    co_return answer;
+  }
+
+  // Programs end while this waits: the machine's shutdown stops them at the same time.
+  asio::awaitable<Released> unmount_patiently() {
+    const SteadyTime end = clock_.steady() + patience_.users;
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (;;) {
+      auto released = co_await unmount_while_it_answers();
+      const bool is_in_use = !released && released.error().kind == Errc::Refused;
+      if (!is_in_use || clock_.steady() >= end) co_return released;
+      timer.expires_after(patience_.look_again);
+      co_await timer.async_wait(kToken);
+    }
+  }
+
+  // A target that goes silent only now is waited for in the kernel, and nothing calls the unmount back.
+  asio::awaitable<Released> unmount_while_it_answers() {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto done = std::make_shared<std::optional<Released>>();
+    launch(executor, "unmount of volume " + volume_.name, release_into(actions_, volume_, done));
+    asio::steady_timer timer(executor);
+    unsigned silent_looks = 0;
+    while (!*done && !went_silent_) {
+      timer.expires_after(patience_.look_again);
+      co_await timer.async_wait(kToken);
+      if (*done) break;
+      const bool is_silent = co_await has_gone_silent();
+      silent_looks = is_silent ? silent_looks + 1 : 0;
+      went_silent_ = silent_looks >= patience_.silent_looks;
+    }
+    if (*done) co_return **done;
+    co_return fail(Errc::Unavailable, "its target went silent");
+  }
+
+  // A server has no link to look at: it is asked.
+  asio::awaitable<bool> has_gone_silent() {
+    if (volume_.nvme) co_return !has_live_link();
+    const auto answer = co_await probe();
+    co_return !answer && answer.error().kind == Errc::TimedOut;
+  }
+
+  // A machine that goes down can't wait for it: what waits gets an error, so that programs end. A block
+  // device's does by the disconnect. Otherwise an administrator decides what is given up.
+  asio::awaitable<std::string> leave_silent() {
+    if (reason_ == ReleaseReason::Asked) {
+      link_.is_needed = true;
+      co_return "its target does not answer: left as it is; `" +
+          (volume_.nvme ? "nvme disconnect -n " + printable(volume_.nvme->subsystem)
+                        : "umount -f -l " + printable(volume_.mount.native())) +
+          "` gives it up, and with it what was not written yet";
+    }
+    link_.is_silent = true;
+    std::string said = "its target does not answer: cut off, what was not written yet is lost";
+    if (volume_.nvme) co_return said;
+    const auto detached = co_await actions_->unmount(volume_.mount, true);
+    if (!detached) said += ", " + detached.error().what;
+    co_return said;
+  }
+
+  // By force only from a silent target: nothing of it can be saved, and its users would keep the machine up.
+  asio::awaitable<std::string> disconnect() {
+    const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_silent || !has_live_link());
+    const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
+    const auto done = co_await volumes::disconnect_subsystem(*actions_, volume_.nvme->subsystem, users);
+    std::string said;
+    for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
+    co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
+  }
+};
+
+asio::awaitable<void> release_one(Actions actions, config::Volume volume, std::shared_ptr<SharedLink> link,
+                                  const Clock& clock, ReleaseReason reason) {
+  Release release(std::move(actions), volume, *link, clock, {}, reason);
+  const std::string said = co_await release.go();
+  log::info(said);
+}
+
+asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvmetcp::Controller controller) {
+  const auto gone = co_await actions->disconnect(controller.name, controller.subsystem);
+  log::info("discovery service at " + to_string(controller.portal) + ": " +
+            (gone ? controller.name + " disconnected" : gone.error().what));
+}
+
+// The connections to discovery services that the daemon listens at.
+std::vector<nvmetcp::Controller> watches(Sight& sight) {
+  auto all = sight.controllers().value_or(std::vector<nvmetcp::Controller>{});
+  std::erase_if(all, [](const nvmetcp::Controller& controller) {
+    return !controller.is_discovery || controller.owner != nvmetcp::kOwner;
+  });
+  return all;
+}
+
+}  // namespace
+
+asio::awaitable<std::string> release_volume(Actions actions, const config::Volume& volume, SharedLink& link,
+                                            const Clock& clock, ReleasePatience patience,
+                                            ReleaseReason reason) {
+  Release release(std::move(actions), volume, link, clock, patience, reason);
+  co_return co_await release.go();
+}
+
+std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight) {
+  std::set<std::string> ours, named;  // subsystems
+  std::set<std::filesystem::path> mount_points;
+  for (const auto& controller : sight.controllers().value_or(std::vector<nvmetcp::Controller>{})) {
+    if (!controller.is_discovery && controller.owner == nvmetcp::kOwner) ours.insert(controller.subsystem);
+  }
+  for (const config::Volume& volume : config.volumes) {
+    mount_points.insert(volume.mount);
+    if (volume.nvme) named.insert(volume.nvme->subsystem);
+  }
+  std::vector<config::Volume> found;
+  const auto add = [&](const std::string& subsystem, const std::filesystem::path& mount) {
+    config::Volume volume;
+    volume.name = mount.empty() ? printable(subsystem) : printable(mount.native());
+    volume.nvme = config::NvmeSource{"", subsystem, config::kAnyNamespace, "", ""};
+    volume.mount = mount;
+    found.push_back(std::move(volume));
+    named.insert(subsystem);
+  };
+  for (const mounts::Mount& mount : sight.mounts().value_or(std::vector<mounts::Mount>{})) {
+    const auto subsystem = sight.subsystem_of_device(mount.device_number);
+    if (subsystem && ours.contains(*subsystem) && mount_points.insert(mount.target).second)
+      add(*subsystem, mount.target);
+  }
+  for (const std::string& subsystem : ours) {
+    if (!named.contains(subsystem)) add(subsystem, {});
+  }
+  return found;
+}
+
+void release_all(const config::Config& config, const std::string& program,
+                 const std::filesystem::path& state_dir, ReleaseReason reason) {
+  asio::io_context context(1);
+  const SystemClock clock;
+  workers::Runner runner(context.get_executor(), program);
+  Sight sight(clock);
+  // A machine that goes down takes these with it, and need not wait for a target that is silent.
+  const auto listening =
+      reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(sight);
+  std::vector<config::Volume> volumes = config.volumes;
+  const auto besides = not_in_config(config, sight);
+  if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
+  std::size_t left = volumes.size() + listening.size();
+  // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
+  const auto stop_after_the_last = [&](const std::exception_ptr& failure) {
+    if (failure) log::error("releasing a volume: " + in_words(failure) + "; continuing with the others");
+    if (--left == 0) context.stop();
+  };
+  std::map<std::string, std::shared_ptr<SharedLink>>
+      links;  // by subsystem; all of NFS together, which has none
+  for (const config::Volume& volume : volumes) {
+    auto& link = links[volume.nvme ? volume.nvme->subsystem : ""];
+    if (!link) link = std::make_shared<SharedLink>();
+    ++link->volumes;
+  }
+  for (const config::Volume& besides_it : besides) {
+    const auto link = links.find(besides_it.nvme->subsystem);
+    const bool stays = reason == ReleaseReason::Asked && !besides_it.mount.empty();
+    if (stays && link != links.end()) link->second->is_needed = true;
+  }
+  for (const config::Volume& volume : volumes) {
+    auto link = links[volume.nvme ? volume.nvme->subsystem : ""];
+    auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
+                                                            [] { return false; });
+    asio::co_spawn(context, release_one(std::move(actions), volume, std::move(link), clock, reason),
+                   stop_after_the_last);
+  }
+  for (const nvmetcp::Controller& controller : listening) {
+    auto actions = std::make_shared<discovery::WorkerActions>(runner, sight, controller.name);
+    asio::co_spawn(context, end_watch(std::move(actions), controller), stop_after_the_last);
+  }
+  if (left > 0) context.run();
+}
+
+}  // namespace spark

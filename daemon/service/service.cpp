@@ -1,0 +1,220 @@
+#include "daemon/service/service.hpp"
+
+#include <signal.h>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+#include "nvmetcp/host_identity.hpp"
+
+namespace spark {
+namespace {
+
+constexpr char kGroup[] = "spark-stage";
+// What `one` holds and `other` does not. A target may change thousands at once: a few are named, the others
+// counted.
+std::string first_missing(const std::set<std::string>& one, const std::set<std::string>& other) {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> named;
+  std::size_t missing = 0;
+  for (const std::string& subsystem : one) {
+    if (other.contains(subsystem) || ++missing > kMostNamed) continue;
+    named.push_back(printable(subsystem));
+  }
+  return join(named, ", ") +
+         (missing > kMostNamed ? " and " + std::to_string(missing - kMostNamed) + " more" : "");
+}
+
+constexpr Duration kMetricsRetry{5000};
+constexpr Duration kPlanPatience{30'000};  // longer than a plan may take
+
+}  // namespace
+
+Service::Service(asio::io_context& context, ServiceOptions options, config::Config config, const Clock& clock,
+                 Notifier& notifier)
+    : context_(context),
+      options_(std::move(options)),
+      config_(std::move(config)),
+      clock_(clock),
+      notifier_(notifier),
+      started_(clock.steady()),
+      config_loaded_(clock.wall()),
+      signals_(context, SIGTERM, SIGINT, SIGHUP),
+      runner_(context.get_executor(), options_.program),
+      plans_(context.get_executor(), 1, kPlanPatience),
+      jobs_(context.get_executor(), clock),
+      sight_(clock),
+      volumes_(
+          context.get_executor(), runner_, sight_, clock, options_.state_dir,
+          [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
+      watches_(context.get_executor(), runner_, sight_, clock,
+               [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
+                 offer_changed(watch, before);
+               }),
+      uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
+      stager_(
+          context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
+          [this]() -> const config::Config& { return config_; },
+          [this](const config::Dataset& dataset) { return find_source(dataset); },
+          [this](const config::Dataset& dataset) {
+            const auto volume = volumes_.find(dataset.volume);
+            return volume && volume->is_settling();
+          },
+          datasets::Patience{}),
+      metrics_port_(
+          context.get_executor(), [this] { return metrics_text(); }, kMetricsRetry) {}
+
+Result<> Service::start() {
+  auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,
+                                    [this](api::Request request) { return answer(std::move(request)); });
+  if (!server) return server.take_error();
+  server_ = std::move(*server);
+  server_->start();
+  launch(context_.get_executor(), "signals", obey_signals());
+  launch(context_.get_executor(), "watchdog", feed_watchdog());
+  launch(context_.get_executor(), "datasets", stager_.start());
+  volumes_.start(config_);
+  watches_.apply(config_);
+  if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
+  metrics_port_.apply(config_.metrics);
+  if (const auto& host = sight_.host()) {
+    if (const auto doubt = nvmetcp::identity_doubt(*host)) log::warning(*doubt);
+  }
+  log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
+            " volumes from " + config_.file.native());
+  notifier_.ready();
+  tell_status();
+  return {};
+}
+
+// A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
+Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset& dataset) {
+  datasets::Stager::SourcePlace place;
+  if (dataset.volume.empty()) {
+    place.path = dataset.path;
+    if (const auto& table = sight_.mounts()) {
+      const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
+      if (carrier != nullptr) place.drive = carrier->source;
+    }
+    return place;
+  }
+  const auto volume = volumes_.find(dataset.volume);
+  if (!volume)
+    return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");
+  const volumes::Status& status = volume->status();
+  if (status.state != volumes::State::Ready) {
+    return fail(Errc::Unavailable,
+                "volume " + dataset.volume + " is " + to_string(status.state) +
+                    (status.reason.empty() ? "" : ": " + status.reason),
+                "`spark-stage wait " + dataset.volume + "` ends when it is ready");
+  }
+  if (status.foreign_writes) place.doubt = status.reason.empty() ? "being written" : status.reason;
+  place.doubt_passes = volume->is_outdated();
+  if (volume->is_reader()) {
+    place.device = status.device;
+    place.stamp = volume->mounted_stamp();
+    if (status.published && place.doubt.empty()) place.generation = status.published->generation;
+  }
+  place.drive = dataset.volume;
+  place.mount = volume->settings().mount.native();
+  place.path = (volume->settings().mount / dataset.path).native();
+  return place;
+}
+
+void Service::volume_changed(const volumes::Volume& volume, volumes::State before) {
+  const volumes::Status& status = volume.status();
+  const std::string what =
+      "volume " + volume.settings().name + ": " +
+      (status.state == before ? to_string(status.state)
+                              : std::string(to_string(before)) + " -> " + to_string(status.state)) +
+      (status.reason.empty() ? "" : ": " + printable(status.reason));
+  const bool trouble = status.state == volumes::State::Stalled || status.state == volumes::State::Lost ||
+                       status.state == volumes::State::Refused;
+  std::vector<log::Field> fields = {{"SPARK_VOLUME", volume.settings().name},
+                                    {"SPARK_STATE_OLD", to_string(before)},
+                                    {"SPARK_STATE_NEW", to_string(status.state)}};
+  if (volume.settings().nvme) fields.push_back({"NVME_NQN", volume.settings().nvme->subsystem});
+  for (const volumes::PathStatus& path : status.paths) fields.push_back({"NVME_CTRL", path.controller});
+  log::event(trouble, what, fields);
+  tell_status();
+}
+
+void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before) {
+  const std::string& name = watch.target().name;
+  const std::set<std::string>& now = watch.status().offered;
+  if (const std::string added = first_missing(now, before); !added.empty())
+    log::info("target " + name + " offers " + added + " now");
+  if (const std::string gone = first_missing(before, now); !gone.empty())
+    log::info("target " + name + " does not list " + gone + " any more; what is connected stays");
+  volumes_.target_changed(name);
+}
+
+void Service::device_changed(const Uevent& event) {
+  sight_.forget();
+  if (event.is_disk) {
+    if (event.action == "add") volumes_.namespace_added();
+    return;
+  }
+  watches_.heard(event);
+  volumes_.controller_changed(event.device);
+}
+
+void Service::tell_status() {
+  std::size_t ready = 0;
+  std::string not_ready;
+  for (const auto& volume : volumes_.all()) {
+    if (volume->status().state == volumes::State::Ready) {
+      ++ready;
+    } else if (not_ready.empty()) {
+      not_ready = "; " + volume->settings().name + " is " + to_string(volume->status().state);
+    }
+  }
+  const auto stuck = runner_.abandoned().size();
+  notifier_.status(std::to_string(ready) + " of " + std::to_string(volumes_.all().size()) + " volumes ready" +
+                   not_ready +
+                   (stuck == 0 ? "" : "; " + std::to_string(stuck) + " workers stuck in the kernel"));
+}
+
+asio::awaitable<void> Service::obey_signals() {
+  for (;;) {
+    const auto [error, number] = co_await signals_.async_wait(kToken);
+    if (error) co_return;
+    if (number == SIGHUP) {
+      launch(context_.get_executor(), "reload", reload_on_signal());
+      continue;
+    }
+    log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +
+              "; what is mounted stays mounted");
+    stop();
+    co_return;
+  }
+}
+
+// Fed from the loop that does all the thinking: a loop that hangs is not fed for.
+asio::awaitable<void> Service::feed_watchdog() {
+  const auto interval = watchdog_interval();
+  if (!interval) co_return;
+  asio::steady_timer timer(context_);
+  for (;;) {
+    notifier_.watchdog();
+    timer.expires_after(*interval);
+    const auto [error] = co_await timer.async_wait(kToken);
+    if (error) co_return;
+  }
+}
+
+// Workers die with the daemon (their parent), except those stuck in the kernel, which nothing waits for.
+void Service::stop() {
+  notifier_.stopping();
+  uevents_.stop();
+  watches_.stop();
+  volumes_.stop();
+  server_->stop();
+  metrics_port_.stop();
+  context_.stop();
+}
+
+}  // namespace spark

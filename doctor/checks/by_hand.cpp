@@ -1,0 +1,148 @@
+// What was set up by hand and works against the daemon, or against the data: fstab, units, mounts.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "doctor/checks/host.hpp"
+#include "migration/survey.hpp"
+
+namespace spark::doctor {
+namespace {
+
+const config::Volume* volume_at(const config::Config& config, const std::string& mount) {
+  const auto at = std::find_if(config.volumes.begin(), config.volumes.end(),
+                               [&](const config::Volume& volume) { return volume.mount == mount; });
+  return at == config.volumes.end() ? nullptr : &*at;
+}
+
+// A device of a target, or one that was there when the line was written and is no drive of this host now.
+bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLine& line) {
+  if (host::find_device(host.root, survey.devices, line.source) != nullptr) return true;
+  if (!host::is_kernel_name(line.source)) return false;
+  std::error_code ignored;
+  const std::string name = line.source.substr(line.source.find_last_of('/') + 1);
+  return mounts::has_option(line.options, "_netdev") ||
+         !std::filesystem::exists(host.root / ("sys/class/block/" + name), ignored);
+}
+
+// Every fault of one line, so that one look at the line mends it.
+std::vector<std::string> faults_of(const host::FstabLine& line) {
+  std::vector<std::string> faults;
+  if (host::is_kernel_name(line.source)) {
+    faults.push_back("names a device by the order of connecting: after a boot it may be another volume");
+  }
+  if (!mounts::has_option(line.options, "ro")) {
+    faults.push_back("mounts read-write: two hosts that do so damage the file system");
+  }
+  if (!mounts::has_option(line.options, "nofail")) {
+    faults.push_back("has no nofail: a target that is away stops the boot");
+  }
+  if (!mounts::has_option(line.options, "_netdev")) {
+    faults.push_back(
+        "has no _netdev: it is mounted before the network is there, and unmounted after it is gone");
+  }
+  if (line.pass != 0) faults.push_back("asks for fsck at boot, while another host may have it open");
+  return faults;
+}
+
+// Many hosts may write one NFS export, and nobody checks it at boot: what is left is the boot itself. systemd
+// takes `bg` for nofail, and what is mounted only when it is used holds nothing up.
+std::vector<std::string> missing_for_nfs(const host::FstabLine& line) {
+  const auto has = [&](const char* option) { return mounts::has_option(line.options, option); };
+  if (has("noauto") || has("x-systemd.automount")) return {};
+  std::vector<std::string> missing;
+  if (!has("nofail") && !has("bg")) missing.push_back("nofail");
+  if (!has("_netdev")) missing.push_back("_netdev");
+  return missing;
+}
+
+void check_nfs_line(const std::string& what, const host::FstabLine& line, Report& report) {
+  const auto missing = missing_for_nfs(line);
+  if (missing.empty()) return;
+  std::vector<std::string> why;
+  for (const std::string& option : missing) {
+    why.push_back(option == "nofail" ? "without nofail a server that is away holds up the boot"
+                                     : "without _netdev what does not know NFS by its type mounts it before "
+                                       "the network is there");
+  }
+  report.note("fstab", what + " has no " + join(missing, " and no "), join(why, "; "),
+              "spark-stage import takes it over; or: sudo sed -Ei '" + std::to_string(line.number) +
+                  "s/^(\\S+\\s+\\S+\\s+\\S+\\s+\\S+)/\\1," + join(missing, ",") +
+                  "/' /etc/fstab && sudo systemctl daemon-reload");
+}
+
+std::string comment_out(const host::FstabLine& line) {
+  return "spark-stage import takes it over; then: sudo sed -i '" + std::to_string(line.number) +
+         "s/^/#/' /etc/fstab && sudo systemctl daemon-reload";
+}
+
+void check_line(const Host& host, const host::Survey& survey, const host::FstabLine& line, Report& report) {
+  const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +
+                           printable(line.source) + " on " + printable(line.mount) + ")";
+  if (const config::Volume* volume = volume_at(host.settings(), line.mount)) {
+    report.wrong(
+        "fstab", what + " mounts what volume " + printable(volume->name) + " mounts",
+        "whoever is first decides what is seen there, and how",
+        "sudo sed -i '" + std::to_string(line.number) + "s/^/#/' /etc/fstab && sudo systemctl daemon-reload");
+    return;
+  }
+  if (line.is_nfs()) return check_nfs_line(what, line, report);
+  if (!is_shared(host, survey, line)) return;
+  const auto faults = faults_of(line);
+  if (!faults.empty()) report.wrong("fstab", what, join(faults, "; "), comment_out(line));
+}
+
+void check_unit(const host::ConnectUnit& unit, Report& report) {
+  if (unit.connections.empty() && !unit.connects_all) return;
+  std::vector<std::string> faults;
+  if (!unit.tries_again) faults.push_back("a target that is away at boot is never connected");
+  if (unit.connections.size() > 1)
+    faults.push_back("when the first connection fails, the others are not tried");
+  if (unit.disconnects) faults.push_back("stopping it disconnects under the mount");
+  faults.push_back("the kernel gives up after ten minutes and takes the device away");
+  // Not --now and not stop: that would disconnect what is mounted.
+  report.wrong("unit", printable(unit.name) + " connects by hand, once", join(faults, "; "),
+               "spark-stage import takes it over; then, without stopping it: sudo systemctl disable " +
+                   printable(unit.name) + " && sudo mv " + printable(unit.file) +
+                   " /root/ && sudo systemctl daemon-reload");
+}
+
+// Mounted somewhere else than configured: by a desktop, or by hand.
+void check_mounts(const Host& host, const host::Survey& survey, Report& report) {
+  for (const mounts::Mount& mount : survey.mounts) {
+    const host::FabricDevice* device = host::find_device(host.root, survey.devices, mount.source);
+    // What stands in fstab was told there.
+    const bool is_known = volume_at(host.settings(), mount.target.native()) != nullptr ||
+                          std::any_of(survey.fstab.begin(), survey.fstab.end(),
+                                      [&](const auto& line) { return mount.target == line.mount; });
+    if (device == nullptr || is_known) continue;
+    const bool by_desktop =
+        mount.target.native().starts_with("/media/") || mount.target.native().starts_with("/run/media/");
+    const std::string where =
+        printable(device->subsystem) + " is mounted on " + printable(mount.target.native());
+    if (by_desktop) {
+      report.wrong("mount", where + " by the desktop",
+                   "another host that has it open is not asked, nor the daemon",
+                   "sudo umount " + printable(mount.target.native()) +
+                       "; echo 'SUBSYSTEM==\"block\", ATTRS{transport}==\"tcp\", ENV{UDISKS_IGNORE}=\"1\"' | "
+                       "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
+    } else if (!mounts::is_read_only(mount)) {
+      report.note("mount", where + ", read-write, and no volume of the configuration",
+                  "two hosts that mount it so damage it, and nobody brings it back when it is lost",
+                  "spark-stage import takes it over");
+    }
+  }
+}
+
+}  // namespace
+
+void check_by_hand(const Host& host, Report& report) {
+  const std::size_t before = report.findings.size();
+  const host::Survey survey = host::survey(host.root);
+  for (const std::string& sentence : survey.unread) report.unknown.push_back(sentence);
+  for (const host::FstabLine& line : survey.fstab) check_line(host, survey, line, report);
+  for (const host::ConnectUnit& unit : survey.units) check_unit(unit, report);
+  check_mounts(host, survey, report);
+  report.fine_since(before, "fstab, units and mounts");
+}
+
+}  // namespace spark::doctor

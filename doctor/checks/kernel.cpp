@@ -1,0 +1,84 @@
+// The kernel's NVMe/TCP driver and what it knows, and libnvme.
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "doctor/checks/host.hpp"
+#include "nvmetcp/connect/fabrics_device.hpp"
+
+namespace spark::doctor {
+namespace {
+
+constexpr char kKernelArea[] = "kernel";
+
+bool is_there(const Host& host, const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(host.root / path, ignored);
+}
+
+// In the kernel itself, or a module that modprobe finds.
+bool is_available(const Host& host) {
+  const std::string folder = "lib/modules/" + host.kernel + "/";
+  for (const char* list : {"modules.dep", "modules.builtin"}) {
+    const auto text = read_file(host.root / (folder + list), 64 << 20);
+    if (text && text->find("/nvme-tcp.ko") != std::string::npos) return true;
+  }
+  return false;
+}
+
+void check_driver(const Host& host, Report& report) {
+  if (is_there(host, "sys/module/nvme_tcp")) return;
+  if (!is_available(host)) {
+    report.wrong(kKernelArea, "kernel " + printable(host.kernel) + " has no NVMe/TCP driver (nvme-tcp)",
+                 "nothing can be connected over TCP",
+                 "sudo apt install linux-modules-extra-" + printable(host.kernel));
+  } else if (!is_there(host, "dev/nvme-fabrics") && !host.settings().volumes.empty()) {
+    report.note(kKernelArea, "the NVMe/TCP driver is not loaded",
+                "the daemon loads it with the first volume; at boot the package's modules-load.d does",
+                "sudo modprobe nvme-tcp");
+  }
+}
+
+// The device waits for a lock that a connect holds, so it is asked in a process of its own.
+void check_options(const Host& host, Report& report) {
+  if (!is_there(host, "dev/nvme-fabrics") || host.settings().targets.empty()) return;
+  if (!host.is_root) {
+    report.unknown.push_back("which options the kernel knows (needs root)");
+    return;
+  }
+  for (const auto& [name, target] : host.settings().targets) {
+    const auto asked =
+        nvmetcp::io_controller_options("x", {target.portals.front().address, target.portals.front().port},
+                                       {"x", "x"}, config::connect_options(target), host.cpus);
+    const auto answer = host.bounded([&]() -> Result<json::object> {
+      if (auto known = nvmetcp::check_supported(host.root, asked); !known) return known.take_error();
+      return json::object();
+    });
+    if (answer) continue;
+    if (answer.error().kind == Errc::TimedOut) {
+      report.unknown.push_back("which options the kernel knows (a connect is under way)");
+      return;
+    }
+    report.wrong(kKernelArea, "target " + printable(name) + ": " + answer.error().what,
+                 "its volumes are refused rather than connected without it",
+                 answer.error().hint.empty() ? "spark-stage config show" : answer.error().hint);
+  }
+}
+
+}  // namespace
+
+void check_kernel(const Host& host, Report& report) {
+  std::size_t before = report.findings.size();
+  check_driver(host, report);
+  check_options(host, report);
+  report.fine_since(before, "kernel " + printable(host.kernel));
+  before = report.findings.size();
+  if (!host.libnvme) {
+    report.wrong("libnvme", host.libnvme.error().what,
+                 "its structures differ from version to version, so nothing is connected",
+                 host.libnvme.error().hint);
+  }
+  report.fine_since(before, "libnvme");
+}
+
+}  // namespace spark::doctor

@@ -1,0 +1,41 @@
+// The configuration, and the daemon that should follow it.
+#include "base/text.hpp"
+#include "doctor/checks/host.hpp"
+
+namespace spark::doctor {
+namespace {
+
+// Its socket is in the kernel's list of those that listen.
+bool daemon_listens(const Host& host) {
+  const auto sockets = read_file(host.root / "proc/net/unix");
+  if (!sockets) return true;  // not to be told: nothing is claimed
+  for (const std::string& line : split(*sockets, '\n')) {
+    if (trim(line).ends_with(" " + host.socket)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_set_up(const Host& host, Report& report) {
+  const std::size_t before = report.findings.size();
+  if (!host.config && host.config.error().kind == Errc::NotFound) {
+    report.note("config", "there is no configuration yet",
+                "nothing is kept connected and mounted; what follows is checked with what was found here",
+                "sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml");
+    return;
+  }
+  if (!host.config) {
+    // One mistake a line.
+    report.wrong("config", join(split(host.config.error().what, '\n'), "; "),
+                 "the daemon does not start with it", "spark-stage config check");
+    return;
+  }
+  if (!host.config->volumes.empty() && !daemon_listens(host)) {
+    report.wrong("daemon", "spark-staged does not run, nothing listens at " + printable(host.socket),
+                 "volumes are neither brought up nor kept up", "sudo systemctl enable --now spark-staged");
+  }
+  report.fine_since(before, "configuration and daemon");
+}
+
+}  // namespace spark::doctor

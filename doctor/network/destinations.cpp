@@ -1,0 +1,100 @@
+#include "doctor/network/destinations.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "nvmetcp/sysfs/sysfs.hpp"
+
+namespace spark::doctor {
+namespace {
+
+constexpr std::uint16_t kNvmePort = 4420, kNfsPort = 2049;
+
+// "[fd00::5]" is "fd00::5".
+std::string without_brackets(std::string host) {
+  std::erase_if(host, [](char c) { return c == '[' || c == ']'; });
+  return host;
+}
+
+class Collector {
+ public:
+  void add(Destination to) {
+    const bool is_known = std::ranges::any_of(all_, [&](const Destination& known) {
+      return known.address == to.address && known.interface == to.interface;
+    });
+    if (!to.address.empty() && !is_known) all_.push_back(std::move(to));
+  }
+
+  void add_by_hand(const host::ByHandConnection& connection, const std::string& origin) {
+    if (!connection.transport.empty() && connection.transport != "tcp") return;
+    std::uint16_t port = kNvmePort;
+    const std::string& given = connection.port;
+    std::from_chars(given.data(), given.data() + given.size(), port);
+    const std::string name = connection.address + " (" + origin + ")";
+    add({name, name, without_brackets(connection.address), connection.interface, port, "", false});
+  }
+
+  std::vector<Destination> take() { return std::move(all_); }
+
+ private:
+  std::vector<Destination> all_;
+};
+
+void add_configured(const config::Config& config, Collector& all) {
+  for (const auto& [name, target] : config.targets) {
+    for (const config::Portal& portal : target.portals) {
+      all.add(
+          {"target " + name, name, portal.address, target.interface, portal.port, "targets." + name, false});
+    }
+  }
+  for (const config::Volume& volume : config.volumes) {
+    if (!volume.nfs) continue;
+    const std::string name = "NFS server of volume " + volume.name;
+    all.add({name, name, without_brackets(volume.nfs->host), "", kNfsPort, "", true});
+  }
+}
+
+void add_found(const host::Survey& survey, Collector& all) {
+  for (const host::ConnectUnit& unit : survey.units) {
+    for (const auto& connection : unit.connections) all.add_by_hand(connection, unit.name);
+    for (const auto& connection : unit.discovered) all.add_by_hand(connection, unit.name);
+  }
+  for (const auto& connection : survey.config_json) all.add_by_hand(connection, "/etc/nvme/config.json");
+  for (const auto& connection : survey.discovery_conf) {
+    all.add_by_hand(connection, "/etc/nvme/discovery.conf");
+  }
+}
+
+void add_connected(const SystemRoot& root, Collector& all) {
+  const auto controllers = nvmetcp::list_controllers(root);
+  if (!controllers) return;  // check_connections says so
+  for (const nvmetcp::Controller& controller : *controllers) {
+    if (controller.transport != "tcp" || controller.is_going()) continue;
+    const std::string name = controller.portal.address + " (" + controller.name + ")";
+    all.add({name, name, controller.portal.address, controller.interface, controller.portal.port, "", false});
+  }
+}
+
+// "192.168.0.98:/data", "[fd00::5]:/data"
+void add_fstab(const host::Survey& survey, Collector& all) {
+  for (const host::FstabLine& line : survey.fstab) {
+    const std::size_t path = line.source.find(":/");
+    if (!line.is_nfs() || path == std::string::npos) continue;
+    const std::string server = without_brackets(line.source.substr(0, path));
+    const std::string name = server + " (line " + std::to_string(line.number) + " of /etc/fstab)";
+    all.add({name, name, server, "", kNfsPort, "", true});
+  }
+}
+
+}  // namespace
+
+std::vector<Destination> destinations_of(const Host& host, const host::Survey& survey) {
+  Collector all;
+  add_configured(host.settings(), all);
+  add_found(survey, all);
+  add_connected(host.root, all);
+  add_fstab(survey, all);
+  return all.take();
+}
+
+}  // namespace spark::doctor

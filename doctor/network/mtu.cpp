@@ -1,0 +1,62 @@
+#include "doctor/network/mtu.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace spark::doctor {
+namespace {
+
+constexpr unsigned kSmall = 100;
+
+// The packet without the headers of IP and ICMP.
+std::string payload(const std::string& address, unsigned packet) {
+  const unsigned headers = address.find(':') == std::string::npos ? 28 : 48;
+  return std::to_string(packet > headers ? packet - headers : 0);
+}
+
+// ping's exit status: 0 something came back, 1 nothing did, 2 it could not be sent.
+Result<bool> comes_back(const Host& host, const std::string& address, const std::string& interface,
+                        unsigned packet) {
+  std::vector<std::string> words = {"ping",
+                                    "-n",
+                                    "-q",
+                                    "-M",
+                                    "do",
+                                    "-c",
+                                    std::to_string(kProbePackets),
+                                    "-i",
+                                    "0.2",
+                                    "-W",
+                                    "1",
+                                    "-s",
+                                    payload(address, packet)};
+  if (!interface.empty()) words.insert(words.end(), {"-I", interface});
+  words.push_back(address);
+  const auto output = host.run_tool(words);
+  if (!output) return output.take_error();
+  return output->exit_status == 0;
+}
+
+}  // namespace
+
+Result<PathSize> probe_path(const Host& host, const std::string& address, const std::string& interface,
+                            unsigned mtu) {
+  PathSize size;
+  const auto small = comes_back(host, address, interface, kSmall);
+  if (!small) return small.take_error();
+  size.answers = *small;
+  if (!size.answers) return size;
+  size.works = kSmall;
+  // The usual sizes below the card's own: no more are worth the time.
+  const std::set<unsigned, std::greater<>> sizes = {mtu, 9000, 4096, 1500, 1400};
+  for (const unsigned candidate : sizes) {
+    if (candidate > mtu) continue;
+    if (comes_back(host, address, interface, candidate).value_or(false)) {
+      size.works = candidate;
+      break;
+    }
+  }
+  return size;
+}
+
+}  // namespace spark::doctor

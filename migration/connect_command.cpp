@@ -1,0 +1,123 @@
+#include "migration/connect_command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace spark::host {
+namespace {
+
+struct Known {
+  std::string_view name;
+  char letter;  // 0: none
+  bool takes_value;
+};
+
+// nvme-cli 2.x: nvme-connect(1), nvme-connect-all(1), nvme-discover(1).
+constexpr std::array kKnown = {
+    Known{"transport", 't', true},
+    Known{"nqn", 'n', true},
+    Known{"traddr", 'a', true},
+    Known{"trsvcid", 's', true},
+    Known{"host-traddr", 'w', true},
+    Known{"host-iface", 'f', true},
+    Known{"hostnqn", 'q', true},
+    Known{"hostid", 'I', true},
+    Known{"config", 'J', true},
+    Known{"dhchap-secret", 'S', true},
+    Known{"dhchap-ctrl-secret", 'C', true},
+    Known{"nr-io-queues", 'i', true},
+    Known{"nr-write-queues", 'W', true},
+    Known{"nr-poll-queues", 'P', true},
+    Known{"queue-size", 'Q', true},
+    Known{"keep-alive-tmo", 'k', true},
+    Known{"reconnect-delay", 'c', true},
+    Known{"ctrl-loss-tmo", 'l', true},
+    Known{"fast_io_fail_tmo", 0, true},
+    Known{"tos", 'T', true},
+    Known{"keyring", 0, true},
+    Known{"tls_key", 0, true},
+    Known{"raw", 'r', true},
+    Known{"device", 'd', true},
+    Known{"cfg-file", 0, true},
+    Known{"duplicate-connect", 'D', false},
+    Known{"disable-sqflow", 0, false},
+    Known{"hdr-digest", 'g', false},
+    Known{"data-digest", 'G', false},
+    Known{"tls", 0, false},
+    Known{"concat", 0, false},
+    Known{"persistent", 'p', false},
+    Known{"quiet", 0, false},
+    Known{"matching", 'm', false},
+    Known{"force", 0, false},
+    Known{"nbft", 0, false},
+};
+
+// nvme-cli, its files and the kernel write the same name with - or _.
+std::string with_dashes(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+const Known* find_long(std::string_view name) {
+  const std::string wanted = with_dashes(name);
+  const auto at = std::find_if(kKnown.begin(), kKnown.end(),
+                               [&](const Known& known) { return with_dashes(known.name) == wanted; });
+  return at == kKnown.end() ? nullptr : &*at;
+}
+
+const Known* find_short(char letter) {
+  const auto at =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.letter == letter; });
+  return at == kKnown.end() || letter == 0 ? nullptr : &*at;
+}
+
+}  // namespace
+
+bool take_setting(ByHandConnection& connection, const std::string& name, const std::string& value) {
+  const Known* known = find_long(name);
+  if (known == nullptr) return false;
+  const std::string key = with_dashes(known->name);
+  if (key == "transport") {
+    connection.transport = value;
+  } else if (key == "nqn") {
+    connection.subsystem = value;
+  } else if (key == "traddr") {
+    connection.address = value;
+  } else if (key == "trsvcid") {
+    connection.port = value;
+  } else if (key == "host-iface") {
+    connection.interface = value;
+  } else {
+    connection.settings[key] = value;
+  }
+  return true;
+}
+
+ByHandConnection parse_connect_options(const std::vector<std::string>& words) {
+  ByHandConnection connection;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const Known* known = nullptr;
+    std::string value;
+    bool has_value = false;
+    if (word.starts_with("--")) {
+      const std::size_t equals = word.find('=');
+      known = find_long(word.substr(2, equals - 2));
+      has_value = equals != std::string::npos;
+      if (has_value) value = word.substr(equals + 1);
+    } else if (word.size() >= 2 && word[0] == '-') {
+      known = find_short(word[1]);
+      has_value = word.size() > 2;
+      if (has_value) value = word.substr(word[2] == '=' ? 3 : 2);
+    }
+    if (known != nullptr && known->takes_value && !has_value && i + 1 < words.size()) value = words[++i];
+    if (known == nullptr || !take_setting(connection, std::string(known->name), value)) {
+      connection.unknown.push_back(word);
+    }
+  }
+  return connection;
+}
+
+}  // namespace spark::host

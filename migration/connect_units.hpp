@@ -1,0 +1,29 @@
+// Service units of this host's administrator that connect NVMe over fabrics by hand.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "migration/connect_command.hpp"
+
+namespace spark::host {
+
+struct ConnectUnit {
+  std::string file;  // "/etc/systemd/system/nvme-rosa-connect.service"
+  std::string name;  // "nvme-rosa-connect.service"
+  std::vector<ByHandConnection> connections;
+  std::vector<ByHandConnection> discovered;  // the places that `nvme connect-all` is told; no subsystems
+  bool connects_all = false;                 // `nvme connect-all`, with connections or nvme-cli's own files
+  bool disconnects = false;                  // stopping it disconnects
+  bool tries_again = false;                  // Restart= is set
+};
+
+// The unit in one file's text; no connections and not connects_all: it is none of that kind.
+ConnectUnit parse_unit(std::string_view text);
+
+// Those below /etc/systemd/system and /usr/local/lib/systemd/system; the distribution's own are left out.
+std::vector<ConnectUnit> read_connect_units(const SystemRoot& root);
+
+}  // namespace spark::host

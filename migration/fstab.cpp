@@ -1,0 +1,42 @@
+#include "migration/fstab.hpp"
+
+#include <cctype>
+#include <cstdlib>
+
+#include "base/text.hpp"
+#include "migration/words.hpp"
+#include "nvmetcp/names.hpp"
+
+namespace spark::host {
+
+std::vector<FstabLine> parse_fstab(std::string_view text) {
+  std::vector<FstabLine> lines;
+  int number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    if (trim(line).starts_with('#')) continue;
+    const auto columns = fstab_columns(line);
+    if (columns.size() < 2) continue;
+    const auto column = [&](std::size_t i) { return i < columns.size() ? columns[i] : std::string(); };
+    lines.push_back({number, columns[0], columns[1], column(2), column(3), std::atoi(column(5).c_str())});
+  }
+  return lines;
+}
+
+std::vector<FstabLine> read_fstab(const SystemRoot& root) {
+  const auto text = read_file(root / "etc/fstab");
+  return text ? parse_fstab(*text) : std::vector<FstabLine>();
+}
+
+bool is_kernel_name(std::string_view source) {
+  constexpr std::string_view kDev = "/dev/";
+  if (!source.starts_with(kDev)) return false;
+  std::string_view name = source.substr(kDev.size());
+  const std::size_t partition = name.rfind('p');
+  const bool has_partition = partition != std::string_view::npos && partition + 1 < name.size() &&
+                             name.find_first_not_of("0123456789", partition + 1) == std::string_view::npos;
+  if (has_partition) name = name.substr(0, partition);
+  return nvmetcp::parse_namespace_name(name).has_value();
+}
+
+}  // namespace spark::host

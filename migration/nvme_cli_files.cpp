@@ -1,0 +1,66 @@
+#include "migration/nvme_cli_files.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "migration/words.hpp"
+
+namespace spark::host {
+namespace {
+
+// nvme-cli writes numbers, booleans and texts as they come.
+std::string text_of(const json::value& value) {
+  if (const auto* text = value.if_string()) return {text->data(), text->size()};
+  if (value.is_bool()) return value.get_bool() ? "" : "false";
+  return json::serialize(value);
+}
+
+ByHandConnection connection_of(const json::object& port, const std::string& subsystem) {
+  ByHandConnection connection;
+  for (const auto& [key, value] : port) {
+    const std::string name(key.data(), key.size());
+    if (value.is_bool() && !value.get_bool()) continue;  // a flag that is off
+    if (!take_setting(connection, name, text_of(value))) connection.unknown.push_back(name);
+  }
+  connection.subsystem = subsystem;
+  return connection;
+}
+
+void read_host(const json::object& host, std::vector<ByHandConnection>& connections) {
+  const json::array* subsystems = get_array(host, "subsystems");
+  if (subsystems == nullptr) return;
+  for (const json::value& subsystem : *subsystems) {
+    if (!subsystem.is_object()) continue;
+    const auto nqn = get_string(subsystem.get_object(), "nqn");
+    const json::array* ports = get_array(subsystem.get_object(), "ports");
+    if (!nqn || ports == nullptr) continue;
+    for (const json::value& port : *ports) {
+      if (port.is_object()) connections.push_back(connection_of(port.get_object(), *nqn));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ByHandConnection> parse_discovery_conf(std::string_view text) {
+  std::vector<ByHandConnection> connections;
+  for (const std::string& line : split(text, '\n')) {
+    if (trim(line).empty() || trim(line).starts_with('#')) continue;
+    connections.push_back(parse_connect_options(words_of(line)));
+  }
+  return connections;
+}
+
+Result<std::vector<ByHandConnection>> parse_config_json(std::string_view text) {
+  auto parsed = parse_json(text);
+  if (!parsed) return parsed.take_error();
+  const json::array* hosts = parsed->if_array();
+  if (hosts == nullptr && parsed->is_object()) hosts = get_array(parsed->get_object(), "hosts");
+  if (hosts == nullptr) return fail(Errc::Invalid, "it has no list of hosts");
+  std::vector<ByHandConnection> connections;
+  for (const json::value& host : *hosts) {
+    if (host.is_object()) read_host(host.get_object(), connections);
+  }
+  return connections;
+}
+
+}  // namespace spark::host

@@ -1,0 +1,20 @@
+// nvme-cli's own lists of connections: /etc/nvme/discovery.conf and /etc/nvme/config.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "migration/connect_command.hpp"
+
+namespace spark::host {
+
+// One connection a line, as options of `nvme discover`; the subsystem is whatever the target offers.
+std::vector<ByHandConnection> parse_discovery_conf(std::string_view text);
+
+// What was not understood of it stands in each connection's `unknown`. Invalid: it is no such JSON.
+Result<std::vector<ByHandConnection>> parse_config_json(std::string_view text);
+
+}  // namespace spark::host

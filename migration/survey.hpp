@@ -1,0 +1,27 @@
+// All that a person set up by hand on this host to reach shared storage. Reads files alone: never blocks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "daemon/mounts/table.hpp"
+#include "migration/connect_command.hpp"
+#include "migration/connect_units.hpp"
+#include "migration/fabric_devices.hpp"
+#include "migration/fstab.hpp"
+
+namespace spark::host {
+
+struct Survey {
+  std::vector<FstabLine> fstab;
+  std::vector<ConnectUnit> units;
+  std::vector<ByHandConnection> discovery_conf, config_json;
+  std::vector<FabricDevice> devices;
+  std::vector<mounts::Mount> mounts;
+  std::vector<std::string> unread;  // a sentence for each file that is there and can't be read
+};
+
+Survey survey(const SystemRoot& root);
+
+}  // namespace spark::host

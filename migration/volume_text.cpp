@@ -1,0 +1,163 @@
+#include "migration/volume_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/config/values.hpp"
+
+namespace spark::host {
+namespace {
+
+using config::yaml_word;
+
+std::string seconds_of(const std::string& value) {
+  return std::atol(value.c_str()) < 0 ? "never" : value + "s";
+}
+
+// nvme-cli's setting as the configuration's line; empty: there is none for it.
+std::string setting_yaml(const std::string& name, const std::string& value) {
+  if (name == "nr-io-queues") return "    io_queues: " + yaml_word(value) + "\n";
+  if (name == "keep-alive-tmo") return "    keep_alive: " + yaml_word(value + "s") + "\n";
+  if (name == "reconnect-delay") return "    reconnect_delay: " + yaml_word(value + "s") + "\n";
+  if (name == "ctrl-loss-tmo") return "    controller_loss: " + yaml_word(seconds_of(value)) + "\n";
+  if (name == "fast-io-fail-tmo") return "    fast_fail: " + yaml_word(value + "s") + "\n";
+  return {};
+}
+
+// What was protected stays so: a volume whose keys are not in these files is refused, not connected without.
+std::string protection_yaml(const std::map<std::string, std::string>& settings) {
+  const bool host = settings.contains("dhchap-secret"), controller = settings.contains("dhchap-ctrl-secret");
+  std::string yaml;
+  if (host || controller)
+    yaml += "    # It proves who it is by a key, which belongs into a file that only root reads.\n";
+  if (host && controller) {
+    yaml +=
+        "    auth: {host_key_file: /etc/spark-stage/keys/host, "
+        "controller_key_file: /etc/spark-stage/keys/ctrl}\n";
+  } else if (host || controller) {
+    yaml += "    auth: {host_key_file: /etc/spark-stage/keys/host}\n";
+  }
+  if (settings.contains("tls") || settings.contains("concat")) {
+    yaml += "    tls: {psk_file: /etc/spark-stage/keys/psk}   # it was encrypted\n";
+  }
+  return yaml;
+}
+
+// Written by lines of their own, or kept elsewhere, or a key that must not be shown.
+bool is_said_elsewhere(const std::string& name) {
+  constexpr std::array kNames = {"hdr-digest", "data-digest", "hostnqn", "hostid",  "dhchap-secret",
+                                 "tls",        "concat",      "tls-key", "keyring", "dhchap-ctrl-secret"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+std::string digests_yaml(const ByHandConnection& settings) {
+  const bool header = settings.settings.contains("hdr-digest"),
+             data = settings.settings.contains("data-digest");
+  if (!header && !data) return {};
+  return std::string("    digests: {header: ") + (header ? "true" : "false") +
+         ", data: " + (data ? "true" : "false") + "}\n";
+}
+
+std::string settings_yaml(const ByHandConnection& settings) {
+  std::string yaml;
+  if (!settings.interface.empty())
+    yaml += "    interface: " + yaml_word(printable(settings.interface)) + "\n";
+  for (const auto& [name, value] : settings.settings) {
+    if (is_said_elsewhere(name)) continue;
+    const std::string line = setting_yaml(name, printable(value));
+    const std::string shown = printable(name) + (value.empty() ? "" : " " + printable(value));
+    yaml += line.empty() ? "    # left out, there is no such setting: --" + shown + "\n" : line;
+  }
+  for (const std::string& word : settings.unknown) {
+    yaml += "    # left out, not understood: " + printable(word) + "\n";
+  }
+  return yaml + digests_yaml(settings) + protection_yaml(settings.settings);
+}
+
+// What the daemon sees to by itself, or what says nothing.
+bool goes_without_saying(std::string_view option) {
+  constexpr std::array kNames = {"defaults", "auto",   "noauto",     "rw",     "ro",    "_netdev",
+                                 "nofail",   "noload", "norecovery", "bg",     "async", "exec",
+                                 "suid",     "dev",    "nouser",     "remount"};
+  for (const char* name : kNames) {
+    if (option == name) return true;
+  }
+  return option.empty() || option.starts_with("x-systemd.");
+}
+
+std::string options_yaml(const MountByHand& mount, config::Access access, bool is_nfs) {
+  std::vector<std::string> kept;
+  std::string remarks;
+  for (const std::string& option : split(mount.options, ',')) {
+    if (goes_without_saying(option)) continue;
+    const auto taken = config::parse_mount_option(option, access, is_nfs);
+    if (taken) {
+      kept.push_back(yaml_word(*taken));
+    } else {
+      remarks += "    # left out: " + printable(taken.error().what) + "\n";
+    }
+  }
+  return (kept.empty() ? "" : "    options: [" + join(kept, ", ") + "]\n") + remarks;
+}
+
+}  // namespace
+
+Entry target_entry(const TargetDraft& target) {
+  std::string yaml = "  " + target.name + ":   # any name; from " + target.origin + "\n";
+  if (target.portals.size() == 1) {
+    yaml += "    address: " + yaml_word(printable(target.portals.front().address)) +
+            "\n    port: " + std::to_string(target.portals.front().port) + "\n";
+  } else {
+    std::vector<std::string> all;
+    for (const nvmetcp::Portal& portal : target.portals) {
+      all.push_back(yaml_word(printable(config::to_string(config::Portal{portal.address, portal.port}))));
+    }
+    yaml += "    portals: [" + join(all, ", ") + "]\n";
+  }
+  return {target.name, target.origin, yaml + settings_yaml(target.settings)};
+}
+
+Entry nvme_volume_entry(const std::string& name, const std::string& target, const FabricDevice& device,
+                        const MountByHand& mount) {
+  std::string yaml = "  " + name + ":   # from " + mount.origin + "\n    target: " + target +
+                     "\n    subsystem: " + yaml_word(printable(device.subsystem)) +
+                     "\n    namespace: " + std::to_string(device.nsid) + "\n";
+  const bool has_type = !mount.type.empty() && mount.type != "auto";
+  if (!device.filesystem_uuid.empty() && has_type) {
+    yaml += "    filesystem: {type: " + yaml_word(printable(mount.type)) +
+            ", uuid: " + yaml_word(printable(device.filesystem_uuid)) + "}\n";
+  } else if (has_type) {
+    yaml += "    filesystem: {type: " + yaml_word(printable(mount.type)) + "}\n";
+  }
+  yaml += "    mount: " + yaml_word(printable(mount.mount)) + "\n    access: read-only\n";
+  if (!mounts::has_option(mount.options, "ro")) {
+    yaml +=
+        "    # It was mounted read-write. If this host alone mounts it, and writes: access: exclusive.\n"
+        "    # Two hosts that mount it read-write damage it.\n";
+  }
+  return {name, mount.origin, yaml + options_yaml(mount, config::Access::ReadOnly, false)};
+}
+
+Entry nfs_volume_entry(const std::string& name, const std::string& source, const MountByHand& mount) {
+  const bool reads = mounts::has_option(mount.options, "ro");
+  const auto access = reads ? config::Access::ReadOnly : config::Access::Exclusive;
+  return {
+      name, mount.origin,
+      "  " + name + ":   # from " + mount.origin + "\n    nfs: " + yaml_word(printable(source)) +
+          "\n    mount: " + yaml_word(printable(mount.mount)) + "\n    access: " +
+          (reads ? "read-only\n" : "exclusive   # read-write as before; an NFS server takes many writers\n") +
+          options_yaml(mount, access, true)};
+}
+
+std::string commented(const std::string& yaml, const std::string& reason) {
+  std::string text = "  # Not taken over: " + reason + "\n";
+  for (const std::string& line : split(yaml, '\n')) {
+    if (!trim(line).empty()) text += "  # " + line.substr(std::min<std::size_t>(2, line.size())) + "\n";
+  }
+  return text;
+}
+
+}  // namespace spark::host

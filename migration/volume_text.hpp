@@ -1,0 +1,44 @@
+// Single targets and volumes of a configuration as YAML, each with remarks on what could not be taken over.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/mounts/table.hpp"
+#include "migration/connect_command.hpp"
+#include "migration/fabric_devices.hpp"
+#include "migration/fstab.hpp"
+#include "nvmetcp/types.hpp"
+
+namespace spark::host {
+
+// One entry below `targets:` or `volumes:`, its lines indented by two.
+struct Entry {
+  std::string name;
+  std::string origin;  // "line 12 of /etc/fstab"
+  std::string yaml;    // "  name:\n    key: …\n"
+};
+
+struct TargetDraft {
+  std::string name;
+  std::vector<nvmetcp::Portal> portals;
+  ByHandConnection settings;  // the first connection that had any
+  std::string origin;
+};
+
+// What was mounted by hand, wherever that was found.
+struct MountByHand {
+  std::string mount, type, options;
+  std::string origin;
+};
+
+Entry target_entry(const TargetDraft& target);
+Entry nvme_volume_entry(const std::string& name, const std::string& target, const FabricDevice& device,
+                        const MountByHand& mount);
+Entry nfs_volume_entry(const std::string& name, const std::string& source, const MountByHand& mount);
+
+// The same lines as comments, with the reason above them.
+std::string commented(const std::string& yaml, const std::string& reason);
+
+}  // namespace spark::host

@@ -1,0 +1,91 @@
+#include "migration/words.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.hpp"
+
+namespace spark::host {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+bool is_octal(char c) {
+  return c >= '0' && c <= '7';
+}
+
+// fstab writes a space as \040, a tab as \011, a backslash as \134.
+std::string decoded(std::string_view column) {
+  std::string text;
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const bool coded = column[i] == '\\' && i + 3 < column.size() && is_octal(column[i + 1]) &&
+                       is_octal(column[i + 2]) && is_octal(column[i + 3]);
+    if (!coded) {
+      text += column[i];
+      continue;
+    }
+    text += static_cast<char>((column[i + 1] - '0') * 64 + (column[i + 2] - '0') * 8 + (column[i + 3] - '0'));
+    i += 3;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0 && c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+      in_word = true;
+    } else if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      word += text[++i];
+      in_word = true;
+    } else if (quote == 0 && kSpace.find(c) != std::string_view::npos) {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (in_word) words.push_back(std::move(word));
+  return words;
+}
+
+std::vector<std::string> fstab_columns(std::string_view line) {
+  std::vector<std::string> columns;
+  for (line = trim(line); !line.empty(); line = trim(line)) {
+    const std::size_t end = std::min(line.find_first_of(kSpace), line.size());
+    columns.push_back(decoded(line.substr(0, end)));
+    line.remove_prefix(end);
+  }
+  return columns;
+}
+
+std::string name_for(const std::string& text, std::set<std::string>& taken) {
+  const std::string last = text.substr(text.find_last_of(":/") + 1);
+  std::string name;
+  for (const char c : last) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 && byte < 0x80) {
+      name += static_cast<char>(std::tolower(byte));
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  if (name.empty()) name = "volume";
+  std::string unique = name;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = name + "-" + std::to_string(i);
+  return unique;
+}
+
+}  // namespace spark::host

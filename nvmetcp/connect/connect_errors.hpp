@@ -1,0 +1,31 @@
+// errno and the kernel's log lines, made into sentences. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spark::nvmetcp {
+
+// What was tried when the kernel refused.
+struct ConnectAttempt {
+  std::string subsystem;  // NQN; the discovery NQN for a discovery controller
+  std::string portal;     // as for people: "10.0.0.5:4420"
+  std::string host_nqn;
+  std::string interface;                           // empty: none asked for
+  std::string host_key_file, controller_key_file;  // empty: no authentication asked for
+  bool discovery = false;                          // to read the discovery log
+  std::string tls_psk_file = {};                   // empty: no TLS asked for
+};
+
+// Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` is what the kernel logged meanwhile,
+// maybe nothing: it alone tells why a target refused. Denied: this host is not allowed. NotFound: no such
+// subsystem there (Unsupported: no discovery service). Refused: a key that was given is wrong. Unavailable:
+// worth another attempt.
+Error explain_connect(int number, const std::vector<std::string>& kernel_log, const ConnectAttempt& attempt);
+
+// Whether the kernel refused a connect because the target gave it the number of another that is still there.
+bool is_number_taken(const std::vector<std::string>& kernel_log);
+
+}  // namespace spark::nvmetcp

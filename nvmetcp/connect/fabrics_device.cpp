@@ -1,0 +1,96 @@
+#include "nvmetcp/connect/fabrics_device.hpp"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+
+#include "base/child.hpp"
+#include "base/text.hpp"
+#include "nvmetcp/connect/kernel_log.hpp"
+#include "nvmetcp/names.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+constexpr const char* kDevice = "dev/nvme-fabrics";
+constexpr std::chrono::seconds kLoadDeadline{20};
+
+std::string kernel_release() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.release : "of this host";
+}
+
+bool transport_is_there(const SystemRoot& root) {
+  std::error_code ignored;
+  return std::filesystem::exists(root / kDevice, ignored) &&
+         std::filesystem::exists(root / "sys/module/nvme_tcp", ignored);
+}
+
+// "instance=3,cntlid=1"
+std::string controller_name(const std::string& answer) {
+  for (const std::string& part : split(trim(answer), ',')) {
+    if (part.starts_with("instance=")) return "nvme" + part.substr(part.find('=') + 1);
+  }
+  return {};
+}
+
+// One read is one answer of the device: it has no end of file to look for.
+Result<std::string> read_answer(int fd) {
+  std::array<char, 4096> text{};
+  const ssize_t got = ::read(fd, text.data(), text.size());
+  if (got < 0) return fail_errno(errno, "reading /dev/nvme-fabrics");
+  return std::string(text.data(), static_cast<std::size_t>(got));
+}
+
+}  // namespace
+
+Result<> load_transport(const SystemRoot& root, const std::vector<std::string>& loader) {
+  if (transport_is_there(root)) return {};
+  auto output = run_child(loader, kLoadDeadline);
+  if (!output) return fail_with(std::move(output.error()), "loading the kernel's NVMe/TCP driver");
+  if (output->exit_status == 0) return {};
+  const std::string said = printable(trim(output->err));
+  if (said.find("not permitted") != std::string::npos) {
+    return fail(Errc::Denied, "loading the kernel's NVMe/TCP driver: " + said, "only root may load it");
+  }
+  return fail(Errc::Unsupported, "kernel " + kernel_release() + " has no NVMe/TCP driver: " + said,
+              "install the package that holds its nvme-tcp module (Ubuntu and DGX OS: linux-modules-extra-" +
+                  kernel_release() + ")");
+}
+
+Result<> check_supported(const SystemRoot& root, const FabricsOptions& asked) {
+  const UniqueFd fd(::open((root / kDevice).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd)
+    return fail_errno(errno, "opening /dev/nvme-fabrics", errno == EACCES ? "only root may connect" : "");
+  auto list = read_answer(fd.get());
+  if (!list) return {};
+  return check_supported(asked, *list, kernel_release());
+}
+
+// libnvme's nvmf_add_ctrl is not used for this: it folds every errno but seven into one code, so that "no
+// route", "timed out", "host not allowed" and "CPU offline" can't be told apart; it leaves out options that
+// the kernel lacks without a word (1.5 and later); and it scans and opens every namespace, with a use of
+// uninitialised memory if the controller vanishes meanwhile (1.3).
+tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot& root,
+                                                               const FabricsOptions& options) {
+  const std::string text = to_string(options);
+  KernelLog log(root);
+  const UniqueFd fd(::open((root / kDevice).c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return tl::unexpected(RefusedConnect{errno, {}});
+  const ssize_t written = ::write(fd.get(), text.data(), text.size());
+  if (written < 0) {
+    const int number = errno;
+    return tl::unexpected(RefusedConnect{number, log.lines()});
+  }
+  const auto answer = read_answer(fd.get());
+  std::string name = answer ? controller_name(*answer) : "";
+  // Connected, yet nobody says as what: the next attempt finds and adopts it.
+  if (!is_controller_name(name)) return tl::unexpected(RefusedConnect{EBADMSG, log.lines()});
+  return MadeController{std::move(name), log.lines()};
+}
+
+}  // namespace spark::nvmetcp

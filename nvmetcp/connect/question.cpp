@@ -1,0 +1,69 @@
+#include "nvmetcp/connect/question.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nvmetcp/names.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNotes = "run/nvme/spark-stage";
+
+// What tells a controller from a later one of the same name; empty: it is gone.
+std::string instance_of(const SystemRoot& root, const std::string& controller) {
+  struct stat info {};
+  if (::stat((root / "sys/class/nvme" / controller).c_str(), &info) != 0) return {};
+  return std::to_string(info.st_ino);
+}
+
+bool lock(int fd) {
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+// Whether the note is of a controller that is there, and nobody has it locked. Other notes that nobody has
+// are deleted.
+bool is_abandoned(const SystemRoot& root, const fs::path& note) {
+  const UniqueFd fd(::open(note.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd || !lock(fd.get())) return false;
+  const std::string instance = instance_of(root, note.filename());
+  if (!instance.empty() && read_line_file(note).value_or("") == instance) return true;
+  ::unlink(note.c_str());
+  return false;
+}
+
+}  // namespace
+
+Question::Question(const SystemRoot& root, const std::string& controller)
+    : root_(root), note_(root / kNotes / controller) {
+  std::error_code ignored;
+  fs::create_directories(note_.parent_path(), ignored);
+  ::unlink(note_.c_str());  // an earlier controller's of that name
+  lock_.reset(::open(note_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!lock_) return;
+  const std::string instance = instance_of(root, controller);
+  const auto length = static_cast<ssize_t>(instance.size());
+  if (lock(lock_.get()) && ::write(lock_.get(), instance.data(), instance.size()) == length) return;
+  ::unlink(note_.c_str());
+  lock_.reset();
+}
+
+Question::~Question() {
+  if (lock_ && instance_of(root_, note_.filename()).empty()) ::unlink(note_.c_str());
+}
+
+std::vector<std::string> abandoned_questions(const SystemRoot& root) {
+  std::vector<std::string> abandoned;
+  std::error_code error;
+  for (fs::directory_iterator note(root / kNotes, error), end; !error && note != end; note.increment(error)) {
+    if (is_controller_name(note->path().filename().native()) && is_abandoned(root, note->path()))
+      abandoned.push_back(note->path().filename());
+  }
+  return abandoned;
+}
+
+}  // namespace spark::nvmetcp

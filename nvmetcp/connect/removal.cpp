@@ -1,0 +1,163 @@
+#include "nvmetcp/connect/removal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "nvmetcp/names.hpp"
+#include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr int kLooks = 4;  // others claim a device for a moment, to look at it
+constexpr std::chrono::milliseconds kTargetAnswersWithin{1500};
+
+// A name can be taken by the next controller at once; its folder's inode can't.
+std::optional<ino_t> identity_of(const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return std::nullopt;
+  return status.st_ino;
+}
+
+void collect_names(const fs::path& folder, std::vector<std::string>& names) {
+  std::error_code error;  // what went away has no names
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().native());
+  }
+}
+
+// Devices built on this block device or on one of its partitions: "dm-0", "md127".
+std::vector<std::string> holders_of(const SystemRoot& root, const std::string& device) {
+  const fs::path folder = root / "sys/class/block" / device;
+  std::vector<std::string> holders;
+  collect_names(folder / "holders", holders);
+  std::vector<std::string> children;
+  collect_names(folder, children);
+  for (const std::string& child : children) {
+    if (child.starts_with(device + "p")) collect_names(folder / child / "holders", holders);
+  }
+  return holders;
+}
+
+bool is_last_path(const std::vector<Controller>& all, const Controller& leaving) {
+  return std::none_of(all.begin(), all.end(), [&](const Controller& other) {
+    return other.name != leaving.name && other.subsystem == leaving.subsystem && !other.is_going();
+  });
+}
+
+// By a mount in whichever namespace, swap, or who opened it for itself alone: of a partition too.
+bool is_claimed(const fs::path& device) {
+  for (int look = 0; look < kLooks; ++look) {
+    const UniqueFd fd(::open(device.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
+    if (fd || errno != EBUSY) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
+}
+
+Result<> refuse_if_used(const SystemRoot& root, const std::string& controller) {
+  std::vector<std::string> names;
+  collect_names(root / "sys/class/nvme" / controller, names);
+  for (const std::string& name : names) {
+    const auto node = parse_namespace_name(name);
+    if (!node) continue;
+    const std::string device = node->block_device();
+    if (const auto holders = holders_of(root, device); !holders.empty()) {
+      return fail(Errc::Refused,
+                  "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " + device,
+                  "take that device down first (`dmsetup remove`, `mdadm --stop`, `vgchange -an`)");
+    }
+    if (is_claimed(root / "dev" / device)) {
+      return fail(Errc::Refused,
+                  "disconnecting " + controller + ": its " + device +
+                      " is still in use on this host, mounted or as swap, perhaps in a container",
+                  "`lsblk /dev/" + device + "` shows where; unmount it there first");
+    }
+  }
+  return {};
+}
+
+// Removing a controller that the kernel still takes for live waits 60 s in the kernel for a target that is
+// dead. So the kernel is given the time to notice by its keep-alive; from then on the removal takes no time
+// at all.
+void wait_while_dead_but_live(const SystemRoot& root, const Controller& controller, SteadyTime end) {
+  if (!controller.is_live() || reach(controller.portal, controller.interface, kTargetAnswersWithin)) return;
+  const fs::path state = root / "sys/class/nvme" / controller.name / "state";
+  while (read_line_file(state).value_or("gone") == "live" && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+Result<> start_removal(const SystemRoot& root, const std::string& controller) {
+  const fs::path path = root / "sys/class/nvme" / controller / "delete_controller";
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd && ::write(fd.get(), "1", 1) == 1) return {};
+  // Somebody else's removal got there first: what is left to do is wait for its end.
+  if (errno == ENOENT || errno == ENODEV || errno == EBUSY) return {};
+  return fail_errno(errno, "disconnecting " + controller,
+                    errno == EACCES || errno == EPERM ? "only root may disconnect" : "");
+}
+
+}  // namespace
+
+Result<Change> remove_controller(const SystemRoot& root, const std::string& controller,
+                                 const std::string& subsystem, Users users,
+                                 std::chrono::milliseconds deadline) {
+  if (!is_controller_name(controller)) {
+    return fail(Errc::Invalid, "\"" + printable(controller) + "\" is not the name of a controller");
+  }
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  const fs::path folder = root / "sys/class/nvme" / controller;
+  const auto identity = identity_of(folder);
+  auto all = list_controllers(root);
+  if (!all) return all.take_error();
+  const auto found = std::find_if(all->begin(), all->end(),
+                                  [&](const Controller& other) { return other.name == controller; });
+  if (!identity || found == all->end()) return Change::AlreadyThere;
+  if (found->subsystem != subsystem || found->transport != "tcp") {
+    return fail(Errc::Refused,
+                "disconnecting " + controller + ": it belongs to " + printable(found->subsystem) + " (" +
+                    printable(found->transport) + "), not to " + printable(subsystem),
+                "names of controllers move; ask for its name again");
+  }
+  if (is_anothers(*found)) {
+    return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
+                "that program keeps it, and takes it away when it is told to");
+  }
+  if (users == Users::Spared && is_last_path(*all, *found)) {
+    if (auto free = refuse_if_used(root, controller); !free) {
+      return free.take_error();
+    }
+  }
+  wait_while_dead_but_live(root, *found, end);
+  if (auto started = start_removal(root, controller); !started) {
+    return started.take_error();
+  }
+  while (identity_of(folder) == identity) {
+    if (std::chrono::steady_clock::now() >= end) {
+      return fail(
+          Errc::TimedOut,
+          "disconnecting " + controller + " of " + printable(subsystem) + ": the kernel has not finished",
+          "its target does not answer; the removal goes on by itself");
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  disown(root, controller);
+  return Change::Done;
+}
+
+}  // namespace spark::nvmetcp

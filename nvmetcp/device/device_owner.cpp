@@ -1,0 +1,23 @@
+#include "nvmetcp/device/device_owner.hpp"
+
+#include <sys/sysmacros.h>
+
+#include <filesystem>
+
+namespace spark::nvmetcp {
+
+Result<std::string> subsystem_of_device(const SystemRoot& root, dev_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  // A link into the device's own folder. A disk lies in its subsystem's folder (multipath head) or its
+  // controller's; a partition one deeper.
+  const auto node = root / ("sys/dev/block/" + number);
+  for (const char* above : {"../subsysnqn", "../../subsysnqn"}) {
+    if (auto nqn = read_line_file(node / above)) return nqn;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(node, ignored))
+    return fail(Errc::NotFound, "block device " + number + " does not exist any more");
+  return fail(Errc::Invalid, "block device " + number + " is not NVMe");
+}
+
+}  // namespace spark::nvmetcp

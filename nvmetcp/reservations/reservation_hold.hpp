@@ -1,0 +1,63 @@
+// Taking, keeping, taking over and giving back the write-exclusive reservation of a namespace. What the
+// commands do is behind a seam; what is done with them, and when, is here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "nvmetcp/reservations/reservation.hpp"
+
+namespace spark::nvmetcp {
+
+// The commands of one namespace. Each may block while the target is silent: workers only. Refused: the target
+// says that another host's reservation, or another key, is in the way.
+class ReservationCommands {
+ public:
+  virtual ~ReservationCommands() = default;
+  // Whether the namespace offers write-exclusive reservations (its RESCAP).
+  virtual Result<bool> offered() = 0;
+  virtual Result<ReservationReport> report() = 0;
+  virtual Result<> register_key(std::uint64_t key) = 0;
+  // Registers this host ID with another key, whichever it has now; the reservation stays. Only for a host ID
+  // that is registered: for another one, targets differ (Linux's registers it).
+  virtual Result<> replace_key(std::uint64_t key) = 0;
+  virtual Result<> unregister_key(std::uint64_t key) = 0;
+  virtual Result<> acquire(std::uint64_t key) = 0;
+  // Takes it from who registered with `other`. That host's commands that the target has accepted may still
+  // end.
+  virtual Result<> preempt(std::uint64_t key, std::uint64_t other) = 0;
+  virtual Result<> release(std::uint64_t key) = 0;
+};
+
+enum class Hold {
+  Unsupported,  // the namespace offers none
+  Free,         // nobody holds it
+  Ours,
+  Theirs,
+};
+
+struct Holding {
+  Hold hold = Hold::Unsupported;
+  std::string holder;       // host ID; with Theirs alone
+  bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
+  bool former_key = false;  // Ours by the key of an earlier release, which a copy of this machine has as well
+  bool restarted = false;   // Free, and the target has forgotten everybody: it was started anew
+};
+
+Result<Holding> look_at_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Makes it ours if it is free. Theirs is an answer, not an error.
+Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Makes it ours whoever holds it, and whichever key this host ID has registered.
+Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Of what is mounted here. Ours still, with our present key in place of the former one, or made ours again
+// after a restart of the target. Free: somebody ended it on purpose.
+Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us);
+
+// Gives it back, if it is ours.
+Result<Change> release_reservation(ReservationCommands& commands, const Claimant& us);
+
+}  // namespace spark::nvmetcp

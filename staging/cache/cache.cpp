@@ -1,0 +1,218 @@
+#include "staging/cache/cache.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "staging/cache/cache_store.hpp"
+#include "staging/cache/cache_with.hpp"
+#include "staging/cache/inventory.hpp"
+#include "staging/cache/stager.hpp"
+#include "staging/copy/fill.hpp"
+#include "staging/copy/need.hpp"
+#include "staging/copy/source_trouble.hpp"
+#include "staging/copy/verify/digest_check.hpp"
+#include "staging/copy/verify/verify.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+// Keeps a generation from being evicted while this process reads it.
+class ReadLease {
+ public:
+  ReadLease(Catalog& catalog, std::string id) : catalog_(catalog), id_(std::move(id)) {}
+  ~ReadLease() { [[maybe_unused]] const auto removed = catalog_.remove_lease(id_); }
+  ReadLease(const ReadLease&) = delete;
+  ReadLease& operator=(const ReadLease&) = delete;
+
+  Result<> take(const GenerationRow& row) {
+    Lease lease;
+    lease.id = id_;
+    lease.dataset = row.dataset;
+    lease.generation = row.generation;
+    lease.holder = "a verification, pid " + std::to_string(::getpid());
+    lease.process = process_with(::getpid());
+    return catalog_.add_lease(lease);
+  }
+
+ private:
+  Catalog& catalog_;
+  std::string id_;
+};
+
+tl::unexpected<Error> not_staged(const std::string& doing, const std::string& dataset) {
+  return fail(Errc::NotFound, doing + " " + printable(dataset) + ": it is not in the cache",
+              "`spark-stage ls` shows what is");
+}
+
+class DiskCache final : public Cache {
+ public:
+  DiskCache(const CopyHooks& hooks, const CacheConfig& config, std::unique_ptr<CacheStore> store)
+      : hooks_(hooks), config_(config), store_(std::move(store)) {}
+
+  Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
+                       const StopFlag& stop) override {
+    Stager stager(hooks_, config_, *store_, progress, stop);
+    auto staged = stager.stage(source, options);
+    if (!staged) return fail_with(std::move(staged.error()), "staging " + printable(source.dataset));
+    return staged;
+  }
+
+  Result<> recover() override { return store_->recover(); }
+
+  // The newest generation of each; in the order of their names.
+  Result<std::vector<DatasetRow>> list() override {
+    const auto generations = store_->catalog().generations();
+    if (!generations) return generations.take_error();
+    auto troubles = store_->catalog().troubles();
+    if (!troubles) return troubles.take_error();
+    std::vector<DatasetRow> rows;
+    for (const GenerationState state : {GenerationState::Ready, GenerationState::Evicting}) {
+      for (const GenerationRow& from : *generations) {
+        const std::string key = folder_name(from.dataset);
+        const bool is_listed = std::ranges::count(rows, from.dataset, &DatasetRow::name) > 0;
+        // What is evicted is soon gone, if nothing is wrong with it.
+        const bool is_shown = state == GenerationState::Ready || troubles->contains(key);
+        if (from.state != state || is_listed || !is_shown) continue;
+        rows.push_back(row_of(from));
+        rows.back().trouble = (*troubles)[key];
+        troubles->erase(key);
+      }
+    }
+    for (const auto& [key, what] : *troubles) {
+      if (what.empty()) continue;
+      DatasetRow& row = rows.emplace_back();
+      row.name = key;
+      row.trouble = what;
+    }
+    std::ranges::sort(rows, {}, &DatasetRow::name);
+    return rows;
+  }
+
+  Result<CopyReport> verify(const std::string& dataset, const CopyOptions& options,
+                            const ProgressSink& progress, const StopFlag& stop) override {
+    const auto rows = store_->ready_generations(dataset);
+    if (!rows) return rows.take_error();
+    if (rows->empty()) return not_staged("verifying", dataset);
+    const GenerationRow& row = rows->front();
+    ReadLease lease(store_->catalog(), "verify-" + std::to_string(::getpid()) + "-" + folder_name(dataset));
+    if (auto taken = lease.take(row); !taken) return taken.take_error();
+    Monitor monitor(progress);
+    auto sound = check(row, options, monitor, stop);
+    if (!sound && is_medium_error(sound.error().number)) sound.error().kind = Errc::Mismatch;
+    const bool is_damaged = !sound && sound.error().kind == Errc::Mismatch;
+    if (sound || is_damaged) {
+      const std::string damage = is_damaged ? sound.error().what : "";
+      auto noted = store_->catalog().set_scrubbed(dataset, row.generation, damage, store_->now());
+      if (noted) noted = store_->update_link(dataset);
+      if (!noted) return noted.take_error();
+    }
+    if (is_damaged) {
+      sound.error().hint =
+          "it is served no more: stage it again; if it happens again, test the drive and the memory";
+    }
+    if (!sound) return fail_with(std::move(sound.error()), "verifying " + printable(dataset));
+    const Destination place = store_->folder().place(row.dataset, row.generation);
+    Result<std::uint64_t> checked = 0;
+    if (options.sha256) checked = check_digests(place.path(), place.manifest(), options, monitor, stop);
+    if (!checked) return fail_with(std::move(checked.error()), "verifying " + printable(dataset));
+    CopyReport report = report_of(*sound, monitor);
+    report.sha256_files = *checked;
+    return report;
+  }
+
+  Result<Bytes> evict(const std::string& dataset) override {
+    const std::string doing = "evicting " + printable(dataset), key = folder_name(dataset);
+    auto area = PartialArea::open_within(store_->folder().partial(dataset), hooks_.room.lock);
+    if (!area && area.error().kind == Errc::Unavailable) {
+      return fail(Errc::Refused, doing + ": another process works on it, as a staging does",
+                  "wait until that has ended, or stop it");
+    }
+    if (!area) return area.take_error();
+    const auto known = store_->catalog().generations();
+    if (!known) return known.take_error();
+    Bytes freed = footprint_of_partial(area->folder()).bytes;
+    bool is_there = freed > 0;
+    for (const GenerationRow& row : *known) {
+      if (row.dataset != dataset) continue;
+      is_there = true;
+      freed += row.allocated;
+    }
+    if (auto recovered = store_->recover_key(key, *area); !recovered)
+      return fail_with(std::move(recovered.error()), doing);
+    const auto rows = store_->ready_generations(dataset);
+    if (!rows) return rows.take_error();
+    if (!is_there && rows->empty()) return not_staged("evicting", dataset);
+    if (auto marked = store_->mark_evicted(*rows); !marked) return marked.take_error();
+    if (auto gone = store_->delete_marked(*rows); !gone) return gone.take_error();
+    if (auto cleared = area->clear(); !cleared) return cleared.take_error();
+    const auto troubles = store_->catalog().troubles();
+    if (troubles && troubles->contains(key))
+      return fail(Errc::Failed, troubles->at(key), "remove what is in the way, then evict it again");
+    return freed;
+  }
+
+  Result<Usage> usage() override { return usage_of(*store_, config_); }
+
+  Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                   std::uint64_t newest) override {
+    return store_->catalog().drop_ended_reservations(in_progress, newest);
+  }
+
+ private:
+  CopyHooks hooks_;
+  CacheConfig config_;
+  std::unique_ptr<CacheStore> store_;
+
+  DatasetRow row_of(const GenerationRow& from) {
+    DatasetRow row;
+    row.name = from.dataset;
+    row.path = store_->folder().place(from.dataset, from.generation).path();
+    row.bytes = from.bytes;
+    row.files = from.files;
+    row.generation = from.generation;
+    row.hash = from.hash;
+    row.damage = from.damage;
+    row.is_doubtful = from.is_doubtful;
+    row.is_evicting = from.state == GenerationState::Evicting;
+    row.source_generation = from.source_generation;
+    row.staged_at = from.staged_at;
+    row.last_used = from.last_used;
+    row.scrubbed_at = from.scrubbed_at;
+    row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
+    return row;
+  }
+
+  Result<Summary> check(const GenerationRow& row, const CopyOptions& options, Monitor& monitor,
+                        const StopFlag& stop) {
+    const Destination place = store_->folder().place(row.dataset, row.generation);
+    auto manifest = ManifestReader::open(place.manifest());
+    const auto copy = manifest ? open_tree(place.path()) : fail(manifest.error());
+    if (!copy) {
+      Error error = copy.error();
+      if (error.kind == Errc::NotFound) error.kind = Errc::Mismatch;  // it should be there
+      return fail(std::move(error));
+    }
+    return verify_copy(*copy, *manifest, options, monitor, stop);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Cache>> open_cache_with(const CopyHooks& hooks, const CacheConfig& config,
+                                               const Clock& clock) {
+  auto catalog = Catalog::open(config.state_dir);
+  if (!catalog) return catalog.take_error();
+  auto store = std::make_unique<CacheStore>(CacheFolder(config.path), std::move(*catalog), clock, hooks.step);
+  if (auto known = store->check_identity(); !known) return known.take_error();
+  return std::unique_ptr<Cache>(std::make_unique<DiskCache>(hooks, config, std::move(store)));
+}
+
+Result<std::unique_ptr<Cache>> Cache::open(const CacheConfig& config, const Clock& clock) {
+  return open_cache_with({}, config, clock);
+}
+
+}  // namespace spark::staging

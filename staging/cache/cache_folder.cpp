@@ -1,0 +1,229 @@
+#include "staging/cache/cache_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr char kIdFile[] = ".spark-stage-cache";
+
+// Sorted.
+Result<std::vector<std::string>> names_of(UniqueFd folder, const std::filesystem::path& shown) {
+  if (!folder) return fail_errno(errno, "listing " + printable(shown.native()));
+  auto names = names_in(std::move(folder), printable(shown.native()));
+  if (names) std::ranges::sort(*names);
+  return names;
+}
+
+Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
+  return names_of(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), folder);
+}
+
+std::optional<std::uint64_t> number_of(std::string_view name) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+Result<> make_folder(const std::filesystem::path& folder, unsigned mode) {
+  std::error_code error;
+  std::filesystem::create_directories(folder.parent_path(), error);
+  if (::mkdir(folder.c_str(), mode) != 0 && errno != EEXIST) {
+    return fail_errno(errno, "making the cache folder " + printable(folder.native()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::filesystem::path CacheFolder::partial(const std::string& dataset) const {
+  return partials() / folder_name(dataset);
+}
+
+std::filesystem::path CacheFolder::link(const std::string& dataset) const {
+  return path_ / folder_name(dataset);
+}
+
+Destination CacheFolder::place(const std::string& dataset, std::uint64_t generation) const {
+  return {data() / folder_name(dataset), std::to_string(generation)};
+}
+
+Result<> CacheFolder::make() const {
+  for (const auto& folder : {path_, data()}) {
+    if (auto made = make_folder(folder, 0755); !made) return made;
+  }
+  for (const auto& folder : {partials(), trash()}) {
+    if (auto made = make_folder(folder, 0700); !made) return made;
+  }
+  return {};
+}
+
+Result<std::string> CacheFolder::id() const {
+  auto id = read_line_file(path_ / kIdFile);
+  if (!id && id.error().kind == Errc::NotFound) return std::string();
+  return id;
+}
+
+Result<std::string> CacheFolder::make_id() const {
+  Digest random;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random)
+    return fail_errno(errno, "making a cache identity");
+  const std::string id = to_hex(random);
+  if (auto written = write_file_atomically(path_ / kIdFile, id + "\n"); !written) {
+    return written.take_error();
+  }
+  return id;
+}
+
+Result<> CacheFolder::hold(const std::string& id) {
+  const std::string doing = "opening the cache " + printable(path_.native());
+  const UniqueFd root(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd file(root ? ::openat(root.get(), kIdFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
+  std::string text(id.size() + 1, '\0');
+  const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (got < 0) return fail_errno(errno, doing);
+  const bool is_it = static_cast<std::size_t>(got) >= id.size() && text.starts_with(id);
+  UniqueFd data(is_it ? ::openat(root.get(), "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  struct stat at_root {
+  }, at_data{};
+  if (is_it && (!data || ::fstat(root.get(), &at_root) != 0 || ::fstat(data.get(), &at_data) != 0))
+    return fail_errno(errno, doing);
+  // A copy gets its place there by a rename: what is on another file system is no cache's.
+  if (!is_it || at_root.st_dev != at_data.st_dev)
+    return fail(Errc::Unavailable, doing + ": another file system was mounted there meanwhile");
+  data_ = std::move(data);
+  return {};
+}
+
+Result<std::vector<std::filesystem::path>> CacheFolder::partial_areas() const {
+  const auto names = names_of(partials());
+  if (!names) return names.take_error();
+  std::vector<std::filesystem::path> areas;
+  for (const std::string& name : *names) areas.push_back(partials() / name);
+  return areas;
+}
+
+Result<std::vector<std::string>> CacheFolder::keys() const {
+  return names_of(UniqueFd(::openat(data_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), data());
+}
+
+Result<std::vector<std::uint64_t>> CacheFolder::generations(const std::string& key) const {
+  std::vector<std::uint64_t> numbers;
+  UniqueFd folder(::openat(data_.get(), key.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder && errno == ENOENT) return numbers;
+  const auto names = names_of(std::move(folder), data() / key);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (const auto number = number_of(name)) numbers.push_back(*number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+Result<bool> CacheFolder::has_generation(const std::string& key, std::uint64_t generation) const {
+  const std::string below = key + "/" + std::to_string(generation);
+  struct stat info {};
+  if (::fstatat(data_.get(), below.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, "looking for " + printable((data() / below).native()));
+}
+
+std::filesystem::path CacheFolder::link_target(const std::string& dataset, std::uint64_t generation) const {
+  return std::filesystem::path("data") / folder_name(dataset) / std::to_string(generation);
+}
+
+Result<> CacheFolder::point_link(const std::string& dataset, std::uint64_t generation) const {
+  const std::filesystem::path target = link_target(dataset, generation), name = link(dataset);
+  std::error_code error;
+  if (std::filesystem::read_symlink(name, error) == target) return {};
+  const std::filesystem::path fresh = path_ / companion_name(folder_name(dataset), ".link");
+  ::unlink(fresh.c_str());
+  if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), name.c_str()) != 0) {
+    return fail_errno(errno, "pointing the link " + printable(name.native()) + " at generation " +
+                                 std::to_string(generation));
+  }
+  return flush_folder(path_);
+}
+
+Result<> CacheFolder::drop_link(const std::string& dataset, std::uint64_t generation) const {
+  const std::filesystem::path name = link(dataset);
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(name, error);
+  const bool is_other = !error || error.value() == ENOENT || error.value() == EINVAL;  // EINVAL: no symlink
+  if (is_other && target != link_target(dataset, generation)) return {};
+  if (!is_other || (::unlink(name.c_str()) != 0 && errno != ENOENT)) {
+    return fail_errno(is_other ? errno : error.value(), "removing the link " + printable(name.native()));
+  }
+  return {};
+}
+
+bool CacheFolder::has_link_to(const std::string& dataset, std::uint64_t generation) const {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(link(dataset), error);
+  return generation == 0 ? error.value() == ENOENT : target == link_target(dataset, generation);
+}
+
+Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t generation) const {
+  const Destination from = place(dataset, generation);
+  const std::filesystem::path to = trashed(folder_name(dataset), generation);
+  if (::rename(from.path().c_str(), to.c_str()) != 0) {
+    const int number = errno;
+    const auto there = number == ENOENT ? has_generation(folder_name(dataset), generation) : true;
+    if (!there) return there.take_error();
+    if (*there) return fail_errno(number, "moving away " + printable(from.path().native()));
+  }
+  // Only then: a generation without a manifest would be nobody's.
+  if (::access(from.folder.c_str(), F_OK) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "looking at " + printable(from.folder.native()));
+  }
+  if (auto flushed = flush_folder(from.folder); !flushed) return flushed;
+  if (::unlink(from.manifest().c_str()) != 0 && errno != ENOENT) {
+    return fail_errno(errno, "deleting " + printable(from.manifest().native()));
+  }
+  if (auto flushed = flush_folder(from.folder); !flushed) return flushed;
+  ::rmdir(from.folder.c_str());  // the last generation's; not empty is no error
+  return {};
+}
+
+std::filesystem::path CacheFolder::trashed(const std::string& key, std::uint64_t generation) const {
+  return trash() / (key + "." + std::to_string(generation));
+}
+
+Result<std::vector<std::string>> CacheFolder::keys_in_trash() const {
+  auto names = names_of(trash());
+  if (!names) return names;
+  for (std::string& name : *names) name.resize(std::min(name.size(), name.rfind('.')));
+  return names;
+}
+
+Result<std::vector<std::uint64_t>> CacheFolder::in_trash(const std::string& key) const {
+  const auto names = names_of(trash());
+  if (!names) return names.take_error();
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(key + ".")) continue;
+    if (const auto number = number_of(std::string_view(name).substr(key.size() + 1)))
+      numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+Result<> CacheFolder::delete_trashed(const std::string& key, std::uint64_t generation) const {
+  return remove_tree(trash(), trashed(key, generation).filename());
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,229 @@
+#include "staging/cache/cache_store.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/partial_area.hpp"
+#include "staging/files/space.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/files/walk.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+
+Result<> CacheStore::check_identity() {
+  auto known = catalog_->cache_id();
+  if (!known) return known.take_error();
+  auto found = folder_.id();
+  if (!found) return found.take_error();
+  const bool is_first = known->empty();
+  if (!is_first && *known != *found) {
+    const std::string shown = printable(folder_.path().native());
+    return fail(Errc::Unavailable,
+                "opening the cache " + shown + ": it is not the folder that the catalog knows" +
+                    (found->empty() ? ", it has nothing of a cache" : ""),
+                "mount the cache's drive there; for a new cache on purpose, move catalog.sqlite away first");
+  }
+  if (auto made = folder_.make(); !made) return made;
+  if (found->empty()) found = folder_.make_id();
+  if (!found) return found.take_error();
+  if (auto held = folder_.hold(*found); !held) return held;
+  return is_first ? catalog_->set_cache_id(*found) : Result<>();
+}
+
+Result<> CacheStore::recover() {
+  const auto rows = catalog_->generations();
+  if (!rows) return rows.take_error();
+  const auto troubles = catalog_->troubles();
+  if (!troubles) return troubles.take_error();
+  const auto folders = folder_.keys();
+  if (!folders) return folders.take_error();
+  const auto trashed = folder_.keys_in_trash();
+  if (!trashed) return trashed.take_error();
+  std::set<std::string> keys(folders->begin(), folders->end());
+  keys.insert(trashed->begin(), trashed->end());
+  for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
+  for (const auto& [key, what] : *troubles) keys.insert(key);
+  for (const std::string& key : keys) {
+    const auto recovered = recover_in_turn(key);
+    if (recovered) continue;
+    if (auto noted = catalog_->set_trouble(key, recovered.error().message()); !noted) return noted;
+  }
+  return {};
+}
+
+Result<> CacheStore::recover_in_turn(const std::string& key) {
+  const auto needed = needs_recovery(key);
+  if (!needed) return needed.take_error();
+  if (!*needed) return {};
+  auto area = PartialArea::try_open(folder_.partials() / key);
+  if (!area && area.error().kind == Errc::Unavailable) return {};  // another process is at work there
+  if (!area) return area.take_error();
+  return recover_key(key, *area);
+}
+
+Result<std::vector<GenerationRow>> CacheStore::rows_of(const std::string& key) {
+  auto rows = catalog_->generations();
+  if (rows) std::erase_if(*rows, [&](const auto& row) { return folder_name(row.dataset) != key; });
+  return rows;
+}
+
+// Whether all is as it should be: then nobody's lock is taken for it.
+Result<bool> CacheStore::needs_recovery(const std::string& key) {
+  const auto rows = rows_of(key);
+  if (!rows) return rows.take_error();
+  const auto troubles = catalog_->troubles();
+  if (!troubles) return troubles.take_error();
+  const auto found = folder_.generations(key);
+  if (!found) return found.take_error();
+  const auto trashed = folder_.in_trash(key);
+  if (!trashed) return trashed.take_error();
+  const bool is_known = std::ranges::all_of(*rows, [&](const GenerationRow& row) {
+    return row.state == GenerationState::Ready && std::ranges::count(*found, row.generation) > 0;
+  });
+  if (!is_known || rows->size() != found->size() || !trashed->empty() || troubles->contains(key)) return true;
+  const auto sound = std::ranges::find_if(*rows, &GenerationRow::is_sound);
+  return !rows->empty() &&
+         !folder_.has_link_to(rows->front().dataset, sound == rows->end() ? 0 : sound->generation);
+}
+
+Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
+  const auto rows = rows_of(key);
+  if (!rows) return rows.take_error();
+  auto found = folder_.generations(key);
+  if (!found) return found.take_error();
+  auto trashed = folder_.in_trash(key);
+  if (!trashed) return trashed.take_error();
+
+  std::string dataset;
+  Result<> deleted;
+  const auto note = [&](Result<> done) {
+    if (deleted) deleted = std::move(done);
+  };
+  for (const GenerationRow& row : *rows) {
+    std::erase(*found, row.generation);
+    std::erase(*trashed, row.generation);
+    if (row.state == GenerationState::Evicting) {
+      note(finish_eviction(row));
+      continue;
+    }
+    const auto there = folder_.has_generation(key, row.generation);
+    if (!there) return there.take_error();
+    if (*there) dataset = row.dataset;
+    if (auto kept = *there ? Result<>() : forget(row); !kept) return kept;
+  }
+  for (const std::uint64_t generation : *trashed) note(folder_.delete_trashed(key, generation));
+  for (const std::uint64_t generation : *found) {
+    const Destination place{folder_.data() / key, std::to_string(generation)};
+    if (auto completed = recover_publishing(place, area); !completed) return completed;
+    if (auto entered = enter_unknown(key, generation); !entered) return entered;
+  }
+  if (auto linked = dataset.empty() ? Result<>() : update_link(dataset); !linked) return linked;
+  return catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
+}
+
+// What was published but not entered. Without a manifest of its own it is not ours to judge: it stays,
+// unused.
+Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
+  const Destination place{folder_.data() / key, std::to_string(generation)};
+  auto manifest = ManifestReader::open(place.manifest());
+  if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
+  const auto identity = identity_of(place.path());
+  if (!identity && !is_answer(identity.error())) return identity.take_error();
+  if (!manifest || !identity || manifest->header().root != *identity ||
+      folder_name(manifest->header().dataset) != key)
+    return {};
+  const auto summary = summary_of(*manifest, block_of(folder_.path()));
+  if (!summary) return summary.take_error();
+  return enter(manifest->header(), generation, *summary, 0);
+}
+
+Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
+  auto rows = catalog_->generations();
+  if (!rows) return rows;
+  std::erase_if(*rows, [&](const GenerationRow& row) {
+    return row.dataset != dataset || row.state != GenerationState::Ready;
+  });
+  return rows;
+}
+
+Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
+                           double stage_seconds) {
+  GenerationRow row;
+  row.dataset = header.dataset;
+  row.source_generation = header.source_generation;
+  row.is_doubtful = header.is_doubtful;
+  row.generation = generation;
+  row.bytes = summary.bytes;
+  row.allocated = summary.footprint.bytes;
+  row.inodes = summary.footprint.inodes;
+  row.files = summary.files;
+  row.stage_seconds = stage_seconds;
+  row.hash = summary.hash;
+  row.staged_at = row.last_used = row.good_at = now();
+  if (summary.good_at != 0)
+    row.good_at = std::min(row.good_at, WallTime(std::chrono::seconds(summary.good_at)));
+  if (auto put = catalog_->put(row); !put) return put;
+  if (auto go_on = after(step_, "committed"); !go_on) return go_on;
+  if (auto linked = update_link(row.dataset); !linked) return linked;
+  return after(step_, "linked");
+}
+
+Result<> CacheStore::update_link(const std::string& dataset) {
+  const auto ready = ready_generations(dataset);
+  if (!ready) return ready.take_error();
+  for (const GenerationRow& row : *ready) {
+    if (row.is_sound()) return folder_.point_link(dataset, row.generation);
+    if (auto dropped = folder_.drop_link(dataset, row.generation); !dropped) return dropped;
+  }
+  return {};
+}
+
+Result<> CacheStore::mark_evicted(const std::vector<GenerationRow>& rows) {
+  if (auto marked = catalog_->begin_eviction(rows, now()); !marked) return marked;
+  return after(step_, "marked");
+}
+
+Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
+  Result<> all;
+  for (const GenerationRow& row : rows) {
+    auto gone = finish_eviction(row);
+    if (gone) continue;
+    auto noted = catalog_->set_trouble(folder_name(row.dataset), gone.error().message());
+    if (all) all = noted ? std::move(gone) : std::move(noted);
+  }
+  return all;
+}
+
+// Its row stays until all of it is deleted: it tells what the rest is, and how much.
+Result<> CacheStore::finish_eviction(const GenerationRow& row) {
+  const std::string key = folder_name(row.dataset);
+  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+  if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
+  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
+  if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
+  if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
+    const StopFlag never{false};
+    const auto tree = open_tree(folder_.trashed(key, row.generation));
+    const auto rest = tree ? footprint_below(*tree, never) : fail(tree.error());
+    GenerationRow left = row;
+    left.state = GenerationState::Evicting;
+    if (rest) left.allocated = rest->bytes;
+    if (auto put = rest ? catalog_->put(left) : Result<>(); !put) return put;
+    return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));
+  }
+  if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+  return after(step_, "forgotten");
+}
+
+// Of a generation that is proven to be gone.
+Result<> CacheStore::forget(const GenerationRow& row) {
+  if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
+  if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
+  return catalog_->remove(row.dataset, row.generation);
+}
+
+}  // namespace spark::staging

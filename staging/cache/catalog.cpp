@@ -1,0 +1,180 @@
+#include "staging/cache/catalog.hpp"
+
+#include "base/text.hpp"
+#include "staging/cache/catalog_private.hpp"
+
+namespace spark::staging {
+
+Catalog::Catalog(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+
+Catalog::~Catalog() = default;
+
+namespace {
+
+Result<> check_unleased(const GenerationRow& row, const std::vector<Lease>& leases, WallTime now) {
+  std::vector<std::string> holders, ids;
+  for (const Lease& lease : leases) {
+    if (lease.dataset != row.dataset || lease.generation != row.generation || !is_live(lease, now)) continue;
+    holders.push_back(printable(lease.holder));
+    ids.push_back(lease.id);
+  }
+  if (holders.empty()) return {};
+  return fail(Errc::Refused,
+              "evicting " + printable(row.dataset) + ": it is leased by " + join(holders, " and by "),
+              "wait for that to end, or release " + join(ids, ", "));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Catalog>> Catalog::open(const std::filesystem::path& state_dir) {
+  std::error_code error;
+  std::filesystem::create_directories(state_dir, error);
+  if (error) return fail_errno(error.value(), "making folder " + printable(state_dir.native()));
+  const std::filesystem::path file = state_dir / "catalog.sqlite";
+  const std::string shown = printable(file.native());
+  auto opened = open_database(file, "opening the catalog " + shown);
+  if (!opened) return opened.take_error();
+  auto database =
+      std::make_unique<Database>(Database{std::move(*opened), "reading " + shown, "writing " + shown});
+  return std::unique_ptr<Catalog>(new Catalog(std::move(database)));
+}
+
+Result<std::string> Catalog::cache_id() {
+  Statement statement(database_->get(), "SELECT value FROM facts WHERE name = 'cache_id'");
+  const int code = statement.step();
+  if (code == SQLITE_DONE) return std::string();
+  if (code != SQLITE_ROW) return sqlite_error(database_->get(), database_->reading);
+  return statement.text(0);
+}
+
+Result<> Catalog::set_cache_id(const std::string& id) {
+  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
+                id);
+}
+
+Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
+  Statement statement(database_->get(),
+                      "INSERT INTO datasets VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
+                      "SET last_generation = last_generation + 1 RETURNING last_generation");
+  if (statement.bind(dataset).step() != SQLITE_ROW) return sqlite_error(database_->get(), database_->writing);
+  const std::uint64_t generation = statement.count(0);
+  if (statement.step() != SQLITE_DONE) return sqlite_error(database_->get(), database_->writing);
+  return generation;
+}
+
+Result<> Catalog::put(const GenerationRow& row) {
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    auto counted = change(database_->get(), database_->writing,
+                          "INSERT INTO datasets VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
+                          "SET last_generation = max(last_generation, ?2)",
+                          row.dataset, row.generation);
+    if (!counted) return counted;
+    return change(
+        database_->get(), database_->writing,
+        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
+        row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
+        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at));
+  });
+}
+
+Result<std::vector<GenerationRow>> Catalog::generations() {
+  Statement statement(database_->get(), "SELECT * FROM generations ORDER BY dataset, generation DESC");
+  std::vector<GenerationRow> rows;
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) {
+    GenerationRow row;
+    row.dataset = statement.text(0);
+    row.generation = statement.count(1);
+    // Anything else is damage: taken for evicting, it would have the dataset deleted.
+    const std::string state = statement.text(2);
+    if (state != "ready" && state != "evicting") {
+      return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
+                  "move the file away: the catalog is rebuilt from the cache folder");
+    }
+    row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
+    row.bytes = statement.count(3);
+    row.allocated = statement.count(4);
+    row.files = statement.count(5);
+    row.hash = statement.text(6);
+    row.damage = statement.text(7);
+    row.staged_at = from_microseconds(statement.number(8));
+    row.last_used = from_microseconds(statement.number(9));
+    row.inodes = statement.count(10);
+    row.stage_seconds = statement.real(11);
+    if (!statement.is_null(12)) row.scrubbed_at = from_microseconds(statement.number(12));
+    row.source_generation = statement.count(13);
+    row.is_doubtful = statement.number(14) != 0;
+    row.good_at = from_microseconds(statement.number(15));
+    rows.push_back(std::move(row));
+  }
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return rows;
+}
+
+Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
+                        std::uint64_t source_generation) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET last_used_us = max(last_used_us, ?1), "
+                "source_generation = iif(?4 > 0, ?4, source_generation) "
+                "WHERE dataset = ?2 AND generation = ?3",
+                to_microseconds(used_at), dataset, generation, source_generation);
+}
+
+Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {
+  return change(
+      database_->get(), database_->writing,
+      "UPDATE generations SET allocated = max(0, allocated - ?) WHERE dataset = ? AND generation = ?", shared,
+      row.dataset, row.generation);
+}
+
+Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation,
+                               const std::string& damage, WallTime at) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET damage = ?, scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
+                damage, to_microseconds(at), dataset, generation);
+}
+
+Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now) {
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    const auto all = leases();
+    if (!all) return all.take_error();
+    for (const GenerationRow& row : rows) {
+      if (auto free = check_unleased(row, *all, now); !free) return free;
+      auto marked = change(database_->get(), database_->writing,
+                           "UPDATE generations SET state = 'evicting' WHERE dataset = ? AND generation = ?",
+                           row.dataset, row.generation);
+      if (!marked) return marked;
+    }
+    return {};
+  });
+}
+
+Result<> Catalog::set_trouble(const std::string& key, const std::string& what) {
+  if (what.empty())
+    return change(database_->get(), database_->writing, "DELETE FROM troubles WHERE key = ?", key);
+  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO troubles VALUES (?, ?)", key,
+                what);
+}
+
+Result<std::map<std::string, std::string>> Catalog::troubles() {
+  Statement statement(database_->get(), "SELECT key, what FROM troubles");
+  std::map<std::string, std::string> all;
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) all[statement.text(0)] = statement.text(1);
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return all;
+}
+
+Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation) {
+  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+    auto released = change(database_->get(), database_->writing,
+                           "DELETE FROM leases WHERE dataset = ? AND generation = ?", dataset, generation);
+    if (!released) return released;
+    return change(database_->get(), database_->writing,
+                  "DELETE FROM generations WHERE dataset = ? AND generation = ?", dataset, generation);
+  });
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,112 @@
+#include "staging/cache/catalog_database.hpp"
+
+#include <array>
+
+namespace spark::staging {
+namespace {
+
+constexpr int kBusyMilliseconds = 10'000;
+
+// Each entry takes a catalog from the schema of its index to the next; a new file begins at the first.
+constexpr std::array kSteps = {
+    R"(
+  CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  CREATE TABLE datasets (name TEXT PRIMARY KEY, last_generation INTEGER NOT NULL) STRICT;
+  CREATE TABLE generations (
+    dataset TEXT NOT NULL, generation INTEGER NOT NULL, state TEXT NOT NULL, bytes INTEGER NOT NULL,
+    allocated INTEGER NOT NULL, files INTEGER NOT NULL, hash TEXT NOT NULL, damage TEXT NOT NULL,
+    staged_at_us INTEGER NOT NULL, last_used_us INTEGER NOT NULL, PRIMARY KEY (dataset, generation)) STRICT;
+  CREATE TABLE leases (
+    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, generation INTEGER NOT NULL, holder TEXT NOT NULL,
+    pid INTEGER NOT NULL, pid_start_time INTEGER NOT NULL, expires_us INTEGER) STRICT;
+)",
+    // What an eviction weighs, when a copy was last read back, leases by cgroup, space promised to copies.
+    R"(
+  ALTER TABLE generations ADD COLUMN inodes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN stage_seconds REAL NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN scrubbed_at_us INTEGER;
+  UPDATE generations SET inodes = files;
+  ALTER TABLE leases ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';
+  ALTER TABLE leases ADD COLUMN cgroup_id INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE reservations (
+    dataset TEXT PRIMARY KEY, bytes INTEGER NOT NULL, inodes INTEGER NOT NULL, pid INTEGER NOT NULL,
+    pid_start_time INTEGER NOT NULL) STRICT;
+)",
+    // What is known of the volume that a copy was made from.
+    R"(
+  ALTER TABLE generations ADD COLUMN source_generation INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN doubtful INTEGER NOT NULL DEFAULT 0;
+)",
+    // Since when a file of it, taken over from an earlier generation, was not read back.
+    R"(
+  ALTER TABLE generations ADD COLUMN good_at_us INTEGER NOT NULL DEFAULT 0;
+  UPDATE generations SET good_at_us = staged_at_us;
+)",
+    // What could not be recovered or deleted; which staging a reservation is for.
+    R"(
+  CREATE TABLE troubles (key TEXT PRIMARY KEY, what TEXT NOT NULL) STRICT;
+  ALTER TABLE reservations ADD COLUMN task INTEGER NOT NULL DEFAULT 0;
+)"};
+
+Result<int> schema_of(sqlite3* database, const std::string& doing) {
+  Statement statement(database, "PRAGMA user_version");
+  if (statement.step() != SQLITE_ROW) return sqlite_error(database, doing);
+  return static_cast<int>(statement.number(0));
+}
+
+// All steps or none: a crash in between leaves the catalog as it was.
+Result<> prepare_schema(sqlite3* database, const std::string& doing) {
+  return transaction(database, doing, [&]() -> Result<> {
+    const auto schema = schema_of(database, doing);
+    if (!schema) return schema.take_error();
+    constexpr int kNewest = static_cast<int>(kSteps.size());
+    if (*schema < 0 || *schema > kNewest) {
+      return fail(Errc::Unsupported, doing + ": it was written by another version of spark-stage",
+                  "use that version, or move the file away: it is rebuilt from the cache folder");
+    }
+    if (*schema == kNewest) return {};
+    std::string script;
+    for (int step = *schema; step < kNewest; ++step) script += kSteps[static_cast<std::size_t>(step)];
+    script += "PRAGMA user_version = " + std::to_string(kNewest);
+    if (sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+      return sqlite_error(database, doing);
+    }
+    return {};
+  });
+}
+
+}  // namespace
+
+tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing) {
+  const int code = sqlite3_errcode(database);
+  const std::string what = doing + ": " + sqlite3_errmsg(database);
+  if (code == SQLITE_FULL) return fail(Errc::NoSpace, what, "free some space there");
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+    return fail(Errc::Failed, what, "move the file away: the catalog is rebuilt from the cache folder");
+  }
+  return fail(Errc::Failed, what);
+}
+
+Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work) {
+  if (auto begun = change(database, doing, "BEGIN IMMEDIATE"); !begun) return begun;
+  Result<> done = work();
+  if (done) done = change(database, doing, "COMMIT");
+  if (!done) sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
+  return done;
+}
+
+Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing) {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(
+      file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  DatabasePtr database(opened);
+  if (code != SQLITE_OK) return sqlite_error(opened, doing);
+  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  for (const char* setting : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"}) {
+    if (auto set = change(opened, doing, setting); !set) return set.take_error();
+  }
+  if (auto ready = prepare_schema(opened, doing); !ready) return ready.take_error();
+  return database;
+}
+
+}  // namespace spark::staging

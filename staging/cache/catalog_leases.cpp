@@ -1,0 +1,91 @@
+// Leases and reservations in the catalog.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "staging/cache/catalog_private.hpp"
+
+namespace spark::staging {
+
+Result<> Catalog::add_lease(const Lease& lease) {
+  auto added = change(
+      database_->get(), database_->writing,
+      "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM "
+      "generations WHERE dataset = ?2 AND generation = ?3 AND state = 'ready')",
+      lease.id, lease.dataset, lease.generation, lease.holder, lease.process.pid, lease.process.start_time,
+      to_microseconds(lease.expires), lease.cgroup.path.native(), lease.cgroup.id);
+  if (!added) return added;
+  if (sqlite3_changes(database_->get()) > 0) return {};
+  return fail(Errc::NotFound,
+              "leasing " + printable(lease.dataset) + " generation " + std::to_string(lease.generation) +
+                  ": it is not in the cache",
+              "stage it first");
+}
+
+Result<Change> Catalog::remove_lease(const std::string& id) {
+  auto removed = change(database_->get(), database_->writing, "DELETE FROM leases WHERE id = ?", id);
+  if (!removed) return removed.take_error();
+  return sqlite3_changes(database_->get()) > 0 ? Change::Done : Change::AlreadyThere;
+}
+
+Result<std::vector<Lease>> Catalog::leases() {
+  Statement statement(database_->get(), "SELECT * FROM leases ORDER BY id");
+  std::vector<Lease> all;
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) {
+    Lease lease;
+    lease.id = statement.text(0);
+    lease.dataset = statement.text(1);
+    lease.generation = statement.count(2);
+    lease.holder = statement.text(3);
+    lease.process = {static_cast<pid_t>(statement.number(4)), statement.count(5)};
+    if (!statement.is_null(6)) lease.expires = from_microseconds(statement.number(6));
+    lease.cgroup = {statement.text(7), statement.count(8)};
+    all.push_back(std::move(lease));
+  }
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return all;
+}
+
+Result<> Catalog::reserve(const Reservation& reservation) {
+  return change(database_->get(), database_->writing,
+                "INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?, ?)", reservation.dataset,
+                reservation.bytes, reservation.inodes, reservation.process.pid,
+                reservation.process.start_time, reservation.task);
+}
+
+Result<> Catalog::drop_reservation(const std::string& dataset) {
+  return change(database_->get(), database_->writing, "DELETE FROM reservations WHERE dataset = ?", dataset);
+}
+
+Result<> Catalog::drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
+                                          std::uint64_t newest) {
+  const auto all = reservations();
+  if (!all) return all.take_error();
+  for (const Reservation& one : *all) {
+    if (one.task > newest || std::ranges::find(in_progress, one.task) != in_progress.end()) continue;
+    // By its task: the dataset may have a later one by now.
+    auto dropped = change(database_->get(), database_->writing,
+                          "DELETE FROM reservations WHERE dataset = ? AND task = ?", one.dataset, one.task);
+    if (!dropped) return dropped;
+  }
+  return {};
+}
+
+Result<std::vector<Reservation>> Catalog::reservations() {
+  Statement statement(database_->get(), "SELECT * FROM reservations ORDER BY dataset");
+  std::vector<Reservation> all;
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) {
+    Reservation one;
+    one.dataset = statement.text(0);
+    one.bytes = statement.count(1);
+    one.inodes = statement.count(2);
+    one.process = {static_cast<pid_t>(statement.number(3)), statement.count(4)};
+    one.task = statement.count(5);
+    if (is_running(one.process)) all.push_back(std::move(one));
+  }
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return all;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,16 @@
+// What the parts of the catalog share.
+#pragma once
+
+#include "staging/cache/catalog.hpp"
+#include "staging/cache/catalog_database.hpp"
+
+namespace spark::staging {
+
+struct Catalog::Database {
+  DatabasePtr handle;
+  std::string reading, writing;  // "reading /var/lib/…": begin its sentences
+
+  sqlite3* get() const { return handle.get(); }
+};
+
+}  // namespace spark::staging

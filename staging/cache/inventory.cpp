@@ -1,0 +1,159 @@
+#include "staging/cache/inventory.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "staging/copy/need.hpp"
+#include "staging/files/deletion.hpp"
+#include "staging/files/space.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+std::uint64_t over(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
+  for (const GenerationRow& row : rows) {
+    Share& share = inventory[folder_name(row.dataset)];
+    share.dataset = row.dataset;
+    share.published.bytes += row.allocated;
+    share.published.inodes += row.inodes;
+    share.rows.push_back(row);
+  }
+}
+
+void add_copies(Inventory& inventory, const std::vector<std::filesystem::path>& partials,
+                const std::vector<Reservation>& reservations) {
+  for (const std::filesystem::path& partial : partials) {
+    const std::string key = partial.filename();
+    Share& share = inventory[key];
+    if (share.dataset.empty()) share.dataset = key;
+    share.partial = footprint_of_partial(partial);
+  }
+  for (const Reservation& one : reservations) {
+    Share& share = inventory[folder_name(one.dataset)];
+    share.dataset = one.dataset;
+    share.reserved = {one.bytes, one.inodes};
+    share.needed_by = "being staged";
+  }
+}
+
+bool is_wanted(const Share& share, const std::vector<InUse>& in_use) {
+  return std::ranges::any_of(in_use, [&](const InUse& one) {
+    return one.dataset == share.dataset &&
+           (one.generation == 0 ||
+            std::ranges::count(share.rows, one.generation, &GenerationRow::generation) > 0);
+  });
+}
+
+void add_lease(Inventory& inventory, const Lease& lease) {
+  const auto found = inventory.find(folder_name(lease.dataset));
+  if (found == inventory.end() || found->second.in_progress()) return;
+  std::string& needed_by = found->second.needed_by;
+  needed_by += (needed_by.empty() ? "leased by " : " and ") + printable(lease.holder);
+}
+
+}  // namespace
+
+Footprint Share::taken() const {
+  const Footprint& copy = in_progress() ? reserved : partial;
+  return {published.bytes + copy.bytes, published.inodes + copy.inodes};
+}
+
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use) {
+  const auto rows = store.catalog().generations();
+  if (!rows) return rows.take_error();
+  const auto reservations = store.catalog().reservations();
+  if (!reservations) return reservations.take_error();
+  const auto leases = store.catalog().leases();
+  if (!leases) return leases.take_error();
+  const auto troubles = store.catalog().troubles();
+  if (!troubles) return troubles.take_error();
+  const auto partials = store.folder().partial_areas();
+  if (!partials) return partials.take_error();
+  Inventory inventory;
+  add_rows(inventory, *rows);
+  add_copies(inventory, *partials, *reservations);
+  for (const Lease& lease : *leases) {
+    if (is_live(lease, store.now())) add_lease(inventory, lease);
+  }
+  for (auto& [key, share] : inventory) {
+    if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";
+    if (share.needed_by.empty() && troubles->contains(key))
+      share.needed_by = "in trouble: see `spark-stage ls`";
+  }
+  return inventory;
+}
+
+Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop) {
+  std::vector<Tree> trees;
+  Result<Deletion> found = Deletion{};
+  for (const GenerationRow& row : share.rows) {
+    auto tree = open_tree(store.folder().place(row.dataset, row.generation).path());
+    if (tree) trees.push_back(std::move(*tree));
+    if (!tree && tree.error().kind != Errc::NotFound) found = tree.take_error();
+  }
+  if (found) found = look_before_deleting(trees, stop);
+  if (!found && found.error().kind == Errc::Cancelled) return found.take_error();
+  if (!found) found = Deletion{0, found.error().what, false};  // another dataset's trouble
+  share.freed = found->freed;
+  share.needed_by = found->obstacle;
+  share.need_passes = found->passes;
+  return {};
+}
+
+Candidate candidate_for(const Share& share, WallTime now) {
+  Candidate candidate;
+  candidate.dataset = share.dataset;
+  candidate.bytes = share.published.bytes + share.partial.bytes;
+  candidate.inodes = share.published.inodes + share.partial.inodes;
+  if (share.freed) candidate.freed = *share.freed + share.partial.bytes;
+  candidate.is_useless = !share.rows.empty() && !share.rows.front().damage.empty();
+  if (share.rows.empty()) return candidate;
+  const GenerationRow& newest = share.rows.front();
+  candidate.stage_seconds = newest.stage_seconds;
+  candidate.idle = std::chrono::duration_cast<std::chrono::seconds>(now - newest.last_used);
+  return candidate;
+}
+
+std::string holders_in_words(const Inventory& inventory) {
+  std::vector<const Share*> held;
+  for (const auto& [key, share] : inventory) {
+    if (!share.needed_by.empty() && share.taken().inodes > 0) held.push_back(&share);
+  }
+  std::ranges::sort(held, std::ranges::greater{}, [](const Share* share) { return share->taken().bytes; });
+  std::vector<std::string> words;
+  for (const Share* share : held) {
+    words.push_back(printable(share->dataset) + " " + format_bytes(share->taken().bytes) + " (" +
+                    share->needed_by + ")");
+  }
+  return join(words, ", ");
+}
+
+Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
+  const auto inventory = take_inventory(store, {});
+  if (!inventory) return inventory.take_error();
+  const auto space = space_of(store.folder().path());
+  if (!space) return space.take_error();
+  Usage usage;
+  Footprint unwritten;
+  for (const auto& [key, share] : *inventory) {
+    usage.used += share.taken().bytes;
+    usage.used_inodes += share.taken().inodes;
+    unwritten.bytes += over(share.reserved.bytes, share.partial.bytes);
+    unwritten.inodes += over(share.reserved.inodes, share.partial.inodes);
+  }
+  usage.free = over(space->free, config.keep_free + unwritten.bytes);
+  usage.capacity = config.capacity > 0 ? config.capacity : usage.used + usage.free;
+  usage.free = std::min(usage.free, over(usage.capacity, usage.used));
+  usage.free_inodes = over(space->inodes_free, config.keep_free_inodes + unwritten.inodes);
+  if (config.capacity_inodes > 0) {
+    usage.free_inodes = std::min(usage.free_inodes, over(config.capacity_inodes, usage.used_inodes));
+  }
+  return usage;
+}
+
+}  // namespace spark::staging

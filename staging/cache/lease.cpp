@@ -1,0 +1,113 @@
+#include "staging/cache/lease.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+// Slurm puts each step of a job into a group of its own below the job's:
+// system.slice/slurmstepd.scope/job_7/step_0/… (cgroup/v2 plugin). What is leased by a step is for the job,
+// whose next steps want it too.
+std::filesystem::path job_of(const std::filesystem::path& group) {
+  std::filesystem::path job;
+  for (const std::filesystem::path& part : group) {
+    job /= part;
+    const std::string& name = part.native();
+    constexpr std::string_view kJob = "job_";
+    const bool is_job = name.starts_with(kJob) && name.size() > kJob.size() &&
+                        name.find_first_not_of("0123456789", kJob.size()) == std::string::npos;
+    if (is_job) return job;
+  }
+  return group;
+}
+
+// What was asked about does not exist any more; any other failure tells nothing.
+bool is_gone(const Error& error) {
+  return error.number == ENOENT || error.number == ESRCH || error.number == ENODEV;
+}
+
+// Of the content of /proc/PID/stat.
+std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
+  // The second field is the program's name in parentheses, and may hold anything.
+  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return std::nullopt;
+  const std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
+  constexpr std::size_t kStartTime = 22 - 3;  // the first after the name is field 3
+  if (fields.size() <= kStartTime) return std::nullopt;
+  if (fields[0] == "Z" || fields[0] == "X") return std::nullopt;  // ended, not reaped yet
+  const std::string& field = fields[kStartTime];
+  std::uint64_t ticks = 0;
+  if (std::from_chars(field.data(), field.data() + field.size(), ticks).ec != std::errc{})
+    return std::nullopt;
+  return ticks;
+}
+
+Result<std::string> read_stat(pid_t pid) {
+  return read_file("/proc/" + std::to_string(pid) + "/stat");
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> process_start_time(pid_t pid) {
+  return start_time_in(read_stat(pid));
+}
+
+ProcessId process_with(pid_t pid) {
+  return {pid, process_start_time(pid).value_or(0)};
+}
+
+bool is_running(const ProcessId& process) {
+  if (process.pid == 0) return true;
+  const auto stat = read_stat(process.pid);
+  if (!stat) return !is_gone(stat.error());
+  return start_time_in(stat) == process.start_time;
+}
+
+bool is_populated(const Cgroup& cgroup) {
+  struct stat info {};
+  if (::stat(cgroup.path.c_str(), &info) != 0) return errno != ENOENT && errno != ENODEV;
+  if (info.st_ino != cgroup.id) return false;
+  const auto events = read_file(cgroup.path / "cgroup.events");
+  if (!events) return !is_gone(events.error());
+  for (const std::string& line : split(*events, '\n')) {
+    if (line == "populated 0") return false;
+  }
+  return true;
+}
+
+bool is_live(const Lease& lease, WallTime now) {
+  if (lease.expires && *lease.expires <= now) return false;
+  return is_running(lease.process) && (lease.cgroup.path.empty() || is_populated(lease.cgroup));
+}
+
+Result<Cgroup> cgroup_of(const SystemRoot& root, pid_t pid) {
+  const std::string doing = "looking for the control group of process " + std::to_string(pid);
+  const auto lines = read_file(root / ("proc/" + std::to_string(pid) + "/cgroup"));
+  if (!lines) return fail_with(lines.error(), doing);
+  for (const std::string& line : split(*lines, '\n')) {
+    constexpr std::string_view kUnified = "0::/";
+    if (!line.starts_with(kUnified)) continue;
+    const std::string below = line.substr(kUnified.size());
+    if (below.empty()) {
+      return fail(Errc::Invalid, doing + ": it is in the root group, which never ends",
+                  "lease by a process or by a time");
+    }
+    Cgroup cgroup;
+    cgroup.path = root / "sys/fs/cgroup" / job_of(below);
+    struct stat info {};
+    if (::stat(cgroup.path.c_str(), &info) != 0) {
+      return fail_errno(errno, doing + ": looking at " + printable(cgroup.path.native()));
+    }
+    cgroup.id = info.st_ino;
+    return cgroup;
+  }
+  return fail(Errc::Unsupported, doing + ": this system has no control groups of version 2",
+              "lease by a process or by a time");
+}
+
+}  // namespace spark::staging

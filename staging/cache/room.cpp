@@ -1,0 +1,296 @@
+#include "staging/cache/room.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <thread>
+
+#include "base/text.hpp"
+#include "staging/cache/eviction.hpp"
+#include "staging/cache/inventory.hpp"
+#include "staging/copy/partial/partial_area.hpp"
+#include "staging/files/space.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRoomPoll{100}, kLongestPause{5'000};
+constexpr std::chrono::seconds kCountAgain{10};  // what other copies have written meanwhile
+
+std::uint64_t over(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+// Held by whoever reserves or evicts to reserve.
+Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& request, const StopFlag& stop) {
+  const std::string shown = printable(folder.partials().native());
+  UniqueFd fd(::open(folder.partials().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, "opening folder " + shown);
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
+    if (stop) return fail(Errc::Cancelled, "waiting for another dataset to be given room: interrupted");
+    request.say("another dataset is being given room");
+    std::this_thread::sleep_for(kRoomPoll);
+  }
+  request.say("");
+  return fd;
+}
+
+class Room {
+ public:
+  Room(CacheStore& store, const CacheConfig& config, const RoomRequest& request, const StopFlag& stop)
+      : store_(store), config_(config), request_(request), stop_(stop) {}
+
+  Result<std::vector<Evicted>> make() {
+    const auto give_up = Clock::now() + request_.patience.obstacle;
+    for (std::chrono::milliseconds pause = kRoomPoll;; pause = std::min(pause * 2, kLongestPause)) {
+      auto made = try_to_make();
+      if (!made) return made.take_error();
+      if (*made) return std::move(evicted_);
+      if (Clock::now() >= give_up) return too_full();
+      request_.say("making room: " + holders_in_words(inventory_));
+      if (auto waited = wait(pause); !waited) return waited.take_error();
+    }
+  }
+
+ private:
+  CacheStore& store_;
+  const CacheConfig& config_;
+  const RoomRequest& request_;
+  const StopFlag& stop_;
+  Inventory inventory_;
+  Space space_;
+  Footprint used_, unwritten_;  // unwritten: promised to others and not taken from the file system yet
+  std::vector<Evicted> evicted_;
+
+  // False: there is an obstacle that passes, and the lock on the room is not kept while it is waited for.
+  Result<bool> try_to_make() {
+    const auto lock = lock_space(store_.folder(), request_, stop_);
+    if (!lock) return lock.take_error();
+    auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an attempt before
+    if (!dropped) return dropped.take_error();
+    if (auto looked = look(); !looked) return looked.take_error();
+    if (auto possible = check_possible(); !possible) return possible.take_error();
+    while (!shortage().is_none()) {
+      const auto victims = choose(false);
+      if (!victims && !choose(true)) return too_full();
+      if (!victims) return false;
+      auto gone = evict_if_worth_it(*victims);
+      if (!gone) return gone.take_error();
+    }
+    const Footprint added = this->added();
+    auto reserved = store_.catalog().reserve(
+        {request_.dataset, added.bytes, added.inodes, request_.answers_for, request_.task});
+    if (!reserved) return reserved.take_error();
+    request_.say("");
+    return true;
+  }
+
+  Result<> wait(std::chrono::milliseconds pause) const {
+    for (const auto end = Clock::now() + pause; Clock::now() < end && !stop_;)
+      std::this_thread::sleep_for(kRoomPoll);
+    if (stop_) return fail(Errc::Cancelled, "making room was interrupted");
+    return {};
+  }
+
+  Result<> look() {
+    // That it is being staged is no use of its older copy.
+    std::vector<InUse> in_use = request_.in_use;
+    std::erase_if(in_use,
+                  [&](const InUse& one) { return one.dataset == request_.dataset && one.generation == 0; });
+    auto inventory = take_inventory(store_, in_use);
+    if (!inventory) return inventory.take_error();
+    const auto space = space_of(store_.folder().path());
+    if (!space) return space.take_error();
+    inventory_ = std::move(*inventory);
+    space_ = *space;
+    used_ = unwritten_ = {};
+    if (const auto own = inventory_.find(folder_name(request_.dataset)); own != inventory_.end()) {
+      Share& share = own->second;
+      share.partial = {};  // part of what is asked for
+      const bool is_damaged = candidate_for(share, store_.now()).is_useless;
+      if (share.needed_by.empty() && !is_damaged)
+        share.needed_by = "its older copy, until the new one is ready";
+    }
+    for (auto& [key, share] : inventory_) {
+      used_.bytes += share.taken().bytes;
+      used_.inodes += share.taken().inodes;
+      unwritten_.bytes += over(share.reserved.bytes, share.partial.bytes);
+      unwritten_.inodes += over(share.reserved.inodes, share.partial.inodes);
+    }
+    return {};
+  }
+
+  // The most that all of the cache may ever hold.
+  Footprint limit() const {
+    const auto at_most = [](std::uint64_t configured, std::uint64_t there) {
+      return configured > 0 ? std::min(configured, there) : there;
+    };
+    return {at_most(config_.capacity, over(space_.total, request_.keep_free)),
+            at_most(config_.capacity_inodes, over(space_.inodes_total, config_.keep_free_inodes))};
+  }
+
+  Result<> check_possible() const {
+    const Footprint most = limit();
+    if (request_.whole.bytes > most.bytes) {
+      return fail(Errc::NoSpace,
+                  "it needs " + format_bytes(request_.whole.bytes) + " and the whole cache may hold " +
+                      format_bytes(most.bytes),
+                  "raise cache.capacity, exclude a part of it, or put the cache on a larger drive");
+    }
+    if (request_.whole.inodes > most.inodes) {
+      return fail(Errc::NoSpace,
+                  "it needs " + std::to_string(request_.whole.inodes) +
+                      " inodes and the whole cache may have " + std::to_string(most.inodes),
+                  "exclude a part of it, or put the cache on a file system with more inodes");
+    }
+    return {};
+  }
+
+  Footprint added() const {
+    return {over(request_.whole.bytes, request_.shared.bytes),
+            std::max<std::uint64_t>(1, over(request_.whole.inodes, request_.shared.inodes))};
+  }
+
+  Shortage shortage() const {
+    const auto most = [](std::uint64_t configured) {
+      return configured > 0 ? configured : std::numeric_limits<std::uint64_t>::max();
+    };
+    const Bytes to_come = request_.need.bytes + request_.keep_free + unwritten_.bytes;
+    const std::uint64_t inodes_to_come = request_.need.inodes + config_.keep_free_inodes + unwritten_.inodes;
+    return {over(used_.bytes + added().bytes, most(config_.capacity)),
+            std::max(over(used_.inodes + added().inodes, most(config_.capacity_inodes)),
+                     over(inodes_to_come, space_.inodes_free)),
+            over(to_come, space_.free + request_.need.stale)};
+  }
+
+  // Folders of datasets that nobody needs; `in_time`: or only for some minutes more.
+  std::optional<std::vector<std::string>> choose(bool in_time) const {
+    std::vector<Candidate> candidates;
+    std::vector<std::string> keys;
+    for (const auto& [key, share] : inventory_) {
+      if (!share.needed_by.empty() && !(in_time && share.need_passes)) continue;
+      candidates.push_back(candidate_for(share, store_.now()));
+      keys.push_back(key);
+    }
+    const auto victims = choose_victims(candidates, shortage());
+    if (!victims) return std::nullopt;
+    std::vector<std::string> chosen;
+    for (const std::size_t victim : *victims) chosen.push_back(keys[victim]);
+    return chosen;
+  }
+
+  using Areas = std::map<std::string, PartialArea>;  // by the folder's name
+
+  // All of them or none: none if something was found out that changes the choice.
+  Result<> evict_if_worth_it(const std::vector<std::string>& victims) {
+    bool is_known = true;
+    for (const std::string& key : victims) {
+      Share& share = inventory_.at(key);
+      if (share.freed) continue;
+      is_known = false;
+      request_.say("looking at what evicting " + printable(share.dataset) + " would give back");
+      if (auto looked = look_before_evicting(store_, share, stop_); !looked) return looked;
+    }
+    if (!is_known) return {};
+    Areas areas;
+    for (const std::string& key : victims) {
+      if (key == folder_name(request_.dataset)) continue;  // the caller has that lock
+      auto area = PartialArea::try_open(store_.folder().partials() / key);
+      if (area) {
+        areas.emplace(key, std::move(*area));
+        continue;
+      }
+      Share& share = inventory_.at(key);
+      share.need_passes = area.error().kind == Errc::Unavailable;
+      share.needed_by = share.need_passes ? "another process works on it" : area.error().what;
+      return {};
+    }
+    return evict(victims, areas);
+  }
+
+  Result<> evict(const std::vector<std::string>& victims, Areas& areas) {
+    std::vector<GenerationRow> rows;
+    for (const std::string& key : victims) {
+      const Share& share = inventory_.at(key);
+      rows.insert(rows.end(), share.rows.begin(), share.rows.end());
+    }
+    auto marked = store_.mark_evicted(rows);
+    if (!marked && marked.error().kind == Errc::Refused) return look();  // leased just now
+    if (!marked) return marked;
+    Result<> deleted = store_.delete_marked(rows);
+    for (auto& [key, area] : areas) {
+      auto cleared = area.clear();
+      if (cleared) continue;
+      if (auto noted = store_.catalog().set_trouble(key, cleared.error().message()); !noted) return noted;
+      deleted = std::move(cleared);
+    }
+    std::vector<std::string> names;
+    for (const std::string& key : victims) {
+      const Share& share = inventory_.at(key);
+      names.push_back(printable(share.dataset));
+      evicted_.push_back({share.dataset, share.published.bytes + share.partial.bytes});
+    }
+    if (auto looked = look(); !looked) return looked;
+    return deleted ? wait_until_free(join(names, ", ")) : Result<>();  // in trouble: others are chosen for it
+  }
+
+  // File systems give the space of deleted files back with some delay.
+  Result<> wait_until_free(const std::string& deleted) {
+    const auto give_up = Clock::now() + request_.patience.freeing;
+    for (auto count_again = Clock::now() + kCountAgain; !shortage().is_none();) {
+      if (Clock::now() >= give_up) {
+        return fail(Errc::NoSpace,
+                    deleted + " was evicted, and " + format_bytes(shortage().disk_bytes) +
+                        " of its space are not free yet",
+                    "find what has its files open (`lsof +L1`), then stage again");
+      }
+      request_.say("waiting for the space of " + deleted + " to become free");
+      if (auto waited = wait(kRoomPoll); !waited) return waited;
+      if (Clock::now() >= count_again) {
+        if (auto looked = look(); !looked) return looked;
+        count_again = Clock::now() + kCountAgain;
+      }
+      const auto space = space_of(store_.folder().path());
+      if (!space) return space.take_error();
+      space_ = *space;
+    }
+    return {};
+  }
+
+  tl::unexpected<Error> too_full() const {
+    const Shortage missing = shortage();
+    std::string what;
+    if (missing.bytes == 0 && missing.disk_bytes == 0) {
+      what = "it needs " + std::to_string(added().inodes) + " inodes, " + std::to_string(missing.inodes) +
+             " more than there are for it in " + printable(store_.folder().path().native());
+    } else {
+      what = "it needs " + format_bytes(added().bytes) + " and the cache holds " + format_bytes(used_.bytes) +
+             " of " + format_bytes(limit().bytes) + "; " + format_bytes(space_.free) + " are free in " +
+             printable(store_.folder().path().native());
+      if (request_.keep_free > 0) what += ", of which " + format_bytes(request_.keep_free) + " stay free";
+    }
+    const std::string held = holders_in_words(inventory_);
+    if (!held.empty()) what += "; not to be evicted: " + held;
+    return fail(Errc::NoSpace, what,
+                held.empty() ? "delete what else is on that drive, or exclude a part of the dataset"
+                             : "wait until one is free or release its lease (`spark-stage ls`)");
+  }
+};
+
+}  // namespace
+
+Result<std::vector<Evicted>> make_room(CacheStore& store, const CacheConfig& config,
+                                       const RoomRequest& request, const StopFlag& stop) {
+  return Room(store, config, request, stop).make();
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,269 @@
+#include "staging/cache/stager.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "staging/cache/room.hpp"
+#include "staging/copy/fill.hpp"
+#include "staging/copy/source_trouble.hpp"
+#include "staging/copy/verify/verify.hpp"
+#include "staging/files/space.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+// What staging all of it would have taken; 0: too little of it was copied now to tell.
+double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
+  const Bytes copied = bytes - std::min(bytes, not_copied);
+  if (copied == 0 || copied < bytes / 10) return 0;
+  return seconds * static_cast<double>(bytes) / static_cast<double>(copied);
+}
+
+std::uint32_t to_seconds(WallTime time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds));
+}
+
+// A mount point that lost its file system is an empty folder of another one.
+Result<> check_device(const Source& source, const Tree& tree) {
+  struct stat info {};
+  if (!source.device || (::fstat(tree.folder.get(), &info) == 0 && info.st_dev == *source.device)) return {};
+  return fail(Errc::Unavailable, tree.shown("") + " does not lie on the volume's file system",
+              "`spark-stage status` shows the volume");
+}
+
+}  // namespace
+
+Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
+  auto tree = open_tree(source.path);
+  if (!tree) return tree.take_error();
+  if (auto right = check_device(source, *tree); !right) return right.take_error();
+  std::error_code unknown;
+  const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
+  if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
+    return fail(Errc::Invalid, tree->shown("") + " holds the cache itself",
+                "stage a folder without the cache");
+  }
+  auto area = monitor_.during(
+      CopyPhase::Walking, [&] { return PartialArea::open(store_.folder().partial(source.dataset), stop_); });
+  if (!area) return area.take_error();
+  if (auto recovered = store_.recover_key(folder_name(source.dataset), *area); !recovered) {
+    return recovered.take_error();
+  }
+  if (auto fitting = source.only_cached ? Result<>() : keep_fitting(source, *area); !fitting) {
+    return fitting.take_error();
+  }
+  CopyOptions wanted = options;
+  if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
+  wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
+  wanted.keep_free = std::max(options.keep_free, config_.keep_free);
+  const auto walk_it = [&] { return walk_source(*tree, wanted.exclude, wanted.links, stop_); };
+  auto walked = monitor_.during(CopyPhase::Walking, walk_it);
+  if (!walked) return fail(with_source_trouble(std::move(walked.error()), *tree));
+  const auto ready = store_.ready_generations(source.dataset);
+  if (!ready) return ready.take_error();
+
+  const WalkNotes notes = *walked;
+  auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
+  if (!staged && source.only_cached)
+    return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
+  if (!staged) {
+    if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
+    if (!walked) return fail(with_source_trouble(std::move(walked.error()), *tree));
+    const auto sound = std::ranges::find_if(*ready, &GenerationRow::is_sound);
+    auto copied =
+        copy(source, *tree, std::move(*walked), *area, wanted, sound == ready->end() ? nullptr : &*sound);
+    if (!copied) return copied;
+    staged = std::move(*copied);
+  }
+  add_notes(staged->report, notes);
+  if (auto held = hold(source, *staged); !held) return held.take_error();
+  drop_superseded(*staged, source.in_use);
+  return std::move(*staged);
+}
+
+// While the dataset is locked: nothing comes between its being ready and its being kept.
+Result<> Stager::hold(const Source& source, const Staged& staged) {
+  if (source.hold.empty()) return {};
+  Lease lease;
+  lease.id = source.hold;
+  lease.dataset = staged.dataset;
+  lease.generation = staged.generation;
+  lease.holder = "a request that is under way";
+  lease.process = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  return store_.catalog().add_lease(lease);
+}
+
+// What was read while somebody wrote may be torn although names, sizes and times are right: a writer's file
+// gets its times before its content.
+Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
+  if (source.is_doubtful) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
+}
+
+// The newest generation, if it is whole and what was walked is what it was made from.
+std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& row, Walked& walked) {
+  if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
+  const Destination place = store_.folder().place(row.dataset, row.generation);
+  auto manifest = ManifestReader::open(place.manifest());
+  if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
+  const auto copy = open_tree(place.path());
+  if (!copy || !manifest->rewind()) return std::nullopt;
+  walked.entries.clear();  // a million of them twice is too much
+  const auto differences = compare_metadata(*copy, *manifest, 1, stop_);
+  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
+  const auto summary = summary_of(*manifest);
+  if (!summary || !store_.catalog().touch(row.dataset, row.generation, store_.now(), source.generation))
+    return std::nullopt;
+  CopyReport report = report_of(*summary, monitor_);
+  report.unchanged = true;
+  return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
+}
+
+// With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
+Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
+                            const CopyOptions& options, const GenerationRow* earlier) {
+  std::optional<Previous> previous;
+  if (earlier != nullptr) previous = contents_of(*earlier);
+  RoomRequest request;
+  request.dataset = source.dataset;
+  const Bytes block = block_of(store_.folder().path());
+  request.whole = footprint_of(walked.entries, block);
+  Resumed resumed = resume(area, walked.entries);
+  if (previous) find_unchanged(*previous, area, walked.entries, resumed);
+  request.need = need_of(walked.entries, resumed, area);
+  request.shared = shared_of(walked.entries, resumed, block);
+  request.keep_free = options.keep_free;
+  request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
+  request.task = source.task;
+  request.in_use = source.in_use;
+  request.patience = hooks_.room;
+  request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
+  auto evicted =
+      monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
+  if (!evicted) return evicted.take_error();
+  FillJob job{
+      &tree,        std::move(walked), &area, std::move(resumed), std::move(previous), &options, &stop_,
+      store_.now(), hooks_.before_read};
+  auto staged = fill_and_publish(source, std::move(job), area);
+  if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
+  if (staged || staged.error().kind != Errc::Unavailable) {
+    auto dropped = store_.catalog().drop_reservation(source.dataset);
+    if (staged && !dropped) staged->report.warnings.push_back(dropped.error().message());
+  }
+  if (!staged) return staged;
+  staged->evicted = std::move(*evicted);
+  if (staged->report.unchanged_bytes > 0) {
+    // Evicting the earlier one gives that back no more.
+    auto noted = store_.catalog().note_shared(*earlier, request.shared.bytes);
+    if (!noted) staged->report.warnings.push_back(noted.error().message());
+  }
+  return staged;
+}
+
+Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, PartialArea& area) {
+  const CopyOptions& options = *job.options;
+  auto filled = fill(std::move(job), monitor_);
+  if (!filled) return filled.take_error();
+  if (auto same = source.is_still_so ? source.is_still_so() : Result<>(); !same) {
+    return same.take_error();
+  }
+  filled->manifest.dataset = source.dataset;
+  filled->manifest.source = source.path.native();
+  filled->manifest.source_generation = source.generation;
+  filled->manifest.is_doubtful = source.is_doubtful;
+  const auto sealed =
+      monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
+  if (!sealed) return sealed.take_error();
+  if (options.verify) {
+    auto same = verify_partial(area, options, monitor_, stop_);
+    if (!same) return same.take_error();
+  }
+  auto generation = monitor_.during(CopyPhase::Publishing, [&] {
+    return publish(*sealed, area, filled->resumed_bytes + filled->unchanged_bytes);
+  });
+  if (!generation) return generation.take_error();
+  CopyReport report = report_of(sealed->summary, monitor_);
+  report.resumed_bytes = filled->resumed_bytes;
+  report.unchanged_bytes = filled->unchanged_bytes;
+  report.warnings = std::move(filled->warnings);
+  return Staged{source.dataset,     store_.folder().place(source.dataset, *generation).path(),
+                ServedFrom::Copied, *generation,
+                std::move(report),  {}};
+}
+
+// To take over from it what did not change.
+std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
+  const Destination place = store_.folder().place(row.dataset, row.generation);
+  auto tree = open_tree(place.path());
+  if (!tree) return std::nullopt;
+  return Previous{std::move(*tree), place.manifest(), row.scrubbed_at ? to_seconds(*row.scrubbed_at) : 0,
+                  to_seconds(row.staged_at), config_.served_read_only};
+}
+
+Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied) {
+  const std::string& dataset = sealed.header.dataset;
+  auto generation = unused_generation(dataset);
+  if (!generation) return generation;
+  const Destination place = store_.folder().place(dataset, *generation);
+  if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    return fail_errno(errno, "making folder " + printable(place.folder.native()));
+  }
+  if (auto flushed = flush_folder(store_.folder().data()); !flushed) {
+    return flushed.take_error();
+  }
+  if (auto published = staging::publish(place, area, sealed.root, store_.step()); !published) {
+    return published.take_error();
+  }
+  if (auto go_on = after(store_.step(), "published"); !go_on) {
+    return go_on.take_error();
+  }
+  const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
+  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds); !entered) {
+    return entered.take_error();
+  }
+  return generation;
+}
+
+// Never the name of what lies there for an unknown reason.
+Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
+  for (;;) {
+    auto generation = store_.catalog().next_generation(dataset);
+    if (!generation) return generation;
+    const auto there = store_.folder().has_generation(folder_name(dataset), *generation);
+    if (!there) return there.take_error();
+    if (!*there) return generation;
+  }
+}
+
+// The dataset is ready by now: what goes wrong here is no failure of its staging.
+void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
+  const auto rows = store_.ready_generations(staged.dataset);
+  if (!rows) return;
+  const bool is_doubtful = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
+    return row.generation == staged.generation && row.is_doubtful;
+  });
+  for (const GenerationRow& row : *rows) {
+    const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
+      return one.dataset == row.dataset && one.generation == row.generation;
+    });
+    // A doubtful one does not stand in for a sound one: that is still what the link names.
+    const bool is_needed = is_used || (is_doubtful && row.is_sound());
+    if (row.generation == staged.generation || is_needed) continue;
+    auto evicted = store_.mark_evicted({row});
+    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
+    if (evicted) evicted = store_.delete_marked({row});
+    if (evicted) continue;
+    staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());
+  }
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,43 @@
+// Stages one dataset into a cache.
+#pragma once
+
+#include "base/threads.hpp"
+#include "staging/cache/cache.hpp"
+#include "staging/cache/cache_store.hpp"
+#include "staging/copy/clone.hpp"
+#include "staging/copy/copy_with.hpp"
+#include "staging/copy/fill.hpp"
+#include "staging/copy/lanes/monitor.hpp"
+#include "staging/files/walk.hpp"
+
+namespace spark::staging {
+
+class Stager {
+ public:
+  Stager(const CopyHooks& hooks, const CacheConfig& config, CacheStore& store, const ProgressSink& progress,
+         const StopFlag& stop)
+      : hooks_(hooks), config_(config), store_(store), stop_(stop), monitor_(progress) {}
+
+  // See Cache::stage. Once for each Stager.
+  Result<Staged> stage(const Source& source, const CopyOptions& options);
+
+ private:
+  const CopyHooks& hooks_;
+  const CacheConfig& config_;
+  CacheStore& store_;
+  const StopFlag& stop_;
+  Monitor monitor_;
+
+  Result<> keep_fitting(const Source& source, PartialArea& area);
+  std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
+  Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
+                      const CopyOptions& options, const GenerationRow* earlier);
+  Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
+  std::optional<Previous> contents_of(const GenerationRow& row) const;
+  Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
+  Result<std::uint64_t> unused_generation(const std::string& dataset);
+  Result<> hold(const Source& source, const Staged& staged);
+  void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
+};
+
+}  // namespace spark::staging

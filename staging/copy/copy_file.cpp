@@ -1,0 +1,222 @@
+#include "staging/copy/copy_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "base/rounding.hpp"
+#include "staging/copy/clone.hpp"
+#include "staging/files/metadata.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr int kTries = 3;
+constexpr Bytes kLargestFile = 64 * kTiB;
+constexpr std::chrono::milliseconds kFlushDataEvery{500};  // the journal is up to a second more behind
+constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than that in one go anyway
+
+class CopyFile final : public FileWork {
+ public:
+  CopyFile(const CopyContext& context, Entry& entry, const KnownPieces* known)
+      : context_(context), entry_(entry), known_(known) {}
+
+  Result<> start() override {
+    if (auto go_on = context_.check_stop(); !go_on) return go_on;
+    const Entry expected = entry_;
+    if (auto opened = open_source(); !opened) return opened;
+    context_.counters->bytes_total += entry_.size - expected.size;  // wraps to the difference
+    if (known_ != nullptr && !is_same_source(expected, entry_)) known_ = nullptr;
+    copy_.tree = context_.copy;
+    copy_.path = entry_.path;
+    if (auto opened = open_copy(); !opened) return opened;
+    return prepare_copy();
+  }
+
+  std::uint64_t pieces() const override { return digests_.size(); }
+  bool is_known(std::uint64_t piece) const override {
+    return known_ != nullptr && piece < known_->size() && (*known_)[piece].has_value();
+  }
+  const OpenedFile& source() const override { return source_; }
+  const OpenedFile* copy() const override { return is_shared_ ? nullptr : &copy_; }
+
+  Result<> before_read(Bytes offset, std::size_t bytes) override {
+    return context_.may_read(entry_.path, offset, bytes);
+  }
+
+  void moved(Bytes bytes) override {
+    context_.counters->bytes_done += bytes;
+    if (context_.moved) context_.moved(bytes);
+  }
+
+  void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
+    if (outcome.ended_early) {
+      ended_early_ = true;
+      return;
+    }
+    digests_[piece] = outcome.digest;
+    if (digests_.size() == 1 || is_shared_) return;
+    if (context_.flush_each) {
+      flush_now_and_then(piece);
+    } else {
+      context_.journal->piece(entry_, piece, outcome.digest);
+    }
+  }
+
+  Result<bool> finish() override {
+    auto changed = source_changed();
+    if (!changed) return changed;
+    if (!*changed) return complete();
+    if (++tries_ == kTries) {
+      return fail(Errc::Failed,
+                  "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
+                      std::to_string(kTries) + " times",
+                  "stop what writes to it, or exclude it");
+    }
+    if (auto again = start_again(); !again) return again.take_error();
+    return false;
+  }
+
+ private:
+  const CopyContext& context_;
+  Entry& entry_;
+  const KnownPieces* known_;
+  OpenedFile source_, copy_;
+  std::vector<Digest> digests_;
+  std::atomic<bool> ended_early_{false};
+  int tries_ = 0;
+  bool is_shared_ = false;                // the copy has the source's blocks: there is nothing to write
+  std::mutex flush_mutex_;                // of these, where each file is flushed by itself
+  std::vector<std::uint64_t> unflushed_;  // pieces
+  std::chrono::steady_clock::time_point flushed_at_ = std::chrono::steady_clock::now();
+  int flush_error_ = 0;  // errno; told once by the kernel, so that a later flush would not see it
+
+  // Before the journal tells of a piece.
+  void flush_now_and_then(std::uint64_t piece) {
+    const std::scoped_lock lock(flush_mutex_);
+    unflushed_.push_back(piece);
+    if (std::chrono::steady_clock::now() - flushed_at_ < kFlushDataEvery || flush_error_ != 0) return;
+    if (::fdatasync(copy_.fd.get()) != 0) {
+      flush_error_ = errno;
+      return;
+    }
+    flushed_at_ = std::chrono::steady_clock::now();
+    for (const std::uint64_t flushed : std::exchange(unflushed_, {}))
+      context_.journal->piece(entry_, flushed, digests_[flushed]);
+  }
+
+  // Opens what is there now and brings the entry up to date.
+  Result<> open_source() {
+    const std::string shown = context_.source->shown(entry_.path);
+    source_.tree = context_.source;
+    source_.path = entry_.path;
+    source_.fd = open_beneath(*context_.source, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (!source_.fd) {
+      return fail_errno(errno, "opening " + shown,
+                        errno == ENOENT ? "it went away while its folder was copied; try again" : "");
+    }
+    struct stat info {};
+    if (::fstat(source_.fd.get(), &info) != 0) return fail_errno(errno, "reading " + shown);
+    if (!S_ISREG(info.st_mode))
+      return fail(Errc::Failed, "opening " + shown + ": it is no regular file any more");
+    if (static_cast<Bytes>(info.st_size) > kLargestFile)
+      return fail(Errc::Unsupported, "copying " + shown + ": larger than 64 TiB");
+    update(entry_, source_.fd.get(), info, *context_.source);
+    source_.size = entry_.size;
+    source_.is_sparse = entry_.allocated < entry_.size;
+    source_.mode = make_direct(source_.fd.get());
+    return {};
+  }
+
+  // A new file: what has the name may be a file that other copies have as well.
+  Result<> open_copy() {
+    const Parent parent = open_parent(*context_.copy, entry_.path);
+    const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
+    if (known_ == nullptr && parent.folder) ::unlinkat(parent.folder.get(), parent.name.c_str(), 0);
+    // The attempt before may have got as far as to take away its own right to write.
+    if (known_ != nullptr && ::fchmodat(parent.folder.get(), parent.name.c_str(), 0600, 0) != 0)
+      return fail_errno(errno, "opening " + context_.copy->shown(entry_.path));
+    copy_.fd.reset(::openat(parent.folder.get(), parent.name.c_str(), flags, 0600));
+    if (!copy_.fd) return fail_errno(errno, "creating " + context_.copy->shown(entry_.path));
+    return {};
+  }
+
+  // The copy's size is rounded up until it is complete, so that a padded last write lies inside it.
+  Result<> prepare_copy() {
+    copy_.mode = make_direct(copy_.fd.get());
+    copy_.size = entry_.size;
+    const std::size_t alignment = std::max(source_.mode.alignment, copy_.mode.alignment);
+    source_.mode.alignment = copy_.mode.alignment = alignment;
+    digests_.assign(piece_count(entry_.size), {});
+    ended_early_ = false;
+    for (std::uint64_t i = 0; i < digests_.size(); ++i) {
+      if (is_known(i)) digests_[i] = *(*known_)[i];
+    }
+    is_shared_ = context_.shares_blocks && share_blocks(copy_.fd.get(), source_.fd.get());
+    if (is_shared_) {
+      known_ = nullptr;
+      return {};
+    }
+    if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
+    if (!source_.is_sparse && entry_.size < kWorthPreallocating) return {};
+    const auto room = static_cast<off_t>(round_up(entry_.size, alignment));
+    if (!source_.is_sparse && ::fallocate(copy_.fd.get(), 0, 0, room) == 0) return {};
+    if (!source_.is_sparse && errno != EOPNOTSUPP) return no_room(errno);
+    return ::ftruncate(copy_.fd.get(), room) == 0 ? Result<>() : no_room(errno);
+  }
+
+  tl::unexpected<Error> no_room(int number) const {
+    return fail_errno(number, "making room for " + context_.copy->shown(entry_.path));
+  }
+
+  Result<bool> source_changed() {
+    if (ended_early_) return true;
+    const auto unchanged = is_unchanged(entry_, source_.fd.get());
+    if (!unchanged) return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
+    return !*unchanged;
+  }
+
+  Result<> start_again() {
+    known_ = nullptr;
+    unflushed_.clear();
+    if (::ftruncate(copy_.fd.get(), 0) != 0)
+      return fail_errno(errno, "emptying " + context_.copy->shown(entry_.path));
+    if (auto opened = open_source(); !opened) return opened;
+    if (auto prepared = prepare_copy(); !prepared) return prepared;
+    context_.counters->bytes_total += entry_.size;
+    return {};
+  }
+
+  Result<bool> complete() {
+    const std::string shown = context_.copy->shown(entry_.path);
+    const int fd = copy_.fd.get();
+    if (::ftruncate(fd, static_cast<off_t>(entry_.size)) != 0) {
+      return fail_errno(errno, "cutting to size " + shown);
+    }
+    const auto kept = put_metadata(fd, source_.fd.get(), entry_, shown);
+    if (!kept) return kept.take_error();
+    if (*kept != Kept::All) context_.lost_attributes(entry_);
+    if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
+    if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
+    entry_.hash = digest_of_pieces(digests_);
+    ++context_.counters->files_done;
+    context_.journal->finished(entry_);
+    source_.fd.reset();
+    copy_.fd.reset();
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<FileWork> copy_file(const CopyContext& context, Entry& entry, const KnownPieces* known) {
+  return std::make_unique<CopyFile>(context, entry, known);
+}
+
+}  // namespace spark::staging

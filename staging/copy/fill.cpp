@@ -1,0 +1,264 @@
+#include "staging/copy/fill.hpp"
+
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <future>
+#include <mutex>
+
+#include "base/text.hpp"
+#include "staging/copy/clone.hpp"
+#include "staging/copy/lanes/tuning.hpp"
+#include "staging/copy/large_files.hpp"
+#include "staging/copy/links.hpp"
+#include "staging/copy/partial/journal.hpp"
+#include "staging/copy/prune.hpp"
+#include "staging/copy/small_files.hpp"
+#include "staging/files/io/io.hpp"
+#include "staging/files/io/throttle.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/times.hpp"
+
+namespace spark::staging {
+namespace {
+
+// Where syncfs is known to make every file and folder durable, and to tell of errors.
+bool syncs_as_a_whole(int fd) {
+  constexpr std::array<std::uint32_t, 5> kKnown = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                                   F2FS_SUPER_MAGIC, TMPFS_MAGIC};
+  struct statfs info {};
+  return ::fstatfs(fd, &info) == 0 &&
+         std::ranges::find(kKnown, static_cast<std::uint32_t>(info.f_type)) != kKnown.end();
+}
+
+// Entries that share a fate, for one warning about all of them.
+struct Count {
+  std::uint64_t number = 0;
+  std::string first;
+  void add(const Entry& entry) {
+    if (number++ == 0) first = entry.path.empty() ? "the root" : printable(entry.path);
+  }
+  std::string text() const {
+    return number == 1 ? first : first + " and " + std::to_string(number - 1) + " more";
+  }
+};
+
+class Fill {
+ public:
+  Fill(FillJob job, Monitor& monitor)
+      : job_(std::move(job)),
+        entries_(job_.walked.entries),
+        monitor_(monitor),
+        throttle_(job_.options->max_rate) {}
+
+  Result<Filled> go() {
+    Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
+    if (!done && done.error().kind == Errc::NoSpace) {
+      done.error().hint = "free some space and start again: what was copied so far is kept";
+    }
+    if (!done) return done.take_error();
+    done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
+    if (!done) return done.take_error();
+    filled_.manifest.entries = std::move(entries_);
+    add_warnings();
+    return std::move(filled_);
+  }
+
+ private:
+  FillJob job_;
+  Entries& entries_;
+  Monitor& monitor_;
+  Tree copy_;
+  Filled filled_;
+  Throttle throttle_;
+  std::atomic<bool> failed_{false};
+  CopyContext context_;
+  std::mutex lost_mutex_;
+  Count lost_attributes_, changed_folders_;
+
+  Result<> copy_all() {
+    if (job_.options->io == IoKind::Uring && !has_io_uring()) {
+      return fail(
+          Errc::Unsupported, "io_uring was asked for, and this system does not let programs use it",
+          "leave the choice to spark-stage, or allow it (kernel.io_uring_disabled, container profile)");
+    }
+    auto tree = tree_in(job_.area->folder(), "data");
+    if (!tree) return tree.take_error();
+    copy_ = std::move(*tree);
+    date_entries();
+    // Nothing may stay that the journal does not vouch for, and it may vouch for nothing that is written
+    // again.
+    if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
+    auto journal = Journal::start(
+        job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
+        failed_);
+    if (!journal) return journal.take_error();
+    // It has all that an earlier attempt's manifest has, and will have more.
+    if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
+    set_up_context(**journal);
+
+    Result<> done = make_folders(copy_, entries_);
+    if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
+    if (done) done = copy_files();
+    // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
+    Result<> closed = (*journal)->close();
+    if (!closed) return closed;
+    if (done) done = make_links(*job_.source, copy_, entries_, *job_.stop);
+    if (done) done = finish_folders();
+    return done;
+  }
+
+  // What this run writes; what an earlier attempt or copy has is as old as that.
+  void date_entries() {
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(job_.now.time_since_epoch()).count();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const bool is_written_now = !job_.resumed.finished[i] && !job_.resumed.unchanged[i];
+      if (!is_content(entries_[i]) || !is_written_now || entries_[i].good_at != 0) continue;
+      entries_[i].good_at = static_cast<std::uint32_t>(now);
+    }
+  }
+
+  void set_up_context(Journal& journal) {
+    context_.source = job_.source;
+    context_.copy = &copy_;
+    context_.stop = job_.stop;
+    context_.failed = &failed_;
+    context_.throttle = &throttle_;
+    context_.counters = &monitor_.counters;
+    context_.journal = &journal;
+    context_.flush_each = !syncs_as_a_whole(copy_.folder.get());
+    context_.shares_blocks = can_share_blocks(*job_.source, copy_);
+    context_.lost_attributes = [this](const Entry& entry) { note_lost(entry); };
+    context_.before_read = job_.before_read;
+  }
+
+  void write_kept(const JournalSink& sink) const {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (job_.resumed.finished[i]) sink({JournalLine::Kind::Finished, entries_[i], 0, {}});
+    }
+    for (const auto& [index, pieces] : job_.resumed.begun) {
+      sink({JournalLine::Kind::Started, entries_[index], 0, {}});
+      for (std::uint64_t piece = 0; piece < pieces.size(); ++piece) {
+        if (pieces[piece]) sink({JournalLine::Kind::Piece, entries_[index], piece, *pieces[piece]});
+      }
+    }
+  }
+
+  // Small files and large ones side by side: the ones wait for metadata, the others for the drives.
+  Result<> copy_files() {
+    std::vector<Entry*> small, large;
+    sort_out(small, large);
+    const unsigned threads = small_file_threads(*job_.options);
+    if (threads == 1) {
+      auto left = copy_small_files(context_, small, 1, job_.options->io);
+      if (!left) return left.take_error();
+      large.insert(large.begin(), left->begin(), left->end());
+      return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
+    }
+    // Deferred, that is after the large files, where no thread can be started.
+    auto others = std::async(std::launch::async | std::launch::deferred,
+                             [&] { return copy_small_files(context_, small, threads, job_.options->io); });
+    Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
+    auto left = others.get();
+    if (!done && done.error().kind != Errc::Cancelled) return done;
+    if (!left) return left.take_error();
+    return done ? copy_large_files(context_, *job_.options, *left, job_.resumed, entries_) : done;
+  }
+
+  void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {
+    Counters& counters = monitor_.counters;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      Entry& entry = entries_[i];
+      if (!is_content(entry)) continue;
+      ++counters.files_total;
+      counters.bytes_total += entry.size;
+      if (job_.resumed.finished[i] || job_.resumed.unchanged[i]) {
+        ++counters.files_done;
+        ++counters.files_resumed;
+        if (job_.resumed.unchanged[i]) filled_.unchanged_bytes += entry.size;
+      } else {
+        (is_small(entry) && !context_.shares_blocks ? small : large).push_back(&entry);
+      }
+    }
+    counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes + filled_.unchanged_bytes;
+    filled_.resumed_bytes = job_.resumed.bytes;
+  }
+
+  // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
+  Result<> finish_folders() {
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+      const Entry& entry = entries_[i];
+      if (entry.type != EntryType::Folder) continue;
+      const std::string shown = copy_.shown(entry.path);
+      const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);
+      if (!copied) return fail_errno(errno, "opening folder " + shown);
+      const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
+      if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
+      const auto kept = put_metadata(copied.get(), original.get(), entry, shown);
+      if (!kept) return kept.take_error();
+      if (*kept != Kept::All) note_lost(entry);
+      struct stat info {};
+      if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
+        changed_folders_.add(entry);
+      }
+      if (context_.flush_each && ::fsync(copied.get()) != 0)
+        return fail_errno(errno, "flushing folder " + shown);
+    }
+    return {};
+  }
+
+  Result<> flush() {
+    if (::syncfs(copy_.folder.get()) != 0) {
+      return fail_errno(errno, "flushing the file system of " + copy_.shown(""),
+                        "its drive may be failing; nothing was published");
+    }
+    return {};
+  }
+
+  void note_lost(const Entry& entry) {
+    const std::scoped_lock lock(lost_mutex_);
+    lost_attributes_.add(entry);
+  }
+
+  void add_warnings() {
+    if (lost_attributes_.number > 0) {
+      filled_.warnings.push_back("extended attributes or ACLs of " + lost_attributes_.text() +
+                                 " were not kept: the destination does not take them");
+    }
+    if (changed_folders_.number > 0) {
+      filled_.warnings.push_back("files came or went in " + changed_folders_.text() +
+                                 " while it was copied: the copy has what was there at the start");
+    }
+  }
+};
+
+}  // namespace
+
+Result<Filled> fill(FillJob job, Monitor& monitor) {
+  return Fill(std::move(job), monitor).go();
+}
+
+CopyReport report_of(const Summary& summary, const Monitor& monitor) {
+  CopyReport report;
+  report.bytes = summary.bytes;
+  report.files = summary.files;
+  report.hash = summary.hash;
+  report.seconds = monitor.seconds();
+  report.memfree_drop_bytes = monitor.memfree_drop();
+  return report;
+}
+
+void add_notes(CopyReport& report, const WalkNotes& notes) {
+  report.skipped = notes.skipped;
+  report.warnings.insert(report.warnings.begin(), notes.warnings.begin(), notes.warnings.end());
+  report.outside_links = notes.outside_links;
+  report.copied_links = notes.copied_links;
+}
+
+}  // namespace spark::staging

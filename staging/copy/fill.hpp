@@ -1,0 +1,44 @@
+// Makes a partial area's `data` equal to a walked source, and durable.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/threads.hpp"
+#include "staging/copy/clone.hpp"
+#include "staging/copy/lanes/monitor.hpp"
+#include "staging/copy/partial/partial_area.hpp"
+#include "staging/copy/resume.hpp"
+#include "staging/files/walk.hpp"
+
+namespace spark::staging {
+
+struct Filled {
+  Manifest manifest;                             // of the copy; what it is called is the caller's to fill in
+  Bytes resumed_bytes = 0, unchanged_bytes = 0;  // see CopyReport
+  std::vector<std::string> warnings;
+};
+
+struct FillJob {
+  const Tree* source = nullptr;
+  Walked walked;
+  const PartialArea* area = nullptr;
+  Resumed resumed;                   // see resume()
+  std::optional<Previous> previous;  // of the same dataset: what did not change since is taken over
+  const CopyOptions* options = nullptr;
+  const StopFlag* stop = nullptr;
+  WallTime now;
+  std::function<void(const std::string& path, Bytes offset)> before_read;  // see CopyContext
+};
+
+// Space has to be checked before: see check_space. On an error what is finished stays for the next attempt.
+Result<Filled> fill(FillJob job, Monitor& monitor);
+
+// What a run reports of a copy, published or served.
+CopyReport report_of(const Summary& summary, const Monitor& monitor);
+void add_notes(CopyReport& report, const WalkNotes& notes);
+
+}  // namespace spark::staging

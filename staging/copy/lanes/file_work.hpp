@@ -1,0 +1,50 @@
+// One file on its way through the lanes: what lanes and the runner need to know of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "staging/files/io/direct_io.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/hash.hpp"
+
+namespace spark::staging {
+
+// An open file; `tree` and `path` name it in errors.
+struct OpenedFile {
+  const Tree* tree = nullptr;
+  std::string path;
+  UniqueFd fd;
+  IoMode mode;
+  Bytes size = 0;
+  bool is_sparse = false;  // takes less space than its size: worth looking for holes
+};
+
+struct PieceOutcome {
+  Digest digest;
+  bool ended_early = false;  // the file is shorter than `size` by now; the digest says nothing then
+};
+
+// start, then each piece that is not known, from any thread, then finish in the thread of the last piece.
+class FileWork {
+ public:
+  virtual ~FileWork() = default;
+  virtual Result<> start() = 0;
+
+  // After start.
+  virtual std::uint64_t pieces() const = 0;                               // at least 1
+  virtual bool is_known(std::uint64_t /*piece*/) const { return false; }  // nothing to do for it
+  virtual const OpenedFile& source() const = 0;
+  virtual const OpenedFile* copy() const { return nullptr; }  // where it is written; none: it is only hashed
+
+  // From any thread: before a read, after its bytes were hashed and written, after a piece.
+  virtual Result<> before_read(Bytes offset, std::size_t bytes) = 0;
+  virtual void moved(Bytes bytes) = 0;
+  virtual void piece_done(std::uint64_t piece, const PieceOutcome& outcome) = 0;
+
+  // Whether it is done; false: all of it once more, as after start.
+  virtual Result<bool> finish() = 0;
+};
+
+}  // namespace spark::staging

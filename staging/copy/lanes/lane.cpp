@@ -1,0 +1,143 @@
+#include "staging/copy/lanes/lane.hpp"
+#include "base/rounding.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace spark::staging {
+namespace {
+
+struct Stretch {
+  Bytes begin, end;
+};
+
+// The next bytes in [from, end) that are not a hole, widened to the alignment; empty at `end` if there are
+// none.
+Stretch next_data(const OpenedFile& file, Bytes from, Bytes end) {
+  if (!file.is_sparse) return {from, end};
+  const off_t data = ::lseek(file.fd.get(), static_cast<off_t>(from), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return {end, end};  // a hole up to the end of the file
+  if (data < 0) return {from, end};                   // not known here: all of it is read
+  if (static_cast<Bytes>(data) >= end) return {end, end};
+  const off_t hole = ::lseek(file.fd.get(), data, SEEK_HOLE);
+  if (hole < 0) return {from, end};
+  return {std::max(from, round_down(static_cast<Bytes>(data), file.mode.alignment)),
+          std::min(end, round_up(static_cast<Bytes>(hole), file.mode.alignment))};
+}
+
+tl::unexpected<Error> write_failed(int number, const OpenedFile& copy) {
+  return fail_errno(number, "writing " + copy.tree->shown(copy.path));
+}
+
+}  // namespace
+
+Lane::Lane(unsigned number, std::span<std::byte> buffer, unsigned siblings, Counters& counters)
+    : buffer_(buffer), siblings_(siblings), counters_(counters) {
+  request_.lane = number;
+}
+
+void Lane::begin(FileWork& file, std::uint64_t piece) {
+  file_ = &file;
+  state_ = State::Fresh;
+  at_ = piece * kHashPiece;
+  end_ = std::min(file.source().size, at_ + kHashPiece);
+  hasher_.reset();
+  outcome_ = {};
+}
+
+Result<Request*> Lane::advance(std::size_t chunk) {
+  auto next = state_ == State::Reading   ? after_read(chunk)
+              : state_ == State::Writing ? after_write(chunk)
+                                         : next_chunk(chunk);
+  if (!next || *next == nullptr) file_ = nullptr;
+  return next;
+}
+
+Result<Request*> Lane::next_chunk(std::size_t chunk) {
+  const OpenedFile& source = file_->source();
+  if (at_ >= end_) return end();
+  const Stretch data = next_data(source, at_, end_);
+  if (data.begin > at_) {
+    hasher_.add_zeros(data.begin - at_);
+    file_->moved(data.begin - at_);
+    at_ = data.begin;
+  }
+  if (at_ >= end_) return end();
+  want_ = std::min<Bytes>({chunk, buffer_.size(), data.end - at_});
+  if (auto go_on = file_->before_read(at_, want_); !go_on) return go_on.take_error();
+  state_ = State::Reading;
+  return ask(Request::Kind::Read, source, want_);
+}
+
+Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes) {
+  request_.kind = kind;
+  request_.fd = file.fd.get();
+  request_.data = buffer_.data();
+  request_.bytes = file.mode.direct ? round_up(bytes, file.mode.alignment) : bytes;
+  request_.offset = at_;
+  started_ = Clock::now();
+  return &request_;
+}
+
+// Whether the chunk was read; false: the file ended before it. What io left open is settled one by one.
+Result<bool> Lane::is_whole() {
+  const OpenedFile& source = file_->source();
+  if (request_.result >= static_cast<std::ptrdiff_t>(want_) && source.mode.direct) return true;
+  const ReadOutcome read = request_.result >= static_cast<std::ptrdiff_t>(want_)
+                               ? ReadOutcome{want_, 0}
+                               : read_at(source.fd.get(), source.mode, buffer_.data(), want_, at_);
+  if (!source.mode.direct) drop_pages(source.fd.get(), at_, read.bytes);
+  if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
+  return read.bytes >= want_;
+}
+
+Result<Request*> Lane::after_read(std::size_t chunk) {
+  auto whole = is_whole();
+  const auto arrived = Clock::now();
+  counters_.spent(Activity::Source, arrived - started_);
+  if (!whole) return whole.take_error();
+  if (!*whole) {
+    outcome_.ended_early = true;
+    return nullptr;
+  }
+  hasher_.add(std::span<const std::byte>(buffer_.data(), want_));
+  counters_.spent(Activity::Hash, (Clock::now() - arrived) * siblings_);
+  const OpenedFile* copy = file_->copy();
+  if (copy == nullptr) {
+    file_->moved(want_);
+    at_ += want_;
+    return next_chunk(chunk);
+  }
+  Request* request = ask(Request::Kind::Write, *copy, want_);
+  std::memset(buffer_.data() + want_, 0, request->bytes - want_);  // up to the alignment: cut off at the end
+  state_ = State::Writing;
+  return request;
+}
+
+Result<Request*> Lane::after_write(std::size_t chunk) {
+  const OpenedFile& copy = *file_->copy();
+  const std::ptrdiff_t wrote = request_.result;
+  int failed = 0;
+  if (wrote == -ENOSPC || wrote == -EIO || wrote == -EDQUOT) {
+    failed = static_cast<int>(-wrote);
+  } else if (wrote < static_cast<std::ptrdiff_t>(request_.bytes)) {
+    failed = write_at(copy.fd.get(), copy.mode, buffer_.data(), want_, at_);
+  } else if (!copy.mode.direct) {
+    failed = write_back_and_drop(copy.fd.get(), at_, want_);
+  }
+  if (failed != 0) return write_failed(failed, copy);
+  counters_.spent(Activity::LocalDrive, Clock::now() - started_);
+  file_->moved(want_);
+  at_ += want_;
+  return next_chunk(chunk);
+}
+
+Result<Request*> Lane::end() {
+  outcome_.digest = hasher_.digest();
+  return nullptr;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,28 @@
+// How far a copy is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/units.hpp"
+
+namespace spark::staging {
+
+enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
+
+// A snapshot, given about four times a second from one thread.
+struct CopyProgress {
+  CopyPhase phase = CopyPhase::Walking;
+  Bytes bytes_done = 0, bytes_total = 0;
+  std::uint64_t files_done = 0, files_total = 0;
+  double seconds = 0;
+  Bytes bytes_per_second = 0;   // lately
+  std::optional<double> eta_s;  // only goes down unless the run stalls; none: not known
+  std::string bottleneck;       // "source", "local drive", "small files", "hash", "throttle"; empty: none now
+  std::string reason;           // what it waits for; empty: nothing
+};
+using ProgressSink = std::function<void(const CopyProgress&)>;
+
+}  // namespace spark::staging

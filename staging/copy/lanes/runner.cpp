@@ -1,0 +1,218 @@
+#include "staging/copy/lanes/runner.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "staging/copy/lanes/lane.hpp"
+
+namespace spark::staging {
+namespace {
+
+struct OpenFile {
+  std::unique_ptr<FileWork> work;
+  std::vector<std::uint64_t> to_do;       // pieces, the last first; guarded by Run::mutex_
+  std::atomic<std::uint64_t> unfinished;  // pieces
+};
+
+// What a lane may do next.
+struct Job {
+  enum class Kind { Piece, NewFile, Later, Nothing };  // Later: another thread may be opening a large file
+  Kind kind = Kind::Nothing;
+  std::shared_ptr<OpenFile> file;
+  std::uint64_t index = 0;  // of the piece, or of the new file
+};
+
+class Run {
+ public:
+  Run(const RunPlan& plan, std::atomic<bool>& failed) : plan_(plan), failed_(failed) {}
+
+  Result<> go() {
+    const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
+    const unsigned threads = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
+    run_in_threads(threads, [this](std::size_t) { work(); });
+    if (error_) return fail(std::move(*error_));
+    return {};
+  }
+
+ private:
+  // A lane and the file that it is at.
+  struct Seat {
+    Seat(unsigned number, Io& io, Counters& counters)
+        : lane(number, io.buffer(number), io.lanes(), counters) {}
+    Lane lane;
+    std::shared_ptr<OpenFile> file;
+    std::uint64_t piece = 0;
+  };
+
+  const RunPlan& plan_;
+  std::atomic<bool>& failed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
+  std::uint64_t next_file_ = 0, under_way_ = 0;  // under way: pieces
+  unsigned starting_ = 0;                        // files that are being opened, or may start again
+  std::optional<Error> error_;
+
+  void work() {
+    const auto io = make_io(plan_.io, plan_.shape.lanes, usable_chunk(plan_.shape.chunk));
+    std::deque<Seat> seats;
+    for (unsigned i = 0; i < io->lanes(); ++i) seats.emplace_back(i, *io, *plan_.counters);
+    unsigned busy = 0;  // requests under way
+    for (;;) {
+      const bool goes_on = fill_seats(*io, seats, busy);
+      if (busy > 0) {
+        busy -= 1 - advance(*io, seats[io->wait().lane]);
+      } else if (!goes_on) {
+        return;
+      }
+    }
+  }
+
+  unsigned lanes_in_use() const {
+    return plan_.tuning != nullptr ? plan_.tuning->lanes() : plan_.shape.lanes;
+  }
+  Bytes chunk() const { return plan_.tuning != nullptr ? plan_.tuning->chunk() : plan_.shape.chunk; }
+
+  // Gives idle lanes work; waits for some if all are idle. False: there is no more, but for what starts
+  // again.
+  bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
+    const std::size_t in_use = std::clamp<std::size_t>(lanes_in_use(), 1, seats.size());
+    for (std::size_t i = 0; i < in_use; ++i) {
+      while (seats[i].lane.is_idle()) {
+        Job job = next(busy == 0);
+        if (job.kind == Job::Kind::Nothing) return false;
+        if (job.kind == Job::Kind::Later) return true;
+        if (job.kind == Job::Kind::NewFile) {
+          start_file(job.index);
+          continue;
+        }
+        seats[i].file = std::move(job.file);
+        seats[i].piece = job.index;
+        seats[i].lane.begin(*seats[i].file->work, job.index);
+        busy += advance(io, seats[i]);
+      }
+    }
+    return true;
+  }
+
+  // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
+  unsigned advance(Io& io, Seat& seat) {
+    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(chunk());
+    if (request && *request != nullptr) {
+      io.start(**request);
+      return 1;
+    }
+    Result<> done;
+    if (!request) {
+      done = request.take_error();
+    } else {
+      done = finish_piece(seat);
+    }
+    if (!done) fail_run(std::move(done.error()));
+    seat.file.reset();
+    return 0;
+  }
+
+  static Result<Request*> stopped(Lane& lane) {
+    lane.abandon();
+    return fail(Errc::Cancelled, "stopped by an error elsewhere");
+  }
+
+  bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
+
+  Job next(bool may_wait) {
+    std::unique_lock lock(mutex_);
+    const auto is_ready = [&] {
+      return failed_ || (open_.empty() ? next_file_ < plan_.files || starting_ == 0 : has_room());
+    };
+    if (!may_wait && !is_ready()) return {Job::Kind::Later, nullptr, 0};
+    changed_.wait(lock, is_ready);
+    if (failed_) return {};
+    if (!open_.empty()) {
+      Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
+      job.file->to_do.pop_back();
+      if (job.file->to_do.empty()) open_.pop_front();
+      ++under_way_;
+      return job;
+    }
+    if (next_file_ == plan_.files) return {};
+    ++starting_;
+    return {Job::Kind::NewFile, nullptr, next_file_++};
+  }
+
+  void start_file(std::uint64_t index) {
+    auto file = std::make_shared<OpenFile>();
+    file->work = plan_.work_for(index);
+    if (auto started = file->work->start(); !started) return fail_run(std::move(started.error()));
+    if (auto offered = offer(file); !offered) fail_run(std::move(offered.error()));
+  }
+
+  // Of a file that was started, or starts again: its pieces are there to be taken; `starting_` counts it no
+  // more.
+  Result<> offer(const std::shared_ptr<OpenFile>& file) {
+    for (;;) {
+      std::vector<std::uint64_t> pieces;
+      for (std::uint64_t i = file->work->pieces(); i-- > 0;) {
+        if (!file->work->is_known(i)) pieces.push_back(i);
+      }
+      if (!pieces.empty()) {
+        const std::scoped_lock lock(mutex_);
+        file->unfinished = pieces.size();
+        file->to_do = std::move(pieces);
+        open_.push_back(file);
+        break;
+      }
+      auto is_done = file->work->finish();
+      if (!is_done) return is_done.take_error();
+      if (*is_done) break;
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      --starting_;
+    }
+    changed_.notify_all();
+    return {};
+  }
+
+  Result<> finish_piece(Seat& seat) {
+    OpenFile& file = *seat.file;
+    {
+      const std::scoped_lock lock(mutex_);
+      --under_way_;
+    }
+    changed_.notify_all();
+    file.work->piece_done(seat.piece, seat.lane.outcome());
+    if (--file.unfinished > 0) return {};
+    auto is_done = file.work->finish();
+    if (!is_done) return is_done.take_error();
+    if (*is_done) return {};
+    {
+      const std::scoped_lock lock(mutex_);
+      ++starting_;
+    }
+    return offer(seat.file);
+  }
+
+  // What stops because of an error elsewhere has errors as well: the first is the cause.
+  void fail_run(Error error) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!error_) error_ = std::move(error);
+      failed_ = true;
+    }
+    changed_.notify_all();
+  }
+};
+
+}  // namespace
+
+Result<> run(const RunPlan& plan, std::atomic<bool>& failed) {
+  return Run(plan, failed).go();
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,32 @@
+// A few threads, each with a ring and its lanes, that work through files piece by piece: all lanes at the
+// pieces of a large file, one lane at a small one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.hpp"
+#include "staging/copy/lanes/file_work.hpp"
+#include "staging/copy/lanes/monitor.hpp"
+#include "staging/copy/lanes/piece_limit.hpp"
+#include "staging/copy/lanes/tuning.hpp"
+#include "staging/files/io/io.hpp"
+
+namespace spark::staging {
+
+struct RunPlan {
+  IoKind io = IoKind::Auto;
+  Shape shape;               // threads, lanes and chunk; without io_uring each lane is a thread
+  Tuning* tuning = nullptr;  // may change lanes and chunk while it runs, within the shape; none: fixed
+  const PieceLimit* limit = nullptr;  // none: as many pieces as there are lanes
+  Counters* counters = nullptr;
+  std::uint64_t files = 0;
+  std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
+};
+
+// The first error ends the run; `failed` is set then, for what is under way in other threads to look at.
+Result<> run(const RunPlan& plan, std::atomic<bool>& failed);
+
+}  // namespace spark::staging

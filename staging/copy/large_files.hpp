@@ -1,0 +1,14 @@
+// Copies files through the lanes, with the number and size of requests that suits the two drives.
+#pragma once
+
+#include <vector>
+
+#include "staging/copy/copy_context.hpp"
+#include "staging/copy/resume.hpp"
+
+namespace spark::staging {
+
+Result<> copy_large_files(CopyContext& context, const CopyOptions& options, const std::vector<Entry*>& files,
+                          const Resumed& resumed, const Entries& entries);
+
+}  // namespace spark::staging

@@ -1,0 +1,147 @@
+#include "staging/copy/partial/partial_area.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/dying.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};  // a killed process dies in milliseconds
+constexpr unsigned kExchange = 2;                                  // RENAME_EXCHANGE, of linux/fs.h
+
+// Where a folder goes whose lock nobody will give back; no area's own name begins with a dot.
+std::filesystem::path left_behind(const std::filesystem::path& folder) {
+  return folder.parent_path() / companion_name(folder.filename().native(), ".stuck");
+}
+
+bool is_same_object(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+// Unavailable when another process has it, or just took it away.
+Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
+  const std::string shown = printable(folder.native());
+  const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) return fail_errno(errno, "making folder " + shown);
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno != ENOENT) return fail_errno(errno, "opening folder " + shown);
+  struct stat opened {
+  }, named{};
+  if (!fd || ::fstat(fd.get(), &opened) != 0)
+    return fail(Errc::Unavailable, "opening folder " + shown + ": it went away");
+  if (opened.st_uid != ::geteuid()) {
+    return fail(Errc::Refused, "using " + shown + " for the partial copy: it belongs to another user",
+                "look at it, and delete it if nothing needs it");
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
+    return fail(Errc::Unavailable, "locking folder " + shown + ": another process is copying there");
+  }
+  // Whoever had the lock before may have deleted the folder that this descriptor stands for.
+  if (::lstat(folder.c_str(), &named) != 0 || !is_same_object(opened, named)) {
+    return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
+  }
+  if (is_new) drop_inherited_acl(fd.get());
+  if (::fchmod(fd.get(), 0700) != 0) return fail_errno(errno, "closing folder " + shown + " to others");
+  PartialArea area(folder, std::move(fd));
+  if (auto taken = area.take_what_was_left(); !taken) return taken.take_error();
+  return area;
+}
+
+Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const StopFlag& stop) {
+  std::chrono::milliseconds dying{0};
+  for (;;) {
+    auto area = acquire(folder);
+    if (area || area.error().kind != Errc::Unavailable) return area;
+    if (stop) return fail(Errc::Cancelled, area.error().what + "; waiting for it was interrupted");
+    const auto locked = locked_file(SystemRoot{}, folder);
+    const bool is_dying = locked && is_locked_by_the_dying(SystemRoot{}, *locked);
+    dying = is_dying ? dying + kPoll : kPoll * 0;
+    if (dying > kPatience) {
+      if (auto left = leave_behind(folder); !left) return left.take_error();
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
+  const std::filesystem::path other = left_behind(folder);
+  const std::string doing = "leaving folder " + printable(folder.native()) + " to a process that can't die";
+  if (::mkdir(other.c_str(), 0700) != 0) {
+    // Somebody is at it, or was cut short before the exchange; what is in it decides.
+    std::error_code error;
+    if (errno != EEXIST || !std::filesystem::is_empty(other, error)) return {};
+  }
+  const long done = ::syscall(SYS_renameat2, AT_FDCWD, folder.c_str(), AT_FDCWD, other.c_str(), kExchange);
+  if (done != 0 && errno != ENOENT) return fail_errno(errno, doing);
+  return {};
+}
+
+Result<> PartialArea::take_what_was_left() {
+  const std::filesystem::path other = left_behind(folder_);
+  if (::access(other.c_str(), F_OK) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "looking at " + printable(other.native()));
+  }
+  for (const char* name : {"state", "manifest", "journal", "data"}) {
+    auto taken = rename_to_new(other / name, folder_ / name);
+    if (!taken && taken.error().number != EEXIST && taken.error().number != ENOENT) return taken;
+  }
+  return remove_tree(other.parent_path(), other.filename());
+}
+
+Result<PartialArea> PartialArea::try_open(const std::filesystem::path& folder) {
+  return acquire(folder);
+}
+
+Result<PartialArea> PartialArea::open_within(const std::filesystem::path& folder,
+                                             std::chrono::milliseconds patience) {
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    auto area = acquire(folder);
+    if (area || area.error().kind != Errc::Unavailable) return area;
+    if (std::chrono::steady_clock::now() >= give_up) return area;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+PartialArea::~PartialArea() {
+  if (lock_) ::rmdir(folder_.c_str());
+}
+
+Result<> PartialArea::clear() {
+  // Its state last: cut short before, the next attempt still knows what this was.
+  for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data", "state"}) {
+    if (auto removed = remove_tree(folder_, name); !removed) return removed;
+  }
+  return {};
+}
+
+Result<> PartialArea::keep_only(const std::string& state) {
+  const std::filesystem::path file = folder_ / "state";
+  const auto recorded = read_file(file, state.size() + 1);
+  const bool has_none = !recorded && recorded.error().kind == Errc::NotFound;
+  if (!recorded && !has_none && recorded.error().number != 0)
+    return recorded.take_error();  // it may well be of this state
+  if (recorded ? *recorded == state : has_none && state.empty()) return {};
+  if (auto cleared = clear(); !cleared || state.empty()) return cleared;
+  return write_file_atomically(file, state, 0600);
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,159 @@
+#include "staging/copy/partial/publish.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/space.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/names.hpp"
+
+namespace spark::staging {
+namespace {
+
+bool is_there(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+// A folder that its owner may not write can't change parents, but for root.
+void open_for_rename(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::geteuid() == 0 || ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+  if ((info.st_mode & S_IWUSR) == 0) ::chmod(path.c_str(), (info.st_mode & 07777) | S_IWUSR);
+}
+
+// What renaming did to the root: on xfs an exchange changes its time, and it may have been opened for it.
+Result<> settle_root(const Destination& destination, const Entry& root) {
+  if (root.type != EntryType::Folder) return {};
+  const std::string shown = printable(destination.path().native());
+  if (::utimensat(AT_FDCWD, destination.path().c_str(), times_of(root).data(), AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the times of " + shown);
+  }
+  if (::geteuid() == 0 || (root.mode & S_IWUSR) != 0) return {};
+  if (::chmod(destination.path().c_str(), kept_mode(root)) == 0) return {};
+  return fail_errno(errno, "setting the permissions of " + shown);
+}
+
+Result<> exchange(const std::filesystem::path& one, const std::filesystem::path& other) {
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return fail_errno(
+      errno, "replacing " + printable(other.native()) + " by one rename",
+      errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
+}
+
+// The manifest gets its lasting name, and what the copy replaced goes away.
+Result<> finish_publishing(const Destination& destination, PartialArea& area) {
+  if (::rename(area.manifest().c_str(), destination.manifest().c_str()) != 0) {
+    return fail_errno(errno, "renaming the manifest to " + printable(destination.manifest().native()));
+  }
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  return area.clear();
+}
+
+}  // namespace
+
+std::filesystem::path Destination::manifest() const {
+  return folder / companion_name(name, ".spark-manifest");
+}
+
+std::filesystem::path Destination::partial() const {
+  return folder / companion_name(name, ".spark-partial");
+}
+
+Result<Destination> destination_of(const std::filesystem::path& path) {
+  std::string text = path.native();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  const std::filesystem::path trimmed(text);
+  Destination destination;
+  destination.name = trimmed.filename();
+  if (destination.name.empty() || destination.name == "." || destination.name == "..") {
+    return fail(Errc::Invalid, "'" + printable(path.native()) + "' is not a name that a copy could get");
+  }
+  const std::filesystem::path folder = trimmed.has_parent_path() ? trimmed.parent_path() : ".";
+  std::error_code error;
+  destination.folder = std::filesystem::canonical(folder, error);
+  if (error) {
+    return fail_errno(error.value(),
+                      "copying to " + printable(path.native()) + ": its folder " + printable(folder.native()),
+                      "make the folder first");
+  }
+  return destination;
+}
+
+Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination) {
+  if (!is_there(destination.path())) return std::optional<ManifestReader>();
+  const std::string shown = printable(destination.path().native());
+  const auto identity = identity_of(destination.path());
+  if (!identity) return identity.take_error();
+  auto manifest = ManifestReader::open(destination.manifest());
+  if (!manifest || manifest->header().root != *identity) {
+    return fail(Errc::Refused,
+                "copying to " + shown + ": something is there that is not a copy made by spark-stage",
+                "choose another name, or delete it first");
+  }
+  return std::optional<ManifestReader>(std::move(*manifest));
+}
+
+Result<Sealed> seal(PartialArea& area, Manifest manifest) {
+  const auto identity = identity_of(area.data());
+  if (!identity) return identity.take_error();
+  manifest.root = *identity;
+  if (auto written = write_manifest(area.manifest(), manifest); !written) return written.take_error();
+  const ManifestHeader& header = manifest;
+  return Sealed{header, manifest.entries.front(), summary_of(manifest.entries, block_of(area.folder()))};
+}
+
+Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook) {
+  // The manifest vouches for `data`; after an exchange the journal would vouch for another.
+  if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
+  if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
+  if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
+
+  const bool replaces = is_there(destination.path());
+  open_for_rename(area.data());
+  if (replaces) open_for_rename(destination.path());
+  auto renamed =
+      replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
+  if (!renamed) return renamed;
+  if (auto go_on = after(hook, "rename"); !go_on) return go_on;
+  if (auto settled = settle_root(destination, root); !settled) return settled;
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
+  if (auto go_on = after(hook, "flush"); !go_on) return go_on;
+  return finish_publishing(destination, area);
+}
+
+bool is_answer(const Error& error) {
+  return error.kind == Errc::NotFound || error.number == 0;
+}
+
+Result<> recover_publishing(const Destination& destination, PartialArea& area) {
+  auto manifest = ManifestReader::open(area.manifest());
+  if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
+  const auto published = identity_of(destination.path());
+  if (!published && !is_answer(published.error())) return published.take_error();
+  if (!manifest || !published || *published != manifest->header().root) return {};
+  const auto root = manifest->next();
+  if (!root) return manifest->error();
+  if (auto settled = settle_root(destination, *root); !settled) return settled;
+  // The rename was done; whether it was flushed is not known.
+  if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
+  return finish_publishing(destination, area);
+}
+
+Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+  int failed = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (failed == EINVAL) {  // not offered by this file system
+    failed = is_there(to) ? EEXIST : ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
+  if (failed == 0) return {};
+  return fail_errno(failed, "renaming " + printable(from.native()) + " to " + printable(to.native()));
+}
+
+}  // namespace spark::staging

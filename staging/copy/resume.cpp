@@ -1,0 +1,124 @@
+#include "staging/copy/resume.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "staging/copy/partial/journal.hpp"
+#include "staging/manifest/manifest_reader.hpp"
+
+namespace spark::staging {
+namespace {
+
+Resumed nothing_for(const Entries& entries) {
+  Resumed nothing;
+  nothing.finished.assign(entries.size(), false);
+  nothing.unchanged.assign(entries.size(), false);
+  return nothing;
+}
+
+class Resume {
+ public:
+  Resume(const PartialArea& area, Entries& entries, Tree copy)
+      : area_(area), entries_(entries), copy_(std::move(copy)) {
+    resumed_ = nothing_for(entries);
+  }
+
+  // All of it if the earlier attempt got as far as a manifest, else what its journal has.
+  Resumed go() {
+    const auto data = identity_of(area_.data());
+    auto manifest = ManifestReader::open(area_.manifest());
+    if (data && manifest && manifest->header().root == *data) {
+      while (const auto entry = manifest->next()) take_finished(*entry);
+    } else {
+      read_journal(area_.journal(), [this](JournalLine line) { take(line); });
+    }
+    count_pieces();
+    return std::move(resumed_);
+  }
+
+ private:
+  const PartialArea& area_;
+  Entries& entries_;
+  Tree copy_;
+  Resumed resumed_;
+
+  void take(const JournalLine& line) {
+    if (line.kind == JournalLine::Kind::Finished) {
+      take_finished(line.entry);
+    } else if (line.kind == JournalLine::Kind::Started) {
+      take_started(line.entry);
+    } else {
+      take_piece(line);
+    }
+  }
+
+  // Where in the walked source this very file is; entries_.size() if it is not there any more.
+  std::size_t same_source(const Entry& entry) const {
+    const std::size_t index = index_of(entries_, entry.path);
+    const bool is_same =
+        index < entries_.size() && is_content(entries_[index]) && is_same_source(entry, entries_[index]);
+    return is_same ? index : entries_.size();
+  }
+
+  // The size of the regular file in the copy; none if there is no such thing.
+  std::optional<Bytes> size_in_copy(std::string_view path) const {
+    const UniqueFd fd = open_beneath(copy_, path, O_PATH | O_NOFOLLOW);
+    struct stat info {};
+    if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+    return static_cast<Bytes>(info.st_size);
+  }
+
+  void take_finished(const Entry& entry) {
+    const std::size_t index = same_source(entry);
+    if (index == entries_.size() || size_in_copy(entry.path) != entry.size) return;
+    entries_[index].hash = entry.hash;
+    entries_[index].good_at = entry.good_at;
+    resumed_.finished[index] = true;
+    resumed_.begun.erase(index);
+  }
+
+  // Until it is finished a copy's size is rounded up.
+  void take_started(const Entry& entry) {
+    const std::size_t index = same_source(entry);
+    resumed_.begun.erase(index);
+    if (index == entries_.size() || size_in_copy(entry.path).value_or(0) < entry.size) return;
+    resumed_.begun[index] = KnownPieces(piece_count(entry.size));
+    entries_[index].good_at = entry.good_at;  // its first pieces are that old
+  }
+
+  void take_piece(const JournalLine& line) {
+    const auto begun = resumed_.begun.find(index_of(entries_, line.entry.path));
+    if (begun == resumed_.begun.end() || line.piece >= begun->second.size()) return;
+    begun->second[line.piece] = line.digest;
+  }
+
+  void count_pieces() {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (resumed_.finished[i]) resumed_.bytes += entries_[i].size;
+    }
+    for (const auto& [index, pieces] : resumed_.begun) {
+      for (std::uint64_t piece = 0; piece < pieces.size(); ++piece) {
+        if (pieces[piece]) resumed_.bytes += piece_bytes(entries_[index].size, piece);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+Resumed resume(const PartialArea& area, Entries& entries) {
+  auto copy = tree_in(area.folder(), "data");
+  if (copy) return Resume(area, entries, std::move(*copy)).go();
+  return nothing_for(entries);
+}
+
+std::size_t index_of(const Entries& entries, std::string_view path) {
+  const auto found = std::ranges::lower_bound(
+      entries, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
+  if (found == entries.end() || found->path != path) return entries.size();
+  return static_cast<std::size_t>(found - entries.begin());
+}
+
+}  // namespace spark::staging

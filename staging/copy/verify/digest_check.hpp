@@ -1,0 +1,19 @@
+// Whether a copy's files are what their publishers' SHA-256 digests say.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/result.hpp"
+#include "base/threads.hpp"
+#include "staging/copy/lanes/monitor.hpp"
+#include "staging/copy/lanes/options.hpp"
+
+namespace spark::staging {
+
+// Reads every file that has a digest in the set (see published_digests) and compares. Gives how many there
+// are. Mismatch names the first that differ or are missing; NotFound if no file in the set has a digest.
+Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
+                                    const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
+
+}  // namespace spark::staging

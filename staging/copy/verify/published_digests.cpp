@@ -1,0 +1,196 @@
+#include "staging/copy/verify/published_digests.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kHexDigits = 64;
+constexpr Bytes kLargestSumsFile = 64 * kMiB;
+constexpr Bytes kLargestMetadata = 64 * kKiB;
+constexpr std::string_view kHubFolder = ".cache/huggingface/download/";
+constexpr std::string_view kHubSuffix = ".metadata";
+
+bool is_hex(std::string_view text) {
+  return text.size() == kHexDigits &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  std::ranges::transform(all, all.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return all;
+}
+
+std::string_view name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// With its slash at the end; empty for the root.
+std::string_view folder_of(std::string_view path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+// sha256sum writes such names with a backslash before the line.
+std::string unescaped(std::string_view name) {
+  std::string plain;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char next = name[i] == '\\' && i + 1 < name.size() ? name[++i] : '\0';
+    plain += next == 'n' ? '\n' : next == 'r' ? '\r' : next != '\0' ? next : name[i];
+  }
+  return plain;
+}
+
+// "SHA256 (name) = hex"
+std::optional<SumLine> parse_bsd(std::string_view line) {
+  constexpr std::string_view kLead = "SHA256 (", kMiddle = ") = ";
+  const std::size_t middle = line.rfind(kMiddle);
+  if (!line.starts_with(kLead) || middle == std::string_view::npos || middle < kLead.size())
+    return std::nullopt;
+  const std::string_view hex = line.substr(middle + kMiddle.size());
+  if (!is_hex(hex)) return std::nullopt;
+  return SumLine{std::string(line.substr(kLead.size(), middle - kLead.size())), lower(hex)};
+}
+
+class Collect {
+ public:
+  explicit Collect(const Tree& copy) : copy_(copy) {}
+
+  Result<> look_at(const Entry& entry) {
+    const std::string_view path = entry.path;
+    if (is_sums_file(path)) return take_sums(path, entry.size);
+    if (const auto downloaded = downloaded_file(path)) return take_metadata(path, *downloaded, entry.size);
+    if (is_hex(name_of(path)) && is_named_by_digest(path)) add(path, name_of(path), path);
+    return {};
+  }
+
+  std::vector<PublishedDigest> all;
+
+ private:
+  const Tree& copy_;
+
+  void add(std::string_view path, std::string_view hex, std::string_view told_by) {
+    all.push_back({std::string(path), lower(hex), std::string(told_by)});
+  }
+
+  static bool is_named_by_digest(std::string_view path) {
+    const std::string_view folder = folder_of(path);
+    return folder == "blobs/" || folder.ends_with("/blobs/") ||
+           folder.find("lfs/objects/") != std::string_view::npos;
+  }
+
+  // "a/.cache/huggingface/download/b/c.metadata" is about "a/b/c".
+  static std::optional<std::string> downloaded_file(std::string_view path) {
+    const std::size_t at = path.find(kHubFolder);
+    const bool is_there = at == 0 || (at != std::string_view::npos && path[at - 1] == '/');
+    if (!is_there || !path.ends_with(kHubSuffix)) return std::nullopt;
+    std::string_view inner = path.substr(at + kHubFolder.size());
+    inner.remove_suffix(std::min(inner.size(), kHubSuffix.size()));
+    return std::string(path.substr(0, at)) + std::string(inner);
+  }
+
+  Result<> take_sums(std::string_view path, Bytes size) {
+    const auto text = read(path, size, kLargestSumsFile);
+    if (!text) return text.take_error();
+    const std::string folder(folder_of(path));
+    for (const std::string& line : split(*text, '\n')) {
+      auto sum = parse_sum_line(line);
+      if (!sum) continue;
+      std::string_view name = sum->name;
+      if (name.empty()) name = name_of(path).substr(0, name_of(path).rfind('.'));
+      while (name.starts_with("./")) name.remove_prefix(2);
+      add(folder + std::string(name), sum->sha256, path);
+    }
+    return {};
+  }
+
+  // Its lines: the commit, the ETag, when it was downloaded. The ETag of a small file is no SHA-256.
+  Result<> take_metadata(std::string_view path, const std::string& about, Bytes size) {
+    const auto text = read(path, size, kLargestMetadata);
+    if (!text) return text.take_error();
+    const auto lines = split(*text, '\n');
+    if (lines.size() >= 2 && is_hex(trim(lines[1]))) add(about, trim(lines[1]), path);
+    return {};
+  }
+
+  Result<std::string> read(std::string_view path, Bytes size, Bytes most) const {
+    const std::string doing = "reading " + copy_.shown(path);
+    if (size > most) return fail(Errc::Unsupported, doing + ": too large for a file of digests");
+    const UniqueFd file = open_beneath(copy_, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (!file) return fail_errno(errno, doing);
+    std::string text(size, '\0');
+    std::size_t have = 0;
+    while (have < text.size()) {
+      const ssize_t got =
+          ::pread(file.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return fail_errno(errno, doing);
+      if (got == 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    text.resize(have);
+    return text;
+  }
+};
+
+tl::unexpected<Error> none_in(const Tree& tree) {
+  return fail(
+      Errc::NotFound, "no file in " + tree.shown("") + " has a published SHA-256 to check",
+      "looked for: SHA256SUMS and *.sha256 files, Hugging Face's blobs and metadata, Git LFS objects");
+}
+
+}  // namespace
+
+bool is_sums_file(std::string_view path) {
+  constexpr std::array<std::string_view, 6> kNames = {"sha256sums",    "sha256sums.txt", "sha256sum",
+                                                      "sha256sum.txt", "sha256.txt",     "checksums.sha256"};
+  const std::string name = lower(name_of(path));
+  return std::ranges::find(kNames, name) != kNames.end() || name.ends_with(".sha256") ||
+         name.ends_with(".sha256sum");
+}
+
+std::optional<SumLine> parse_sum_line(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (auto bsd = parse_bsd(line)) return bsd;
+  const bool is_escaped = line.starts_with('\\');
+  if (is_escaped) line.remove_prefix(1);
+  const std::string_view hex = line.substr(0, kHexDigits);
+  if (!is_hex(hex)) return std::nullopt;
+  std::string_view rest = line.substr(kHexDigits);
+  if (trim(rest).empty()) return SumLine{"", lower(hex)};
+  // Two characters: a space, then a space for a text file or an asterisk for a binary one.
+  if (rest.size() < 3 || rest[0] != ' ' || (rest[1] != ' ' && rest[1] != '*')) return std::nullopt;
+  rest.remove_prefix(2);
+  return SumLine{is_escaped ? unescaped(rest) : std::string(rest), lower(hex)};
+}
+
+Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, ManifestReader& manifest) {
+  Collect collect(copy);
+  while (const auto entry = manifest.next()) {
+    if (entry->type != EntryType::File) continue;
+    if (auto looked = collect.look_at(*entry); !looked) return looked.take_error();
+  }
+  if (auto whole = manifest.error(); !whole) return whole.take_error();
+  if (collect.all.empty()) return none_in(copy);
+  return std::move(collect.all);
+}
+
+Result<> require_published_digests(const Tree& tree, const Entries& entries) {
+  Collect collect(tree);
+  for (const Entry& entry : entries) {
+    if (entry.type != EntryType::File) continue;
+    if (auto looked = collect.look_at(entry); !looked) return looked;
+    if (!collect.all.empty()) return {};
+  }
+  return none_in(tree);
+}
+
+}  // namespace spark::staging

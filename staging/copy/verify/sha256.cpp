@@ -1,0 +1,34 @@
+#include "staging/copy/verify/sha256.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <new>
+#include <string_view>
+
+namespace spark::staging {
+
+void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+  EVP_MD_CTX_free(context);
+}
+
+// These calls fail only for want of memory.
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+}
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned bytes = 0;
+  if (EVP_DigestFinal_ex(context_.get(), digest.data(), &bytes) != 1) throw std::bad_alloc();
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (unsigned i = 0; i < bytes; ++i) (text += kDigits[digest[i] >> 4]) += kDigits[digest[i] & 15];
+  return text;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,232 @@
+#include "staging/copy/verify/verify.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+
+#include "base/text.hpp"
+#include "staging/copy/lanes/runner.hpp"
+#include "staging/copy/lanes/tuning.hpp"
+#include "staging/files/io/throttle.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/times.hpp"
+#include "staging/files/walk.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kShownDifferences = 5;
+
+// What differs between an entry and what was found under its name; empty if nothing does.
+std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask) {
+  if (entry.type != found.type) return "is of another type";
+  if (entry.type == EntryType::Symlink) return entry.target == found.target ? "" : "points elsewhere";
+  if (entry.type == EntryType::File && entry.size != found.size) {
+    return "has " + std::to_string(found.size) + " bytes instead of " + std::to_string(entry.size);
+  }
+  if (entry.type == EntryType::File && !is_time_kept(found.mtime_ns, entry.mtime_ns))
+    return "has another modification time";
+  const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
+  if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";
+  if (::geteuid() == 0 && (entry.uid != found.uid || entry.gid != found.gid)) return "has another owner";
+  return "";
+}
+
+// Differing names, from several threads.
+class Differences {
+ public:
+  explicit Differences(std::vector<std::string> known) : names_(std::move(known)) {}
+  void add(std::string difference) {
+    const std::scoped_lock lock(mutex_);
+    names_.push_back(std::move(difference));
+  }
+  Result<> result(const Tree& copy) {
+    if (names_.empty()) return {};
+    std::ranges::sort(names_);
+    const std::size_t shown = std::min(names_.size(), kShownDifferences);
+    const std::string rest =
+        names_.size() > shown ? " and " + std::to_string(names_.size() - shown) + " more" : "";
+    return fail(
+        Errc::Mismatch,
+        copy.shown("") + " differs from what was copied: " + join({names_.data(), shown}, "; ") + rest,
+        "copy it again; if it happens again, test the drive and the memory");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> names_;
+};
+
+struct VerifyContext {
+  const Tree& copy;
+  const StopFlag& stop;
+  std::atomic<bool>& failed;
+  Counters& counters;
+  Throttle& throttle;
+  Differences& differences;
+};
+
+class VerifyFile final : public FileWork {
+ public:
+  VerifyFile(const VerifyContext& context, Entry entry) : context_(context), entry_(std::move(entry)) {}
+
+  Result<> start() override {
+    if (auto go_on = check(); !go_on) return go_on;
+    file_.tree = &context_.copy;
+    file_.path = entry_.path;
+    file_.fd = open_beneath(context_.copy, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    struct stat info {};
+    if (!file_.fd || ::fstat(file_.fd.get(), &info) != 0) {
+      return fail_errno(errno, "opening " + context_.copy.shown(entry_.path));
+    }
+    file_.size = entry_.size;
+    file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
+    file_.mode = make_direct(file_.fd.get());
+    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // read the disk
+    digests_.assign(piece_count(entry_.size), {});
+    return {};
+  }
+
+  std::uint64_t pieces() const override { return digests_.size(); }
+
+  const OpenedFile& source() const override { return file_; }
+
+  Result<> before_read(Bytes, std::size_t bytes) override {
+    context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });
+    return check();
+  }
+
+  void moved(Bytes bytes) override { context_.counters.bytes_done += bytes; }
+
+  void piece_done(std::uint64_t piece, const PieceOutcome& outcome) override {
+    if (!outcome.ended_early) digests_[piece] = outcome.digest;
+  }
+
+  Result<bool> finish() override {
+    if (digest_of_pieces(digests_) != entry_.hash) {
+      context_.differences.add(printable(entry_.path) + " has other content");
+    }
+    ++context_.counters.files_done;
+    return true;
+  }
+
+ private:
+  const VerifyContext& context_;
+  const Entry entry_;
+  OpenedFile file_;
+  std::vector<Digest> digests_;
+
+  Result<> check() const {
+    if (!context_.stop && !context_.failed) return {};
+    return fail(Errc::Cancelled, "verifying " + context_.copy.shown("") + ": interrupted");
+  }
+};
+
+struct ToVerify {
+  Summary summary;
+  std::uint64_t files = 0;  // with content of their own
+};
+
+Result<ToVerify> count(ManifestReader& manifest) {
+  Summing summing(kSmallestBlock);
+  ToVerify all;
+  while (const auto entry = manifest.next()) {
+    summing.add(*entry);
+    if (is_content(*entry)) ++all.files;
+  }
+  if (auto whole = manifest.error(); !whole) return whole.take_error();
+  all.summary = summing.done();
+  return all;
+}
+
+Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, std::uint64_t files,
+                        const CopyOptions& options, std::atomic<bool>& failed) {
+  std::mutex mutex;  // of the manifest: each file is taken by the thread that will read it
+  RunPlan plan;
+  plan.io = options.io;
+  plan.shape = shape_of(options);
+  plan.counters = &context.counters;
+  plan.files = files;
+  plan.work_for = [&](std::uint64_t) {
+    const std::scoped_lock lock(mutex);
+    auto entry = manifest.next();
+    while (entry && !is_content(*entry)) entry = manifest.next();
+    return std::make_unique<VerifyFile>(context, entry.value());
+  };
+  return run(plan, failed);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
+                                                  std::size_t limit, const StopFlag& stop) {
+  const auto walked = walk(copy, {}, stop);
+  if (!walked) return walked.take_error();
+  std::vector<std::string> differences;
+  const auto add = [&](std::string_view path, const std::string& what) {
+    if (differences.size() == limit) return;
+    differences.push_back((path.empty() ? "the root" : printable(path)) + " " + what);
+  };
+  auto found = walked->entries.begin();
+  const auto end = walked->entries.end();
+  while (const auto entry = manifest.next()) {
+    for (; found != end && found->path < entry->path; ++found) add(found->path, "was added");
+    if (found == end || found->path != entry->path) {
+      add(entry->path, "is missing");
+      continue;
+    }
+    const std::string what = difference(*entry, *found++, copy.file_mode_mask);
+    if (!what.empty()) add(entry->path, what);
+  }
+  if (auto whole = manifest.error(); !whole) return whole.take_error();
+  for (; found != end; ++found) add(found->path, "was added");
+  for (const std::string& special : walked->skipped) {
+    if (differences.size() < limit) differences.push_back(special + " was added");
+  }
+  return differences;
+}
+
+Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
+                            Monitor& monitor, const StopFlag& stop) {
+  monitor.counters.bytes_done = monitor.counters.files_done = 0;
+  monitor.counters.bytes_resumed = monitor.counters.files_resumed = 0;
+  const auto all = count(manifest);
+  if (!all) return all.take_error();
+  monitor.counters.bytes_total = all->summary.bytes;
+  monitor.counters.files_total = all->files;
+  auto same = monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
+    if (auto again = manifest.rewind(); !again) return again;
+    auto known = compare_metadata(copy, manifest, kShownDifferences, stop);
+    if (!known) return known.take_error();
+    Differences differences(std::move(*known));
+    if (auto equal = differences.result(copy); !equal) return equal;
+    std::atomic<bool> failed{false};
+    Throttle throttle(options.max_rate);
+    const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
+    if (auto again = manifest.rewind(); !again) return again;
+    if (auto done = check_contents(context, manifest, all->files, options, failed); !done) return done;
+    return differences.result(copy);
+  });
+  if (!same) return same.take_error();
+  return all->summary;
+}
+
+Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
+                        const StopFlag& stop) {
+  const auto copy = open_tree(area.data());
+  if (!copy) return copy.take_error();
+  auto manifest = ManifestReader::open(area.manifest());
+  if (!manifest) return manifest.take_error();
+  auto same = verify_copy(*copy, *manifest, options, monitor, stop);
+  if (same) return {};
+  if (same.error().kind == Errc::Mismatch) {
+    if (auto cleared = area.clear(); !cleared) return cleared;
+  }
+  return same.take_error();
+}
+
+}  // namespace spark::staging

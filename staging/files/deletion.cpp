@@ -1,0 +1,99 @@
+#include "staging/files/deletion.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+
+#include "base/text.hpp"
+#include "staging/files/look.hpp"
+
+namespace spark::staging {
+namespace {
+
+// Whether anybody else has the file open or mapped. Our own descriptor is closed at once: a program that
+// opens the file meanwhile waits for that.
+bool is_open_elsewhere(int folder, const std::string& name) {
+  const UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  // Who opens it just now makes the kernel send a signal: one that is ignored, where SIGIO would end us.
+  if (!fd || ::fcntl(fd.get(), F_SETSIG, SIGURG) != 0) return false;
+  if (::fcntl(fd.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
+  ::fcntl(fd.get(), F_SETLEASE, F_UNLCK);
+  return false;
+}
+
+class Probe {
+ public:
+  explicit Probe(const StopFlag& stop) : stop_(stop) {}
+
+  Result<> add(const Tree& tree) {
+    const Parent top = open_parent(tree, "");
+    std::vector<std::string> folders;
+    if (!top.folder) return fail_errno(errno, "looking at " + tree.shown(""));
+    if (auto seen = see(tree, top.folder.get(), top.name, "", folders); !seen) return seen;
+    while (!folders.empty() && found_.obstacle.empty()) {
+      const std::string path = std::move(folders.back());
+      folders.pop_back();
+      if (auto listed = list(tree, path, folders); !listed) return listed;
+    }
+    return {};
+  }
+  const Deletion& found() const { return found_; }
+
+ private:
+  const StopFlag& stop_;
+  Deletion found_;
+  std::map<FileId, std::uint32_t> names_left_;  // of files with several names
+
+  Result<> list(const Tree& tree, const std::string& path, std::vector<std::string>& folders) {
+    UniqueFd opened = open_beneath(tree, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    if (!kept) return fail_errno(errno, "opening folder " + tree.shown(path));
+    return for_each_name(std::move(opened), tree.shown(path), [&](const std::string& name) -> Result<> {
+      if (!found_.obstacle.empty()) return {};
+      if (stop_) return fail(Errc::Cancelled, "looking at " + tree.shown("") + ": interrupted");
+      return see(tree, kept.get(), name, join_path(path, name), folders);
+    });
+  }
+
+  Result<> see(const Tree& tree, int folder, const std::string& name, const std::string& path,
+               std::vector<std::string>& folders) {
+    struct statx info {};
+    if (::statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &info) != 0) {
+      if (errno == ENOENT) return {};
+      return fail_errno(errno, "looking at " + tree.shown(path));
+    }
+    const std::string shown =
+        S_ISDIR(info.stx_mode) ? "its folder " + printable(path) : "its file " + printable(path);
+    if ((info.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
+      found_.obstacle = shown + " may not be deleted (chattr)";
+    } else if (S_ISREG(info.stx_mode) && is_open_elsewhere(folder, name)) {
+      found_.obstacle = shown + " is open";
+      found_.passes = true;
+    }
+    if (S_ISDIR(info.stx_mode)) folders.push_back(path);
+    if (S_ISDIR(info.stx_mode) || info.stx_nlink < 2 || is_last_name(info))
+      found_.freed += info.stx_blocks * 512;
+    return {};
+  }
+
+  bool is_last_name(const struct statx& info) {
+    const FileId file(std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino);
+    return --names_left_.emplace(file, info.stx_nlink).first->second == 0;
+  }
+};
+
+}  // namespace
+
+Result<Deletion> look_before_deleting(const std::vector<Tree>& trees, const StopFlag& stop) {
+  Probe probe(stop);
+  for (const Tree& tree : trees) {
+    if (auto added = probe.add(tree); !added) return added.take_error();
+  }
+  return probe.found();
+}
+
+}  // namespace spark::staging

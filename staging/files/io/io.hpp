@@ -1,0 +1,44 @@
+// Reads and writes that are started and waited for, many at a time from one thread: by io_uring, or one after
+// the other where the kernel forbids it (containers, seccomp filters, emulators).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "base/units.hpp"
+
+namespace spark::staging {
+
+// How large files are read and written: Auto is io_uring where the kernel lets it, else threads.
+enum class IoKind { Auto, Uring, Threads };
+
+struct Request {
+  enum class Kind { Read, Write };
+  Kind kind = Kind::Read;
+  int fd = -1;
+  std::byte* data = nullptr;  // in the buffer of its lane
+  std::size_t bytes = 0;
+  Bytes offset = 0;
+  unsigned lane = 0;
+  std::ptrdiff_t result = 0;  // bytes moved, maybe fewer than asked for, or -errno
+};
+
+// Used by the thread that made it. Each lane has a buffer and at most one request under way.
+class Io {
+ public:
+  virtual ~Io() = default;
+  virtual unsigned lanes() const = 0;
+  virtual std::span<std::byte> buffer(unsigned lane) = 0;  // aligned to kLargestAlignment
+  virtual void start(Request& request) = 0;                // stays where it is until wait() gives it back
+  virtual Request& wait() = 0;                             // one that ended; at least one is under way
+};
+
+// `buffer`: bytes of each lane, a multiple of kLargestAlignment. io_uring unless `kind` or the kernel says
+// otherwise; without it there is one lane.
+std::unique_ptr<Io> make_io(IoKind kind, unsigned lanes, std::size_t buffer);
+
+// Whether this process may use io_uring.
+bool has_io_uring();
+
+}  // namespace spark::staging

@@ -1,0 +1,106 @@
+#include "staging/files/io/uring_io.hpp"
+
+#include <liburing.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "staging/files/io/direct_io.hpp"
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace spark::staging {
+namespace {
+
+// liburing maps its rings by system calls of its own, which the thread sanitizer does not see: it would take
+// a new ring where another thread's was for that thread's memory.
+#ifdef __SANITIZE_THREAD__
+char ring_order;
+void ring_begins() {
+  __tsan_acquire(&ring_order);
+}
+void ring_ends() {
+  __tsan_release(&ring_order);
+}
+#else
+void ring_begins() {}
+void ring_ends() {}
+#endif
+
+class UringIo final : public Io {
+ public:
+  UringIo(unsigned lanes, std::size_t buffer) : lanes_(lanes), size_(buffer) {}
+
+  ~UringIo() override {
+    if (!is_open_) return;
+    ring_ends();
+    io_uring_queue_exit(&ring_);
+  }
+
+  bool open() {
+    // One thread uses the ring, and its completions are worked off when it waits: the cheapest way, from 6.1
+    // on.
+    int failed = io_uring_queue_init(lanes_, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+    if (failed == -EINVAL) failed = io_uring_queue_init(lanes_, &ring_, 0);
+    if (failed != 0) return false;
+    ring_begins();
+    is_open_ = true;
+    memory_ = std::make_unique<IoBuffer>(lanes_ * size_);
+    std::vector<iovec> buffers;
+    for (unsigned lane = 0; lane < lanes_; ++lane) buffers.push_back({memory_->data() + lane * size_, size_});
+    // Registered memory counts against RLIMIT_MEMLOCK: where that is too small the kernel maps it each time.
+    is_registered_ = io_uring_register_buffers(&ring_, buffers.data(), lanes_) == 0;
+    return true;
+  }
+
+  unsigned lanes() const override { return lanes_; }
+  std::span<std::byte> buffer(unsigned lane) override { return {memory_->data() + lane * size_, size_}; }
+
+  void start(Request& request) override {
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never full: it has room for a request of every lane
+    const bool reads = request.kind == Request::Kind::Read;
+    const auto bytes = static_cast<unsigned>(request.bytes);
+    const int lane = static_cast<int>(request.lane);
+    if (is_registered_ && reads) {
+      io_uring_prep_read_fixed(sqe, request.fd, request.data, bytes, request.offset, lane);
+    } else if (is_registered_) {
+      io_uring_prep_write_fixed(sqe, request.fd, request.data, bytes, request.offset, lane);
+    } else if (reads) {
+      io_uring_prep_read(sqe, request.fd, request.data, bytes, request.offset);
+    } else {
+      io_uring_prep_write(sqe, request.fd, request.data, bytes, request.offset);
+    }
+    io_uring_sqe_set_data(sqe, &request);
+  }
+
+  // What ended is handed out before anything is submitted: one call submits the answers to all of it.
+  Request& wait() override {
+    io_uring_cqe* cqe = nullptr;
+    while (io_uring_cq_ready(&ring_) == 0 || io_uring_peek_cqe(&ring_, &cqe) != 0) {
+      io_uring_submit_and_wait(&ring_, 1);  // EINTR: again
+    }
+    auto& request = *static_cast<Request*>(io_uring_cqe_get_data(cqe));
+    request.result = cqe->res;
+    io_uring_cqe_seen(&ring_, cqe);
+    return request;
+  }
+
+ private:
+  unsigned lanes_;
+  std::size_t size_;
+  io_uring ring_{};
+  bool is_open_ = false, is_registered_ = false;
+  std::unique_ptr<IoBuffer> memory_;  // freed after the ring, which may still write to it
+};
+
+}  // namespace
+
+std::unique_ptr<Io> make_uring_io(unsigned lanes, std::size_t buffer) {
+  auto io = std::make_unique<UringIo>(lanes, buffer);
+  if (!io->open()) return nullptr;
+  return io;
+}
+
+}  // namespace spark::staging

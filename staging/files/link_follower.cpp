@@ -1,0 +1,182 @@
+#include "staging/files/link_follower.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kMostShown = 3;
+// Links to folders multiply what is below them; a set that needs more is a mistake, or means harm.
+constexpr std::size_t kMostFolders = 1000, kMostRounds = 8;
+
+std::string_view parent_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : path.substr(0, slash);
+}
+
+std::string joined(std::string_view folder, std::string_view name) {
+  return folder.empty() || folder == "." ? std::string(name) : std::string(folder) + "/" + std::string(name);
+}
+
+}  // namespace
+
+bool leads_out(std::string_view link, std::string_view target) {
+  if (target.starts_with('/')) return true;
+  auto depth = std::ranges::count(link, '/');
+  for (const std::string& part : split(target, '/')) {
+    if (part.empty() || part == ".") continue;
+    depth += part == ".." ? -1 : 1;
+    if (depth < 0) return true;
+  }
+  return false;
+}
+
+Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_t first,
+                                                    const StopFlag& stop) {
+  Followed done;
+  for (std::size_t i = first; i < entries.size(); ++i) {
+    Entry& entry = entries[i];
+    if (entry.type != EntryType::Symlink || entry.path.empty()) continue;
+    const std::string_view graft = graft_above(entry.path);
+    const std::string_view inside =
+        graft.empty() ? entry.path.view() : entry.path.view().substr(graft.size() + 1);
+    if (!leads_out(inside, entry.target)) continue;
+    if (stop) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
+    if (links_ != OutsideLinks::Copy) {
+      keep(entry, "");
+    } else if (auto limited = find_limit(); !limited) {
+      return limited.take_error();
+    } else if (follow_one(entry, done)) {
+      ++followed_;
+    }
+  }
+  folders_ += done.folders.size();
+  if (!done.folders.empty() && (folders_ > kMostFolders || ++rounds_ > kMostRounds)) {
+    return fail(Errc::Refused,
+                "reading " + tree_.shown("") + ": too many of its symlinks lead to folders outside of it, " +
+                    printable(done.folders.front()) + " among them",
+                "stage the folder that holds them all, or exclude these");
+  }
+  return done;
+}
+
+// All that is on the source's own mount, and nothing else.
+Result<> LinkFollower::find_limit() {
+  if (tree_.grafts.limit) return {};
+  tree_.grafts.limit_path = mount_root_of(tree_.folder_path);
+  tree_.grafts.limit.reset(::open(tree_.grafts.limit_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (tree_.grafts.limit) return {};
+  return fail_errno(errno, "opening folder " + printable(tree_.grafts.limit_path));
+}
+
+bool LinkFollower::follow_one(Entry& entry, Followed& done) {
+  const std::string& limit = tree_.grafts.limit_path;
+  const std::string folder(parent_of(real_path(entry.path)));
+  std::string wanted(entry.target);
+  if (wanted.starts_with('/')) {
+    if (!is_inside(wanted, limit)) {
+      keep(entry, "not on the source's mount");
+      return false;
+    }
+    wanted.erase(0, limit.size());
+    while (wanted.starts_with('/')) wanted.erase(0, 1);
+    if (wanted.empty()) wanted = ".";
+  } else {
+    wanted = joined(folder, wanted);
+  }
+  auto found = follow_beneath(tree_.grafts.limit.get(), limit, wanted);
+  struct statx info {};
+  if (!found.fd || ::statx(found.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) != 0) {
+    keep(entry, errno == EXDEV ? "not on the source's mount" : std::strerror(errno));
+    return false;
+  }
+  const bool is_folder = S_ISDIR(info.stx_mode);
+  if (!is_folder && !S_ISREG(info.stx_mode)) {
+    keep(entry, "neither file nor folder");
+    return false;
+  }
+  const std::string path(entry.path);
+  if (is_folder && is_in_itself(path, found.path)) {
+    keep(entry, "a folder that holds the link");
+    return false;
+  }
+  Entry real;
+  real.path = path;
+  fill(real, info, tree_);
+  if (!is_folder)
+    real.allocated = real.size;  // it may be compressed where it lies; holes are seen when it is read
+  entry = std::move(real);
+  if (is_folder) {
+    done.folders.push_back(path);
+  } else {
+    done.files.push_back({path, file_id(info)});
+  }
+  tree_.grafts.targets[path] = std::move(found.path);
+  return true;
+}
+
+// Followed for ever, each time into the same folder: the set's own, one that a link above leads to, or one
+// that holds any of them.
+bool LinkFollower::is_in_itself(const std::string& link, const std::string& target) const {
+  if (target == ".") return true;
+  if (is_inside(std::string(parent_of(real_path(link))), target)) return true;
+  for (std::string_view at = link;;) {
+    at = graft_above(at);
+    if (is_inside(real_path(at), target)) return true;
+    if (at.empty()) return false;
+  }
+}
+
+std::string LinkFollower::real_path(std::string_view path) const {
+  const auto& targets = tree_.grafts.targets;
+  if (const auto own = targets.find(path); own != targets.end()) return own->second;
+  const std::string_view graft = graft_above(path);
+  if (!graft.empty()) return targets.find(graft)->second + std::string(path.substr(graft.size()));
+  const std::string& limit = tree_.grafts.limit_path;
+  std::string root = tree_.root();
+  root.erase(0, root == limit ? root.size() : limit.ends_with('/') ? limit.size() : limit.size() + 1);
+  return path.empty() ? (root.empty() ? "." : root) : joined(root, path);
+}
+
+// The nearest folder above that is read in a link's place; empty: it is the tree's own.
+std::string_view LinkFollower::graft_above(std::string_view path) const {
+  for (std::string_view at = parent_of(path); !at.empty(); at = parent_of(at)) {
+    if (tree_.grafts.targets.contains(at)) return at;
+  }
+  return "";
+}
+
+void LinkFollower::keep(const Entry& entry, const char* why) {
+  if (kept_++ >= kMostShown) return;
+  const std::string reason = *why == '\0' ? "" : std::string(" (") + why + ")";
+  shown_.push_back(printable(entry.path) + " -> " + printable(entry.target) + reason);
+}
+
+std::string LinkFollower::names() const {
+  const std::uint64_t more = kept_ - shown_.size();
+  return join(shown_, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
+Result<> LinkFollower::check_allowed() const {
+  if (links_ != OutsideLinks::Refuse || kept_ == 0) return {};
+  return fail(Errc::Refused, "reading " + tree_.shown("") + ": symlinks lead out of it: " + names(),
+              "'links: copy' copies what they lead to; or stage the folder that holds both");
+}
+
+std::string LinkFollower::warning() const {
+  const std::string what = kept_ == 1 ? "1 symlink leads" : std::to_string(kept_) + " symlinks lead";
+  const std::string next =
+      links_ == OutsideLinks::Copy
+          ? "stage the folder that holds both"
+          : "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both";
+  return what + " out of the set, to what the copy does not have: " + names() + "; " + next;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,61 @@
+// Symlinks that lead out of a set: counted, refused, or replaced by what they lead to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/threads.hpp"
+#include "staging/files/look.hpp"
+#include "staging/files/outside_links.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+struct LinkedPath {  // a name of a file that may have others
+  RawPath path;
+  FileId file;
+};
+
+// Whether a symlink at `link` in a tree leads out of that tree, by its text alone.
+bool leads_out(std::string_view link, std::string_view target);
+
+class LinkFollower {
+ public:
+  LinkFollower(Tree& tree, OutsideLinks links) : tree_(tree), links_(links) {}
+
+  struct Followed {
+    std::vector<LinkedPath> files;
+    std::vector<std::string> folders;  // paths in the tree: to be listed
+  };
+  // Of the entries from `first` on. What is followed becomes an entry of what it leads to, and a graft of the
+  // tree. A link to a folder that holds the link, directly or through other links, is kept. Refused when
+  // there are more links to folders than any dataset needs.
+  Result<Followed> follow(Entries& entries, std::size_t first, const StopFlag& stop);
+
+  // Refused, with their names, if there are links that may not be there.
+  Result<> check_allowed() const;
+  std::uint64_t kept() const { return kept_; }
+  std::uint64_t followed() const { return followed_; }
+  std::string warning() const;  // about those that are kept
+
+ private:
+  Tree& tree_;
+  OutsideLinks links_;
+  std::uint64_t kept_ = 0, followed_ = 0;
+  std::size_t folders_ = 0, rounds_ = 0;
+  std::vector<std::string> shown_;  // printable, some of those that are kept
+
+  Result<> find_limit();
+  bool follow_one(Entry& entry, Followed& done);
+  bool is_in_itself(const std::string& link, const std::string& target) const;
+  std::string real_path(std::string_view path) const;  // below the limit
+  std::string_view graft_above(std::string_view path) const;
+  void keep(const Entry& entry, const char* why);
+  std::string names() const;
+};
+
+}  // namespace spark::staging

@@ -1,0 +1,121 @@
+#include "staging/files/look.hpp"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "base/text.hpp"
+#include "staging/files/holes.hpp"
+#include "staging/files/times.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kLongestPath = 32 * kKiB;
+constexpr unsigned kWanted = STATX_BASIC_STATS;
+
+const char* special_kind(unsigned mode) {
+  if (S_ISFIFO(mode)) return "FIFO";
+  if (S_ISSOCK(mode)) return "socket";
+  if (S_ISBLK(mode)) return "block device";
+  if (S_ISCHR(mode)) return "character device";
+  return nullptr;
+}
+
+}  // namespace
+
+void fill(Entry& entry, const struct statx& info, const Tree& tree) {
+  entry.mode = info.stx_mode & 07777;
+  entry.uid = info.stx_uid;
+  entry.gid = info.stx_gid;
+  entry.mtime_ns = nanoseconds(info.stx_mtime);
+  entry.ctime_ns = nanoseconds(info.stx_ctime);
+  entry.inode = info.stx_ino;
+  entry.type = S_ISDIR(info.stx_mode)   ? EntryType::Folder
+               : S_ISLNK(info.stx_mode) ? EntryType::Symlink
+                                        : EntryType::File;
+  if (entry.type != EntryType::File) return;
+  entry.size = info.stx_size;
+  entry.allocated = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
+  entry.mode &= tree.file_mode_mask;
+}
+
+FileId file_id(const struct statx& info) {
+  return {std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino};
+}
+
+Result<> Look::at_root(Found& found) const {
+  const UniqueFd root = open_beneath(tree_, "", O_PATH | O_NOFOLLOW);
+  struct statx info {};
+  if (!root || ::statx(root.get(), "", AT_EMPTY_PATH, kWanted, &info) != 0) {
+    return fail_errno(errno, "reading " + tree_.shown(""));
+  }
+  return add("", info, root.get(), "", found);
+}
+
+Result<> Look::at(int folder, const std::string& parent, const std::string& name, Found& found) const {
+  if (stop_) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
+  const std::string path = join_path(parent, name);
+  if (is_excluded(path, name)) return {};
+  if (path.size() > kLongestPath) {
+    return fail(Errc::Unsupported, "reading " + tree_.shown(path.substr(0, 200)) +
+                                       "…: a path below it is longer than 32 KiB, which no program can use");
+  }
+  struct statx info {};
+  if (::statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kWanted, &info) != 0) {
+    if (errno == ENOENT) return {};  // deleted since it was listed: it is not in the set
+    return fail_errno(errno, "reading " + tree_.shown(path));
+  }
+  if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
+    return fail(Errc::Refused, "reading " + tree_.shown(path) + ": another file system is mounted there",
+                "exclude it, or stage it as a dataset of its own");
+  }
+  return add(path, info, folder, name, found);
+}
+
+bool Look::is_excluded(const std::string& path, const std::string& name) const {
+  return std::ranges::any_of(exclude_, [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
+           ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// A file that takes less than its size has holes, or is compressed where it lies: its data tells.
+Bytes Look::taken_by(const std::string& path, const struct statx& info) const {
+  const Bytes here = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
+  if (taken_ == Taken::Here || here == info.stx_size) return here;
+  if (info.stx_size <= kHoleWorthKeeping) return info.stx_size;
+  const UniqueFd file = open_beneath(tree_, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  return file ? bytes_of_data(file.get(), info.stx_size) : info.stx_size;
+}
+
+Result<> Look::add(const std::string& path, const struct statx& info, int folder, const std::string& name,
+                   Found& found) const {
+  if (const char* kind = special_kind(info.stx_mode)) {
+    found.skipped.push_back(printable(path) + " (" + kind + ")");
+    return {};
+  }
+  Entry entry;
+  entry.path = path;
+  fill(entry, info, tree_);
+  if (entry.type == EntryType::Folder) {
+    found.folders.push_back(path);
+  } else if (entry.type == EntryType::Symlink) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
+    if (length < 0) return fail_errno(errno, "reading symlink " + tree_.shown(path));
+    entry.target = std::string_view(target, static_cast<std::size_t>(length));
+  } else {
+    entry.allocated = taken_by(path, info);
+    if (info.stx_nlink > 1) found.linked.push_back({found.entries.size(), file_id(info), info.stx_nlink});
+  }
+  found.entries.push_back(std::move(entry));
+  return {};
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,64 @@
+// One name of a folder, looked at: what the walk finds under it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/threads.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/manifest.hpp"
+
+struct statx;
+
+namespace spark::staging {
+
+// Which file it is; an inode number alone is not enough where subvolumes have numbers of their own.
+using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+
+FileId file_id(const struct statx& info);
+
+struct Linked {           // a file with more than one name
+  std::size_t entry = 0;  // among those found with it
+  FileId file;
+  std::uint32_t names = 0;  // that it has, here or elsewhere
+};
+
+struct Found {
+  std::vector<Entry> entries;
+  std::vector<std::string> folders;  // paths of those among the entries: to be listed
+  std::vector<Linked> linked;
+  std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
+};
+
+// What a file's or folder's attributes say of its entry.
+void fill(Entry& entry, const struct statx& info, const Tree& tree);
+
+// What a file is said to take: here, or what a copy of it will, which keeps holes and is not compressed.
+enum class Taken { Here, ByACopy };
+
+class Look {
+ public:
+  Look(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop)
+      : tree_(tree), exclude_(exclude), taken_(taken), stop_(stop) {}
+
+  Result<> at_root(Found& found) const;
+  // `folder` is the open folder that holds the name, `parent` that folder's path in the tree.
+  Result<> at(int folder, const std::string& parent, const std::string& name, Found& found) const;
+
+ private:
+  const Tree& tree_;
+  std::span<const std::string> exclude_;
+  Taken taken_;
+  const StopFlag& stop_;
+
+  bool is_excluded(const std::string& path, const std::string& name) const;
+  Bytes taken_by(const std::string& path, const struct statx& info) const;
+  Result<> add(const std::string& path, const struct statx& info, int folder, const std::string& name,
+               Found& found) const;
+};
+
+}  // namespace spark::staging

@@ -1,0 +1,129 @@
+#include "staging/files/metadata.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace spark::staging {
+namespace {
+
+constexpr char kAccessAcl[] = "system.posix_acl_access", kDefaultAcl[] = "system.posix_acl_default";
+
+// As root the owner, else the group if it is one of the user's: EPERM is then no failure.
+bool put_owner(int fd, const Entry& entry) {
+  if (::geteuid() == 0) return ::fchown(fd, entry.uid, entry.gid) == 0;
+  return ::fchown(fd, static_cast<uid_t>(-1), entry.gid) == 0 || errno == EPERM;
+}
+
+bool is_user_attribute(std::string_view name) {
+  return name.starts_with("user.");
+}
+
+bool is_acl(std::string_view name) {
+  return name == kAccessAcl || name == kDefaultAcl;
+}
+
+std::vector<std::string> list_attributes(int fd) {
+  std::string names(4096, '\0');
+  ssize_t length = ::flistxattr(fd, names.data(), names.size());
+  if (length < 0 && errno == ERANGE) {
+    names.resize(XATTR_LIST_MAX);
+    length = ::flistxattr(fd, names.data(), names.size());
+  }
+  std::vector<std::string> kept;
+  for (ssize_t at = 0; at < length;) {
+    const std::string name = names.data() + at;
+    if (is_user_attribute(name) || is_acl(name)) kept.push_back(name);
+    at += static_cast<ssize_t>(name.size()) + 1;
+  }
+  return kept;
+}
+
+Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
+  if (length < 0 && errno == ENODATA) return Kept::All;  // gone since it was listed
+  if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
+  if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
+  if (errno == EOPNOTSUPP || errno == EPERM) return Kept::WithoutAttributes;
+  return fail_errno(errno, "setting attribute " + name + " of " + shown);
+}
+
+Result<Kept> copy_attributes(int fd, int source_fd, const std::vector<std::string>& names,
+                             bool (*is_wanted)(std::string_view), const std::string& shown) {
+  Kept all = Kept::All;
+  for (const std::string& name : names) {
+    if (!is_wanted(name)) continue;
+    auto kept = copy_attribute(fd, source_fd, name, shown);
+    if (!kept) return kept;
+    if (*kept != Kept::All) all = *kept;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::array<timespec, 2> times_of(const Entry& entry) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t seconds = entry.mtime_ns / kSecond, rest = entry.mtime_ns % kSecond;
+  if (rest < 0) {
+    rest += kSecond;
+    --seconds;
+  }
+  return {timespec{0, UTIME_OMIT}, timespec{seconds, rest}};
+}
+
+std::uint32_t kept_mode(const Entry& entry) {
+  if (::geteuid() == 0 || entry.type == EntryType::Folder) return entry.mode;
+  return entry.mode & 01777;
+}
+
+Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
+  // The order matters: a change of owner clears mode bits, user attributes need the owner's right to write,
+  // permissions change ACLs, and the times have to be last.
+  const std::vector<std::string> names = list_attributes(source_fd);
+  if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
+  if (!users) return users;
+  if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
+  auto acls = copy_attributes(fd, source_fd, names, is_acl, shown);
+  if (!acls) return acls;
+  if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
+  return *users == Kept::All ? *acls : *users;
+}
+
+bool has_kept_attributes(int fd) {
+  char names[1];  // mostly there are none
+  const ssize_t length = ::flistxattr(fd, names, sizeof names);
+  return (length > 0 || (length < 0 && errno == ERANGE)) && !list_attributes(fd).empty();
+}
+
+Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown) {
+  const bool is_owner = entry.uid == ::geteuid() && entry.gid == ::getegid();
+  if (!is_owner && !put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
+  if (::fchmod(fd, kept_mode(entry)) != 0) return fail_errno(errno, "setting the permissions of " + shown);
+  if (::futimens(fd, times_of(entry).data()) != 0) return fail_errno(errno, "setting the times of " + shown);
+  return {};
+}
+
+Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,
+                              const std::string& shown) {
+  if (::geteuid() == 0 && ::fchownat(folder, name.c_str(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the owner of " + shown);
+  }
+  if (::utimensat(folder, name.c_str(), times_of(entry).data(), AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno(errno, "setting the times of " + shown);
+  }
+  return {};
+}
+
+void drop_inherited_acl(int folder) {
+  ::fremovexattr(folder, kDefaultAcl);
+  ::fremovexattr(folder, kAccessAcl);
+}
+
+}  // namespace spark::staging

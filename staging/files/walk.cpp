@@ -1,0 +1,233 @@
+#include "staging/files/walk.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/threads.hpp"
+#include "staging/files/link_follower.hpp"
+#include "staging/files/look.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr unsigned kWalkThreads = 8;  // more than cores: a network file system answers many questions at once
+constexpr std::size_t kNamesAtOnce = 256;  // names that a thread looks at in one go
+constexpr std::size_t kMostBatches = 64;   // that wait; the memory of a folder of millions
+
+// Open as long as names in it wait to be looked at.
+struct OpenFolder {
+  std::string path;
+  UniqueFd fd;
+};
+
+struct Batch {
+  std::shared_ptr<const OpenFolder> folder;
+  std::vector<std::string> names;
+};
+
+// Threads list folders and look at batches of names, large folders' by several, until there is nothing left.
+class Scan {
+ public:
+  // `take` gets what was found in pieces, one at a time.
+  Scan(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop,
+       std::function<void(Found)> take)
+      : tree_(tree), look_(tree, exclude, taken, stop), take_(std::move(take)) {}
+
+  Result<> run() {
+    Found root;
+    if (auto found = look_.at_root(root); !found) return found;
+    take(std::move(root));
+    return list_all();
+  }
+  // Not the root, but these folders, whose own entries are known.
+  Result<> run(const std::vector<std::string>& folders) {
+    folders_.assign(folders.begin(), folders.end());
+    return list_all();
+  }
+
+ private:
+  Result<> list_all() {
+    const unsigned wanted = folders_.empty() ? 0 : kWalkThreads;
+    run_in_threads(wanted, [this](std::size_t) { work(); });
+    return error_ ? Result<>(fail(std::move(*error_))) : Result<>();
+  }
+
+  const Tree& tree_;
+  Look look_;
+  std::function<void(Found)> take_;
+  std::mutex mutex_;  // of all below, while threads run
+  std::condition_variable changed_;
+  std::deque<std::string> folders_;  // paths of those found and not listed yet
+  std::deque<Batch> batches_;
+  unsigned busy_ = 0;  // threads that may find more
+  std::optional<Error> error_;
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    const auto has_work = [this] { return !batches_.empty() || !folders_.empty(); };
+    while (true) {
+      changed_.wait(lock, [&] { return error_ || has_work() || busy_ == 0; });
+      if (error_ || !has_work()) return;
+      ++busy_;
+      Found found;
+      Result<> done = batches_.empty() ? list_next(lock, found) : look_at_next(lock, found);
+      --busy_;
+      take(std::move(found));
+      if (!done && !error_) error_ = std::move(done.error());
+      changed_.notify_all();
+    }
+  }
+
+  Result<> list_next(std::unique_lock<std::mutex>& lock, Found& found) {
+    const std::string path = std::move(folders_.front());
+    folders_.pop_front();
+    lock.unlock();
+    Result<> listed = list(path, found);
+    lock.lock();
+    return listed;
+  }
+
+  Result<> look_at_next(std::unique_lock<std::mutex>& lock, Found& found) {
+    const Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    lock.unlock();
+    Result<> looked = look_at(batch, found);
+    lock.lock();
+    return looked;
+  }
+
+  // What is left when the folder ends is looked at here: most folders are small.
+  Result<> list(const std::string& path, Found& found) {
+    UniqueFd opened = open_beneath(tree_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    if (!kept) return fail_errno(errno, "opening folder " + tree_.shown(path));
+    Batch batch{std::make_shared<const OpenFolder>(OpenFolder{path, std::move(kept)}), {}};
+    const auto add = [&](std::string name) -> Result<> {
+      batch.names.push_back(std::move(name));
+      return batch.names.size() < kNamesAtOnce ? Result<>() : hand_over(batch, found);
+    };
+    if (auto listed = for_each_name(std::move(opened), tree_.shown(path), add); !listed) return listed;
+    return look_at(batch, found);
+  }
+
+  // To whoever is free; done here if too much waits already.
+  Result<> hand_over(Batch& batch, Found& found) {
+    Batch full{batch.folder, std::exchange(batch.names, {})};
+    {
+      const std::scoped_lock lock(mutex_);
+      if (batches_.size() < kMostBatches) {
+        batches_.push_back(std::move(full));
+        changed_.notify_one();
+        return {};
+      }
+      take(std::exchange(found, {}));
+    }
+    return look_at(full, found);
+  }
+
+  Result<> look_at(const Batch& batch, Found& found) const {
+    for (const std::string& name : batch.names) {
+      auto looked = look_.at(batch.folder->fd.get(), batch.folder->path, name, found);
+      if (!looked) return looked;
+    }
+    return {};
+  }
+
+  void take(Found found) {
+    std::ranges::move(found.folders, std::back_inserter(folders_));
+    take_(std::move(found));
+  }
+};
+
+// The first name of a file, in order of path, is the file; the others are links to it.
+void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
+  std::ranges::sort(all, {}, &LinkedPath::path);
+  std::map<FileId, std::string_view> first;
+  auto linked = all.begin();
+  for (Entry& entry : entries) {
+    if (linked == all.end()) return;
+    if (entry.path != linked->path) continue;
+    const auto [name, is_first] = first.emplace(linked->file, linked->path);
+    if (!is_first) entry.link_to = name->second;
+    ++linked;
+  }
+}
+
+// Puts what scans find together.
+struct Collected {
+  Walked walked;
+  std::vector<LinkedPath> linked;
+
+  void take(Found found) {
+    for (const Linked& one : found.linked) linked.push_back({found.entries[one.entry].path, one.file});
+    std::ranges::move(found.entries, std::back_inserter(walked.entries));
+    std::ranges::move(found.skipped, std::back_inserter(walked.skipped));
+  }
+  Walked in_order() {
+    std::ranges::sort(walked.entries, {}, &Entry::path);
+    join_hard_links(walked.entries, linked);
+    std::ranges::sort(walked.skipped);
+    return std::move(walked);
+  }
+};
+
+}  // namespace
+
+Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  if (auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(); !done) return done.take_error();
+  return all.in_order();
+}
+
+Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
+                           const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  tree.grafts = {};
+  LinkFollower follower(tree, links);
+  auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run();
+  // What a link leads to may hold links again. Each round's threads have ended before the tree changes.
+  for (std::size_t first = 0; done;) {
+    auto followed = follower.follow(all.walked.entries, first, stop);
+    if (!followed) return followed.take_error();
+    std::ranges::move(followed->files, std::back_inserter(all.linked));
+    if (followed->folders.empty()) break;
+    first = all.walked.entries.size();
+    done = Scan(tree, exclude, Taken::ByACopy, stop, take).run(followed->folders);
+  }
+  if (!done) return done.take_error();
+  if (auto allowed = follower.check_allowed(); !allowed) return allowed.take_error();
+  Walked walked = all.in_order();
+  walked.outside_links = follower.kept();
+  walked.copied_links = follower.followed();
+  if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
+  return walked;
+}
+
+Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
+  Footprint sum;
+  std::map<FileId, std::uint32_t> names_left;
+  const auto take = [&](Found found) {
+    for (const Linked& one : found.linked) {
+      Entry& entry = found.entries[one.entry];
+      const bool is_last = --names_left.emplace(one.file, one.names).first->second == 0;
+      if (!is_last) entry.link_to = entry.path;  // not counted: a name of it is somewhere else, or comes
+    }
+    for (const Entry& entry : found.entries) sum.add(entry, kSmallestBlock);
+  };
+  if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done) return done.take_error();
+  return sum;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,109 @@
+#include "staging/manifest/lines.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::size_t kBufferSize = 256 << 10;
+constexpr std::size_t kLongestLine = 1 << 20;  // a path of 32 KiB, every byte encoded as three, fits well
+
+}  // namespace
+
+Result<LineReader> LineReader::open(const std::filesystem::path& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return fail_errno(errno, "opening " + printable(path.native()));
+  return LineReader(std::move(file), printable(path.native()));
+}
+
+LineReader::LineReader(std::string_view text) : buffer_(text) {}
+
+bool LineReader::read_more() {
+  if (!file_ || buffer_.size() - at_ > kLongestLine) return false;
+  buffer_.erase(0, at_);
+  at_ = 0;
+  const std::size_t before = buffer_.size();
+  buffer_.resize(before + kBufferSize);
+  ssize_t got = 0;
+  do {
+    got = ::read(file_.get(), buffer_.data() + before, kBufferSize);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) failed_ = errno;
+  buffer_.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
+  return got > 0;
+}
+
+std::optional<std::string_view> LineReader::next() {
+  std::size_t end = buffer_.find('\n', at_);
+  while (end == std::string::npos) {
+    const std::size_t seen = buffer_.size() - at_;
+    if (!read_more()) return std::nullopt;
+    end = buffer_.find('\n', at_ + seen);
+  }
+  const std::string_view line(buffer_.data() + at_, end - at_);
+  at_ = end + 1;
+  return line;
+}
+
+Result<> LineReader::error() const {
+  if (failed_ != 0) return fail_errno(failed_, "reading " + shown_);
+  return {};
+}
+
+Result<> LineReader::rewind() {
+  at_ = 0;
+  if (!file_) return {};
+  buffer_.clear();
+  failed_ = ::lseek(file_.get(), 0, SEEK_SET) == 0 ? 0 : errno;
+  return error();
+}
+
+Result<LineWriter> LineWriter::create(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".new";
+  ::unlink(temporary.c_str());
+  UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return fail_errno(errno, "creating " + printable(temporary.native()));
+  return LineWriter(path, std::move(temporary), std::move(file));
+}
+
+LineWriter::~LineWriter() {
+  if (file_) ::unlink(temporary_.c_str());
+}
+
+void LineWriter::add(std::string_view text) {
+  waiting_ += text;
+  if (waiting_.size() >= kBufferSize) write_waiting();
+}
+
+void LineWriter::write_waiting() {
+  if (failed_ == 0) failed_ = write_all(file_.get(), waiting_);
+  waiting_.clear();
+}
+
+Result<> LineWriter::commit() {
+  write_waiting();
+  if (failed_ == 0 && ::fsync(file_.get()) != 0) failed_ = errno;
+  if (failed_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) failed_ = errno;
+  if (failed_ != 0) return fail_errno(failed_, "writing " + printable(path_.native()));
+  file_.reset();
+  return flush_folder(path_.parent_path());
+}
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return 0;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,81 @@
+#include "bench/measure/file_reader.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/bench/testing.hpp"
+
+namespace spark::bench {
+namespace {
+
+TEST(FileReader, ReadsEveryFileOnceAPass) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", 20, 8192));
+  FileReading reading;
+  reading.files = small_file_names(disk / "small", 20);
+  reading.threads = 4;
+  std::atomic<std::uint64_t> progress = 0;
+  reading.progress = &progress;
+  const auto read = read_files(reading);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->files, 20u);
+  EXPECT_EQ(read->bytes, 20 * 8192u);
+  EXPECT_EQ(progress, 20 * 8192u);
+  EXPECT_EQ(sample_count(read->bins), 20u);
+  EXPECT_GT(read->seconds, 0);
+}
+
+TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", 4, 4096));
+  FileReading reading;
+  reading.files = small_file_names(disk / "small", 4);
+  reading.at_least = Duration(1000);  // longer than a pass takes on the busiest machine
+  const auto read = read_files(reading);
+  ASSERT_TRUE(read);
+  EXPECT_GE(read->seconds, 1);
+  EXPECT_EQ(read->files % 4, 0u);
+  EXPECT_GT(read->files, 4u);
+}
+
+TEST(FileReader, IsNeverFasterThanItsRate) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", 10, 100'000));
+  FileReading reading;
+  reading.files = small_file_names(disk / "small", 10);
+  reading.threads = 2;
+  reading.rate = 5'000'000;
+  EXPECT_GE(read_files(reading)->seconds, 0.15);  // 0.2 s less what may go at once
+}
+
+TEST(FileReader, SmallFilesAreNotAlike) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", 2, 4096));
+  const std::string one = read_text(disk / "small/0");
+  EXPECT_NE(one, read_text(disk / "small/1"));
+  EXPECT_NE(one.substr(0, 512), one.substr(512, 512));
+}
+
+TEST(FileReader, AFileThatIsGoneIsNamed) {
+  const DiskFolder disk;
+  FileReading reading;
+  reading.files = {disk / "gone"};
+  const auto read = read_files(reading);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, Errc::NotFound);
+  EXPECT_THAT(read.error().message(), testing::HasSubstr("gone"));
+  reading.cold = false;
+  EXPECT_FALSE(read_files(reading));
+}
+
+TEST(FileReader, ALinkIsNotFollowed) {
+  const DiskFolder disk;
+  write_text(disk / "secret", "precious");
+  fs::create_symlink(disk / "secret", disk / "link");
+  FileReading reading;
+  reading.files = {disk / "link"};
+  reading.cold = false;
+  EXPECT_FALSE(read_files(reading));
+}
+
+}  // namespace
+}  // namespace spark::bench

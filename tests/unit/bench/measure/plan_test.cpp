@@ -1,0 +1,164 @@
+#include "bench/measure/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace spark::bench {
+namespace {
+
+BenchOptions three_paths() {
+  BenchOptions options;
+  options.paths = {{"a", "/a"}, {"b", "/b"}, {"c", "/c"}};
+  return options;
+}
+
+TEST(PathArgument, NamesAndPathsAreTakenApart) {
+  const auto named = parse_path_argument("nvme-tcp=/mnt/a=b");
+  ASSERT_TRUE(named);
+  EXPECT_EQ(named->name, "nvme-tcp");
+  EXPECT_EQ(named->path, "/mnt/a=b");
+  EXPECT_EQ(parse_path_argument("/mnt/nfs/")->name, "nfs");
+  EXPECT_EQ(parse_path_argument("/mnt/a=b/c")->path, "/mnt/a=b/c");
+  EXPECT_EQ(parse_path_argument("/")->name, "root");
+  EXPECT_EQ(parse_path_argument("relative/folder")->path, "relative/folder");
+}
+
+TEST(PathArgument, WhatCannotBeAPathIsRefusedInWords) {
+  for (const char* text : {"", "a=", "=/mnt", "two words=/mnt", "/mnt/two words"}) {
+    const auto path = parse_path_argument(text);
+    ASSERT_FALSE(path) << text;
+    EXPECT_EQ(path.error().kind, Errc::Invalid);
+    EXPECT_FALSE(path.error().hint.empty());
+  }
+}
+
+TEST(Options, DefaultsAreAllScenariosButTheDemandsAndBadOptionsAreRefused) {
+  EXPECT_EQ(check_options(three_paths())->size(), all_scenarios().size() - 1);
+  EXPECT_FALSE(check_options({}));
+  const auto refused = [](auto change) {
+    BenchOptions options = three_paths();
+    change(options);
+    const auto checked = check_options(options);
+    return !checked && checked.error().kind == Errc::Invalid;
+  };
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.paths[1].name = "a"; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.paths[1].name = "a\n"; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.size = 15 * kMiB; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.rate_limit = 1000; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.scenarios = {"demand"}; }))
+      << "without saying how much that is";
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.runtime = std::chrono::seconds(0); }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.rounds = 0; }));
+  EXPECT_TRUE(refused([](BenchOptions& o) { o.scenarios = {"nosuch"}; }));
+}
+
+TEST(Options, ScenariosRunInTheirOwnOrderAndOnce) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"latency", "shards", "latency"};
+  const auto chosen = check_options(options);
+  ASSERT_TRUE(chosen);
+  ASSERT_EQ(chosen->size(), 2u);
+  EXPECT_EQ((*chosen)[0]->id, "shards");
+}
+
+TEST(Scenarios, AMisspeltOneGetsTheNearest) {
+  EXPECT_NE(find_scenarios("shard").error().hint.find("'shards'"), std::string::npos);
+  EXPECT_NE(find_scenarios("zzzzzzzz").error().hint.find("latency"), std::string::npos);
+}
+
+TEST(Options, ADemandIsMeasuredWhenItIsKnownAndEpochsAreTwo) {
+  BenchOptions options = three_paths();
+  options.asked.demand.bytes_per_second = 1e9;
+  EXPECT_EQ(check_options(options)->size(), all_scenarios().size());
+  options.scenarios = {"epochs"};
+  ASSERT_EQ(check_options(options)->size(), 2u);
+  EXPECT_EQ(check_options(options)->back()->id, "epoch-2");
+}
+
+TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"shards", "latency", "samples"};
+  const auto scenarios = check_options(options).value();
+  const auto cells = plan_cells(3, scenarios, 4, 7);
+  ASSERT_EQ(cells.size(), 3 * 3 * 5);
+  EXPECT_EQ(cells.front().round, 0u);
+  std::set<std::vector<std::size_t>> orders;
+  for (std::size_t i = 0; i < cells.size(); i += 3) {
+    std::vector<std::size_t> order;
+    for (std::size_t j = i; j < i + 3; ++j) {
+      EXPECT_EQ(cells[j].scenario, cells[i].scenario);
+      EXPECT_EQ(cells[j].round, i / 9);
+      order.push_back(cells[j].path);
+    }
+    EXPECT_EQ(std::set<std::size_t>(order.begin(), order.end()).size(), 3u);
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 3u) << "the order is drawn anew each time";
+}
+
+TEST(Plan, TheSecondEpochOfAPathFollowsItsFirst) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"epochs"};
+  const auto cells = plan_cells(3, check_options(options).value(), 2, 7);
+  ASSERT_EQ(cells.size(), 18u);
+  for (std::size_t i = 0; i < cells.size(); i += 2) {
+    EXPECT_EQ(cells[i].scenario->id, "epoch-1");
+    EXPECT_EQ(cells[i + 1].scenario->id, "epoch-2");
+    EXPECT_EQ(cells[i].path, cells[i + 1].path);
+  }
+}
+
+TEST(Plan, TheSameSeedGivesTheSameOrder) {
+  const auto scenarios = check_options(three_paths()).value();
+  const auto order = [&](std::uint64_t seed) {
+    std::vector<std::size_t> paths;
+    for (const PlannedCell& cell : plan_cells(3, scenarios, 3, seed)) paths.push_back(cell.path);
+    return paths;
+  };
+  EXPECT_EQ(order(1), order(1));
+  EXPECT_NE(order(1), order(2));
+}
+
+TEST(Plan, TheEstimateCountsCellsTheWarmUpAndTheLayout) {
+  BenchOptions options = three_paths();
+  options.size = 1'000'000'000;
+  options.scenarios = {"shards", "latency"};
+  // 3 paths x 2 scenarios x (5 rounds and the warm-up) x 2.7 s, and 3 x (1 s + 2 s) to prepare.
+  EXPECT_EQ(estimate(options), Duration(36 * 2700 + 9000));
+  EXPECT_GT(longest_run(options, 36), estimate(options));
+}
+
+TEST(Plan, ARunOfThreePathsTakesLessThanTenMinutesAndAQuickOneLessThanTwo) {
+  EXPECT_LT(estimate(three_paths()), std::chrono::minutes(10));
+  EXPECT_LT(estimate(quick(three_paths())), std::chrono::minutes(2));
+}
+
+TEST(Plan, WhatIsWrittenIsLimited) {
+  const auto scenarios = check_options(three_paths()).value();
+  EXPECT_EQ(layout_size(three_paths()), 4 * kGiB);
+  EXPECT_EQ(small_file_count(three_paths(), scenarios), 2048u);
+  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 2048 * kSmallFileSize + kGiB);
+}
+
+TEST(DryRun, ShowsTheJobsAndTouchesNothing) {
+  BenchOptions options = three_paths();
+  options.paths[0].path = "/nowhere/at/all";
+  const auto text = dry_run(options);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("filename=/nowhere/at/all/.spark-stage-bench-NEW/data"), std::string::npos);
+  EXPECT_NE(text->find("# stagecopy"), std::string::npos);
+  options.rounds = 0;
+  EXPECT_FALSE(dry_run(options));
+}
+
+TEST(Plan, QuickNeverMakesARunLonger) {
+  BenchOptions options = three_paths();
+  options.size = 8 * kMiB;
+  options.runtime = std::chrono::seconds(1);
+  EXPECT_EQ(quick(options).size, 8 * kMiB);
+  EXPECT_EQ(quick(options).runtime, std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace spark::bench

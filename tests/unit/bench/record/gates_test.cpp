@@ -1,0 +1,100 @@
+#include "bench/record/gates.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/bench/sample_record.hpp"
+
+namespace spark::bench {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Cell read_cell(std::optional<Bytes> from_storage) {
+  Cell cell = valid_cell("nfs", "samples", 1, 1'000'000'000, 1000, {});
+  cell.origin = {from_storage, "NFS mount", std::nullopt};
+  return cell;
+}
+
+const ScenarioRecord kCold{"samples", "", "", false, false, Cache::Cold};
+const ScenarioRecord kWarm{"epoch-2", "", "", false, false, Cache::Warm};
+const ScenarioRecord kDirect{"shards", "", "", false, false, Cache::Direct};
+const ScenarioRecord kWrite{"checkpoint", "", "", true, false, Cache::Direct};
+
+TEST(Gates, AColdReadIsProvenByTheBytesThatCameFromTheStorage) {
+  EXPECT_THAT(cache_faults(read_cell(998'000'000), kCold, PathKind::Nas), IsEmpty());
+  EXPECT_THAT(cache_faults(read_cell(1'300'000'000), kCold, PathKind::Nas), IsEmpty()) << "read-ahead";
+  EXPECT_THAT(cache_faults(read_cell(940'000'000), kCold, PathKind::Nas),
+              Contains("not cold: only 94.0 % of it came from the storage (NFS mount)"));
+  EXPECT_THAT(cache_faults(read_cell(0), kCold, PathKind::Nas), Contains(HasSubstr("RAM served it")));
+}
+
+TEST(Gates, WithoutACounterAColdReadIsNotProven) {
+  EXPECT_THAT(cache_faults(read_cell(std::nullopt), kCold, PathKind::Local),
+              Contains(HasSubstr("not proven")));
+  EXPECT_THAT(cache_faults(read_cell(std::nullopt), kDirect, PathKind::Nas),
+              Contains(HasSubstr("not proven")));
+  EXPECT_THAT(cache_faults(read_cell(std::nullopt), kDirect, PathKind::Memory), IsEmpty());
+}
+
+TEST(Gates, ADirectReadThatDidNotReachTheStorageIsNoResultAndAWriteIsNotAsked) {
+  EXPECT_THAT(cache_faults(read_cell(100), kDirect, PathKind::RemoteBlock),
+              Contains(HasSubstr("not from the storage")));
+  EXPECT_THAT(cache_faults(read_cell(0), kWrite, PathKind::RemoteBlock), IsEmpty());
+  EXPECT_THAT(cache_faults(read_cell(0), kWarm, PathKind::Nas), IsEmpty()) << "RAM is what it is about";
+}
+
+TEST(Gates, ARereadThatRamServedIsLabelledSoAndNeverCold) {
+  const Cell ram = read_cell(0);
+  const Cell half = read_cell(500'000'000);
+  const Cell all = read_cell(1'000'000'000);
+  EXPECT_EQ(cache_label({&ram}, Cache::Warm), "served by RAM");
+  EXPECT_EQ(cache_label({&half}, Cache::Warm), "partly RAM, 50.0 % from storage");
+  EXPECT_EQ(cache_label({&all}, Cache::Warm), "cold 100 %");
+  EXPECT_EQ(cache_label({&all}, Cache::Cold), "cold 100 %");
+  EXPECT_EQ(cache_label({&ram}, Cache::Direct), "direct");
+  const Cell unknown = read_cell(std::nullopt);
+  EXPECT_EQ(cache_label({&unknown}, Cache::Warm), "not proven");
+}
+
+TEST(Gates, AReconnectDuringACellIsSaid) {
+  EXPECT_THAT(change_faults("ro; nvme1 live", "ro; nvme1 live"), IsEmpty());
+  EXPECT_THAT(change_faults("ro; nvme1 live", "ro; nvme1 connecting"),
+              Contains(HasSubstr("nvme1 connecting")));
+}
+
+TEST(Gates, AHostWithoutCpuTimeLeftIsACaution) {
+  CpuUse use;
+  use.idle_share = 0.05;
+  EXPECT_THAT(starvation_cautions(use, false), Contains(HasSubstr("no CPU time left")));
+  use.idle_share = 0.9;
+  use.busiest_core = 1;
+  EXPECT_THAT(starvation_cautions(use, false), IsEmpty());
+  EXPECT_THAT(starvation_cautions(use, true), Contains(HasSubstr("one core")));
+}
+
+TEST(Gates, WhatWasReadInAMomentMeansNothing) {
+  EXPECT_THAT(length_faults(0.09), Contains(HasSubstr("90 ms")));
+  EXPECT_THAT(length_faults(0.11), IsEmpty());
+}
+
+TEST(Gates, FasterThanTheLinkIsImplausible) {
+  Record record = sample_record();
+  record.paths[0].storage.nic.bytes_per_second = 2.9e9;  // rounds of 2.5 and 3.0 GB/s
+  apply_plausibility(record);
+  EXPECT_EQ(summarize(record, "nvme-tcp", "shards").rates, std::vector<double>{2.5e9});
+  EXPECT_THAT(summarize(record, "nvme-tcp", "shards").reasons,
+              Contains(HasSubstr("implausible: faster than enp1s0f1np1")));
+}
+
+TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
+  Record record = sample_record();
+  record.cells.push_back(valid_cell("nvme-tcp", "latency", 4, 80'000'000, 20'000, {{60'000, 20'000}}));
+  apply_plausibility(record);
+  EXPECT_EQ(summarize(record, "nvme-tcp", "latency").status, CellStatus::Invalid);
+  EXPECT_EQ(summarize(record, "local", "latency").status, CellStatus::Valid);
+}
+
+}  // namespace
+}  // namespace spark::bench

@@ -1,0 +1,167 @@
+#include "bench/report/report.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "bench/measure/bench.hpp"
+#include "tests/unit/bench/sample_record.hpp"
+#include "tests/unit/bench/testing.hpp"
+
+namespace spark::bench {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Names that would break out of HTML, Markdown, CSV, gnuplot or a terminal if they were let.
+Record hostile_record() {
+  Record record = sample_record();
+  record.host.name = "<script>alert(1)</script>";
+  record.paths[0].path = "/mnt/\"><img src=http://example.org/x>|`id`";
+  record.scenarios[0].title = "'; system('touch /tmp/owned') #";
+  record.warnings = {"a \x1b[31mred\x07 <b>warning</b>"};
+  for (Cell& cell : record.cells) {
+    for (std::string& reason : cell.reasons) reason = "=cmd|' /C calc'!A0, \"quoted\"";
+  }
+  return record;
+}
+
+std::size_t count_of(const std::string& text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(Page, HasTheVerdictEveryPathEveryScenarioAndItsCharts) {
+  const std::string page = html_page(sample_record());
+  for (const char* words : {"Not decided", "nvme-tcp", "local", "sequential read", "2.75 GB/s", "MTU 9000",
+                            "ran 0.4 s of the 2.0 s asked for", "What this can&#39;t tell"}) {
+    EXPECT_THAT(page, HasSubstr(words));
+  }
+  EXPECT_EQ(count_of(page, "<svg"), count_of(page, "</svg>"));
+  EXPECT_THAT(page, Not(HasSubstr("no charts"))) << "gnuplot-nox is needed to test";
+  EXPECT_GE(count_of(page, "<svg"), 3u);
+}
+
+TEST(Page, AsksNothingOfAnyNetworkAndRunsNothing) {
+  const std::string page = html_page(sample_record());
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  for (const char* word :
+       {"<script", "<link rel=\"stylesheet", "<img", "@import", "src=\"http", "href=\"http"}) {
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  }
+}
+
+TEST(Page, ChartsTakeThePagesTextColour) {
+  const auto charts = draw_charts(sample_record());
+  ASSERT_TRUE(charts) << charts.error().message();
+  ASSERT_FALSE(charts->scenarios.empty());
+  const std::string& picture = charts->scenarios[0].second;
+  EXPECT_TRUE(picture.starts_with("<svg"));
+  EXPECT_THAT(picture,
+              AllOf(HasSubstr("currentColor"), Not(HasSubstr("\"black\"")), Not(HasSubstr("'black'"))));
+}
+
+TEST(Reports, AHostileRecordIsOnlyText) {
+  const Record record = hostile_record();
+  EXPECT_THAT(html_page(record),
+              AllOf(Not(HasSubstr("<script>")), Not(HasSubstr("<img")), Not(HasSubstr("<b>")),
+                    Not(HasSubstr("\x1b")), Not(HasSubstr("no charts"))));
+  EXPECT_FALSE(fs::exists("/tmp/owned"));
+  EXPECT_THAT(markdown(record), AllOf(HasSubstr("\\|\\`id"), HasSubstr("\\<script"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(csv(record),
+              AllOf(HasSubstr("\"'=cmd|' /C calc'!A0, \"\"quoted\"\"\""), Not(HasSubstr("\x1b"))));
+}
+
+TEST(Reports, AnEmptyRecordIsNoCrash) {
+  EXPECT_FALSE(html_page({}).empty());
+  EXPECT_FALSE(markdown({}).empty());
+  EXPECT_EQ(count_of(csv({}), "\n"), 1u);
+}
+
+TEST(Reports, TheCsvHasALineForEachCellOfTheSameLength) {
+  const std::string text = csv(sample_record());
+  EXPECT_EQ(count_of(text, "\n"), 1 + sample_record().cells.size());
+  for (const std::string& line : split(trim(text), '\n')) EXPECT_EQ(count_of(line, ","), 20u) << line;
+}
+
+TEST(Reports, TheMarkdownIsTheGoldenOne) {
+  expect_golden("markdown.golden", markdown(sample_record()));
+}
+
+// Three exact rounds of a path on a host.
+Record rounds_of(const std::string& host, const std::string& run, Bytes bytes) {
+  Record record = sample_record();
+  record.host.name = host;
+  record.run_id = run;
+  record.cells.clear();
+  for (unsigned round = 0; round <= 3; ++round) {
+    Cell cell = valid_cell("nvme-tcp", "shards", round, bytes + round * 1000, 1000, {});
+    cell.at_s = 10.0 * round;
+    record.cells.push_back(cell);
+  }
+  return record;
+}
+
+TEST(Compare, ADifferenceBeyondTheIntervalsIsSaidAndAnEqualRunIsNoDifference) {
+  const auto slower =
+      compare_runs(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 1'500'000'000), false);
+  ASSERT_TRUE(slower) << slower.error().message();
+  EXPECT_THAT(*slower, HasSubstr("-25.0 % slower"));
+  const auto same =
+      compare_runs(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 2'010'000'000), false);
+  EXPECT_THAT(*same, HasSubstr("no clear difference"));
+  for (const std::string& line : split(*slower, '\n')) EXPECT_LE(line.size(), 90u) << line;
+}
+
+TEST(Compare, NamesWhatElseIsDifferent) {
+  Record after = rounds_of("a", "run-2", 1'500'000'000);
+  after.paths[0].mount->options = "rw";
+  after.host.kernel = "6.99";
+  const auto text = compare_runs(rounds_of("a", "run-1", 2'000'000'000), after, false);
+  EXPECT_THAT(*text, AllOf(HasSubstr("now rw"), HasSubstr("6.99")));
+}
+
+TEST(Compare, TwoHostsAreRefusedUnlessAskedForAndStrangersAlways) {
+  const Record one = rounds_of("a", "run-1", 2'000'000'000);
+  const Record other = rounds_of("b", "run-2", 1'500'000'000);
+  EXPECT_EQ(compare_runs(one, other, false).error().kind, Errc::Refused);
+  EXPECT_TRUE(compare_runs(one, other, true));
+  Record stranger = one;
+  stranger.scenarios.clear();
+  EXPECT_EQ(compare_runs(one, stranger, true).error().kind, Errc::Invalid);
+}
+
+TEST(Merge, HostsThatReadAtOnceAreAddedUp) {
+  const auto text = merge_runs({rounds_of("a", "r", 2'000'000'000), rounds_of("b", "r", 1'000'000'000)});
+  ASSERT_TRUE(text) << text.error().message();
+  EXPECT_THAT(*text, AllOf(HasSubstr("1.50 GB/s"), HasSubstr("500 MB/s"), HasSubstr("100 %"),
+                           Not(HasSubstr("Not at once"))));
+}
+
+TEST(Merge, HostsThatDidNotReadAtOnceAreSaid) {
+  Record later = rounds_of("b", "r", 1'000'000'000);
+  later.started += std::chrono::seconds(5);
+  const auto text = merge_runs({rounds_of("a", "r", 2'000'000'000), later});
+  EXPECT_THAT(*text, HasSubstr("Not at once: shards of nvme-tcp"));
+  later.paths[0].storage.address = "192.168.0.101";
+  EXPECT_THAT(*merge_runs({rounds_of("a", "r", 2'000'000'000), later}), HasSubstr("different"));
+}
+
+TEST(Merge, OneRecordOrTheSameTwiceIsRefused) {
+  const Record one = rounds_of("a", "r", 2'000'000'000);
+  EXPECT_FALSE(merge_runs({one}));
+  EXPECT_FALSE(merge_runs({one, one}));
+}
+
+TEST(List, NamesEachRunAndTheUnreadableOnes) {
+  const std::string text = list_of_runs({{"run-1", "", sample_record()}, {"run-2", "broken", {}}});
+  EXPECT_THAT(text, AllOf(HasSubstr("nvme-tcp local"), HasSubstr("unreadable"), HasSubstr("complete")));
+  EXPECT_THAT(list_of_runs({}), HasSubstr("No run"));
+}
+
+}  // namespace
+}  // namespace spark::bench

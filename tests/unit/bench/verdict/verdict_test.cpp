@@ -1,0 +1,131 @@
+#include "bench/verdict/verdict.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/bench/sample_record.hpp"
+
+namespace spark::bench {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+// The worked example of decision_test.cpp as five exact rounds.
+Record worked_example() {
+  Record record = sample_record();
+  record.cells.clear();
+  record.paths.push_back(record.paths[0]);
+  record.paths[2].name = "nfs";
+  record.paths[2].storage.kind = PathKind::Nas;
+  record.scenarios.push_back({"stagecopy", "staging copy", "to durable", false, false, Cache::Direct});
+  record.asked = {"imagenet", 1'200'000'000'000, 1000, 30, {}};
+  for (unsigned round = 0; round <= 5; ++round) {
+    const Bytes gigabyte = 1'000'000'000;  // a cell lasts 2 s
+    record.cells.push_back(valid_cell("local", "shards", round, 13 * gigabyte, 13'000, {}));
+    for (const auto& [name, bytes] :
+         {std::pair{"nvme-tcp", 5'600'000'000ULL}, std::pair{"nfs", 2'200'000'000ULL}}) {
+      record.cells.push_back(valid_cell(name, "shards", round, bytes, 5'600, {}));
+      record.cells.push_back(valid_cell(name, "stagecopy", round, bytes, 1, {}));
+    }
+  }
+  return record;
+}
+
+TEST(Verdict, SaysHowLongWhatTakesAndFromWhichEpochStagingPays) {
+  const Verdict verdict = verdict_of(worked_example());
+  EXPECT_EQ(verdict.judged_by, "shards");
+  EXPECT_EQ(verdict.local, "local");
+  EXPECT_EQ(verdict.decision.advice, Advice::StageFirst);
+  const auto sentences = sentences_of(verdict);
+  EXPECT_EQ(sentences.front(),
+            "Stage first: 30 epochs of 1.20 TB take 1 h 39 min staged from nvme-tcp, 1 h 55 min less than "
+            "read from "
+            "nvme-tcp directly.");
+  EXPECT_THAT(sentences,
+              Contains("Staging from nfs pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.20 to "
+                       "1.20)."));
+}
+
+TEST(Verdict, NamesTheDemandAndNever) {
+  Record record = worked_example();
+  record.asked.demand = demand_like("8xresnet50").value();
+  record.asked.epochs = 3;
+  const auto sentences = sentences_of(verdict_of(record));
+  EXPECT_THAT(sentences.front(), HasSubstr("Train directly"));
+  EXPECT_THAT(sentences,
+              Contains("Staging from nvme-tcp never pays: an epoch from the local drive takes no less."));
+  EXPECT_THAT(
+      sentences,
+      Contains(
+          "The job consumes 1.64 GB/s (resnet50 on 8 H100): nvme-tcp feeds 100 % of it, nfs feeds 67 % of "
+          "it, local 100 %."));
+}
+
+TEST(Verdict, WhatFailedAGateIsInNone) {
+  Record record = worked_example();
+  for (Cell& cell : record.cells) {
+    if (cell.path != "nvme-tcp" || cell.scenario != "shards") continue;
+    cell.status = CellStatus::Invalid;
+    cell.reasons = {"not from the storage"};
+  }
+  const Verdict verdict = verdict_of(record);
+  EXPECT_EQ(verdict.decision.advice, Advice::StageFirst);
+  EXPECT_EQ(verdict.decision.staged->source, "nfs");
+  EXPECT_THAT(sentences_of(verdict),
+              Contains(HasSubstr("nvme-tcp is left out: 'shards' of nvme-tcp has no valid "
+                                 "result: not from the storage")));
+}
+
+TEST(Verdict, IsNotDecidedWithoutTheLocalDrive) {
+  Record record = worked_example();
+  for (Cell& cell : record.cells) {
+    if (cell.path == "local" && cell.round > 2) cell.status = CellStatus::Invalid;
+  }
+  const Verdict verdict = verdict_of(record);
+  EXPECT_EQ(verdict.decision.advice, Advice::NotDecided);
+  EXPECT_THAT(sentences_of(verdict).front(),
+              HasSubstr("Not decided: 'shards' of local has 2 valid rounds, three are needed"));
+}
+
+TEST(Verdict, IsNotDecidedByAnInterruptedOrAThrottledRun) {
+  Record record = worked_example();
+  record.interrupted = true;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("interrupted"));
+  record = worked_example();
+  record.rate_limit = 500'000'000;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("held to 500 MB/s"));
+}
+
+TEST(Verdict, ADatasetThatDoesNotFitIsTrainedDirectly) {
+  Record record = worked_example();
+  record.paths[1].free = 1'000'000'000'000;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
+  record.asked.dataset_bytes = 0;
+  EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst) << "an assumed size is refused by nobody";
+  EXPECT_THAT(sentences_of(verdict_of(record)).back(), HasSubstr("Assumed: a dataset of 1.00 TB"));
+}
+
+TEST(Verdict, ADatasetThatFitsIntoMemoryIsNoted) {
+  Record record = worked_example();
+  record.asked.dataset_bytes = 100'000'000'000;
+  record.asked.dataset_files = 10;
+  EXPECT_THAT(sentences_of(verdict_of(record)), Contains(HasSubstr("from RAM on any path")));
+}
+
+TEST(Verdict, ADatasetOfSmallFilesIsJudgedByReadingSmallFiles) {
+  Record record = worked_example();
+  record.asked.dataset_files = 10'000'000;
+  EXPECT_EQ(verdict_of(record).judged_by, "shards") << "nothing else was measured";
+  record.scenarios.push_back({"smallfiles", "small files", "", false, true, Cache::Cold});
+  EXPECT_EQ(verdict_of(record).judged_by, "smallfiles");
+}
+
+TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
+  Record record = worked_example();
+  record.paths.erase(record.paths.begin() + 1);
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("no local path was measured"));
+  EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: no scenario"));
+}
+
+}  // namespace
+}  // namespace spark::bench

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/text.hpp"
+#include "tests/support/fake_host.hpp"
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+std::string screen_of(const doctor::Host& host, Terminal terminal = {}) {
+  std::ostringstream out;
+  print_findings(out, terminal, to_json(doctor::examine(host)));
+  return out.str();
+}
+
+// The free space of this machine's disk is in the last lines.
+std::string without_free_space(const std::string& screen) {
+  return screen.substr(0, screen.find("\nfine"));
+}
+
+TEST(DoctorScreen, NamesEachFindingOfTodaysSetUp) {
+  test::FakeHost fake;
+  fake.has_config = false;
+  test::set_up_by_hand(fake.files);
+  const std::string screen = screen_of(fake.host());
+  for (const std::string& line : split(screen, '\n')) {
+    EXPECT_TRUE(display_width(line) <= 80 || line.find("       ") != 0) << line;
+  }
+  expect_golden("doctor.txt", without_free_space(screen));
+}
+
+TEST(DoctorScreen, NamesWhatIsWrongOnTheWay) {
+  test::FakeHost fake;
+  fake.has_config = false;
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c3a52-6f0e-4c55-9a55-0d4a6c1de5b7");
+  fake.files.write("sys/class/nvme/nvme1/kato", "0");
+  fake.files.write("sys/class/nvme/nvme1/queue_count", "2");
+  fake.files.write("sys/class/nvme/nvme1/ctrl_loss_tmo", "600");
+  fake.files.write("etc/fstab", "192.168.0.98:/data /mnt/nas nfs4 rw 0 0");
+  fake.files.write("etc/nvme/hostid", "99999999-2222-3333-4444-555555555555");
+  fake.add_nic("enP7s7", 10'000, 9000, "192.168.0.110");
+  fake.data_comes_in = "enP7s7";
+  expect_golden("doctor_network.txt", without_free_space(screen_of(fake.host())));
+}
+
+TEST(DoctorScreen, OfAHostInOrder) {
+  test::FakeHost fake;
+  json::object report = to_json(doctor::examine(fake.host()));
+  for (json::value& word : report["fine"].as_array()) {  // this machine's disk
+    if (word.as_string().starts_with("cache drive")) word = "cache drive (78.7 GB free)";
+  }
+  std::ostringstream out;
+  print_findings(out, {true, true, 80, false}, report);
+  expect_golden_screen("doctor-healthy.txt", out.str());
+}
+
+TEST(DoctorScreen, OfAHostInOrderIsShort) {
+  test::FakeHost fake;
+  const std::string screen = screen_of(fake.host());
+  EXPECT_TRUE(screen.ends_with("Nothing is wrong.\n")) << screen;
+  EXPECT_LE(split(screen, '\n').size(), 7u) << screen;
+  EXPECT_NE(screen.find("\n       target rose: fast0, 200 Gb/s, packets of 9000 bytes\n"), std::string::npos)
+      << screen;
+}
+
+class DoctorVerb : public ::testing::Test {
+ protected:
+  DoctorVerb() { program.context.root = fake.files.root(); }
+  test::FakeHost fake;
+  Program program;
+};
+
+TEST_F(DoctorVerb, ExitsWithOneIfSomethingIsWrong) {
+  fake.files.remove("etc/nvme/hostnqn");
+  EXPECT_EQ(program.run({"doctor", "--config", "/no/such.yaml"}), 1) << program.output();
+  EXPECT_NE(program.output().find("WRONG"), std::string::npos);
+}
+
+TEST_F(DoctorVerb, NotesAloneAreNoFailure) {
+  EXPECT_EQ(program.run({"doctor", "--config", "/no/such.yaml", "--json"}), 0) << program.output();
+  const auto report = parse_json_object(program.output());
+  ASSERT_TRUE(report);
+  EXPECT_EQ(get_int(*report, "wrong"), 0);
+  EXPECT_GE(get_int(*report, "notes").value_or(0), 1);
+  EXPECT_NE(get_array(*report, "findings"), nullptr);
+}
+
+}  // namespace
+}  // namespace spark::cli

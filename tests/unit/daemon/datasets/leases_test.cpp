@@ -1,0 +1,143 @@
+// Leases through the stager: granted with a staging, ended by whatever ends first, taken up after a restart.
+#include "daemon/datasets/leases.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+std::int64_t in_seconds(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+class LeasesTest : public StagerTest {
+ protected:
+  std::shared_ptr<Job> stage_in_group() {
+    group = worker.folder() / "job.scope";
+    std::filesystem::create_directories(group);
+    populate("1");
+    struct stat info {};
+    EXPECT_EQ(::stat(group.c_str(), &info), 0);
+    StageRequest request;
+    request.datasets = {"imagenet"};
+    request.cgroup = {group, info.st_ino};
+    request.holder = "slurm job 12";
+    auto job = stager->stage(std::move(request));
+    EXPECT_TRUE(job);
+    EXPECT_TRUE(ends(*job));
+    return *job;
+  }
+  void populate(const char* populated) {
+    std::ofstream(group / "cgroup.events") << "populated " << populated << "\n";
+  }
+  std::size_t held() { return stager->leases().of("imagenet").size(); }
+  std::filesystem::path group;
+};
+
+TEST_F(LeasesTest, ByControlGroupEndsWhenTheGroupIsEmpty) {
+  start();
+  stage_in_group();
+  EXPECT_EQ(held(), 1u);
+  const json::object shown = get_array(row_of("imagenet"), "leases")->at(0).as_object();
+  EXPECT_EQ(get_string(shown, "holder"), "slurm job 12");
+  EXPECT_EQ(get_string(shown, "cgroup"), group.native());
+  EXPECT_TRUE(shown.at("expires").is_null());
+  const std::string removed = "\"ids\":[\"" + get_string(shown, "id").value_or("?") + "\"]";
+  populate("0");
+  EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
+  EXPECT_TRUE(run_until(context, [&] { return text_of("leases.log").find(removed) != std::string::npos; }));
+}
+
+TEST_F(LeasesTest, ByControlGroupEndsWhenTheGroupIsGone) {
+  start();
+  stage_in_group();
+  std::filesystem::remove_all(group);
+  EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
+}
+
+TEST_F(LeasesTest, OfAProcessThatHasEndedAlreadyEndsAtOnce) {
+  const pid_t holder = ::fork();
+  if (holder == 0) ::_exit(0);
+  ::waitpid(holder, nullptr, 0);
+  start();
+  ASSERT_TRUE(ends(stage({}, holder)));
+  EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
+}
+
+TEST_F(LeasesTest, ByProcessAndTimeEndsWithTheFirst) {
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::seconds(1), ::getpid())));
+  EXPECT_EQ(held(), 1u);
+  EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
+}
+
+TEST_F(LeasesTest, SurviveARestartUnlessTheirHolderDidNot) {
+  const auto pid = std::to_string(::getpid());
+  const auto born = std::to_string(*staging::process_start_time(::getpid()));
+  const auto lease = [](const std::string& id, const std::string& more) {
+    return R"({"id": ")" + id + R"(", "dataset": "imagenet", "generation": 1, "holder": "h", )" + more + "}";
+  };
+  const std::string later = std::to_string(in_seconds(clock.wall()) + 1000);
+  const std::string leases = lease("runs", "\"pid\": " + pid + ", \"pid_start_time\": " + born) + ", " +
+                             lease("other-process", "\"pid\": " + pid + ", \"pid_start_time\": 1") + ", " +
+                             lease("over", "\"expires\": 1000") + ", " +
+                             lease("timed", "\"expires\": " + later) + ", " +
+                             lease("no-group", R"("cgroup": "/nonexistent", "cgroup_id": 5)");
+  worker.on("lease",
+            "cat >> leases.log; echo >> leases.log; echo '{\"result\": {\"leases\": [" + leases + "]}}'");
+  start();
+  ASSERT_TRUE(run_until(context, [&] { return held() == 2; }));
+  std::vector<std::string> ids;
+  for (const Lease* one : stager->leases().of("imagenet")) ids.push_back(one->id);
+  EXPECT_THAT(ids, testing::ElementsAre("runs", "timed"));
+}
+
+TEST_F(LeasesTest, AGenerationThatWentMeanwhileIsNoSuccess) {
+  worker.on("lease", R"(if grep -q '"add"'; then
+      echo '{"error": {"kind": "not_found", "what": "it is not in the cache", "hint": ""}}'
+    else echo '{"result": {"leases": []}}'; fi)");
+  start();
+  const auto job = stage(std::chrono::hours(1));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "not_found");
+  EXPECT_EQ(held(), 0u);
+}
+
+TEST_F(LeasesTest, OfAJobThatFailedAreGivenBack) {
+  worker.on("stage", std::string("if grep -q '\"models\",\"path\"'; then ") +
+                         R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')" +
+                         "; else echo '" + kStaged + "'; fi");
+  start();
+  StageRequest request;
+  request.datasets = {"imagenet", "models"};
+  request.lease = std::chrono::hours(1);
+  const auto job = *stager->stage(std::move(request));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "no_space");
+  EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
+}
+
+TEST_F(LeasesTest, AreToldToWhoeverMakesRoomAndToWhoeverEvicts) {
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  ASSERT_TRUE(ends(stage(std::chrono::hours(2))));
+  ASSERT_TRUE(ends(stage_all({"models"})));
+  EXPECT_THAT(text_of("stages.log"), HasSubstr(R"({"dataset":"imagenet","generation":1})"));
+  EXPECT_THAT(text_of("stages.log"), HasSubstr(R"({"dataset":"models","generation":0})"));
+  const auto refused = stager->evict("imagenet");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  for (const Lease* lease : stager->leases().of("imagenet")) {
+    EXPECT_THAT(refused.error().what, HasSubstr("a test (lease " + lease->id + ")"));
+  }
+}
+
+}  // namespace
+}  // namespace spark::datasets

@@ -1,0 +1,150 @@
+// What a request may rely on: its datasets are safe until it ends, and there when it says so.
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class RequestTest : public StagerTest {
+ protected:
+  static constexpr char kTakeIds[] = R"(request=$(cat); echo "$request" >> leases.log; )"
+                                     R"(ids=$(echo "$request" | sed -n 's/.*"ids":\[\([^]]*\)\].*/\1/p'); )";
+
+  // As the API does: from within the loop, where a worker may be started before stage() returns.
+  std::shared_ptr<Job> stage_in_loop(const std::vector<std::string>& datasets) {
+    std::shared_ptr<Job> job;
+    boost::asio::post(context, [&] { job = stage_all(datasets); });
+    EXPECT_TRUE(run_until(context, [&] { return job && !job->is_running(); }));
+    return job;
+  }
+  std::vector<std::string> lines_of(const std::string& file) {
+    std::ifstream in(worker.folder() / file);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty()) lines.push_back(line);
+    }
+    return lines;
+  }
+};
+
+TEST_F(RequestTest, NoneOfItsDatasetsMakesWayForAnother) {
+  start();
+  EXPECT_EQ(kind_of(stage_in_loop({"models", "imagenet"})), "done");
+  const auto requests = lines_of("stages.log");
+  ASSERT_FALSE(requests.empty());
+  EXPECT_THAT(requests[0], HasSubstr(R"({"dataset":"imagenet","generation":0})")) << "while models is staged";
+  EXPECT_THAT(requests[0], HasSubstr(R"({"dataset":"models","generation":0})"));
+}
+
+TEST_F(RequestTest, WhatIsStagedIsHeldInTheCatalogUntilItEnds) {
+  worker.on("lease", std::string(kTakeIds) + R"(echo '{"result": {"leases": [], "missing": []}}')");
+  start();
+  EXPECT_EQ(kind_of(stage_in_loop({"models", "imagenet"})), "done");
+  const auto requests = lines_of("stages.log");
+  ASSERT_EQ(requests.size(), 2U);
+  const auto released = lines_of("leases.log").back();
+  EXPECT_THAT(released, HasSubstr(R"("op":"remove")"));
+  for (const std::string& request : requests) {
+    const auto parsed = parse_json_object(request);
+    ASSERT_TRUE(parsed);
+    const json::object* hold = get_object(*parsed, "hold");
+    ASSERT_NE(hold, nullptr);
+    EXPECT_THAT(released, HasSubstr(*get_string(*hold, "id")));
+  }
+}
+
+TEST_F(RequestTest, AHoldIsNoLeaseThatADaemonTakesUp) {
+  const staging::ProcessId me = staging::process_with(::getpid());
+  worker.on(
+      "lease",
+      R"(echo '{"result": {"leases": [{"id": "request-1", "dataset": "imagenet", "generation": 1, "pid": )" +
+          std::to_string(me.pid) + R"(, "pid_start_time": )" + std::to_string(me.start_time) + R"(}]}}')");
+  start();
+  EXPECT_TRUE(stager->leases().of("imagenet").empty());
+  EXPECT_TRUE(stager->evict("imagenet"));
+}
+
+TEST_F(RequestTest, ACopyThatIsGoneBeforeItEndsIsNotToldAsReady) {
+  worker.on("lease", std::string(kTakeIds) + R"(echo "{\"result\": {\"leases\": [], \"missing\": [$ids]}}")");
+  start();
+  const auto job = stage_in_loop({"imagenet"});
+  EXPECT_EQ(kind_of(job), "unavailable");
+  EXPECT_THAT(get_string(*get_object(job->final_event(), "error"), "what").value_or(""),
+              HasSubstr("imagenet"));
+}
+
+TEST_F(RequestTest, ACancelledStagingLeavesNoHold) {
+  worker.on("lease", std::string(kTakeIds) + R"(echo '{"result": {"leases": [], "missing": []}}')");
+  worker.on("stage", "cat >> stages.log; echo >> stages.log; exec sleep 600");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return !lines_of("stages.log").empty(); }));
+  ASSERT_TRUE(job->cancel());
+  EXPECT_TRUE(run_until(context,
+                        [&] { return text_of("leases.log").find(R"("op":"remove")") != std::string::npos; }));
+}
+
+TEST_F(RequestTest, RecoveryRunsOnceAndNobodyWaitsForIt) {
+  worker.on("recover", "until [ -e go ]; do sleep 0.02; done; echo '{\"result\": {}}'");
+  begin();
+  ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 1; }));
+  EXPECT_EQ(kind_of(stage_in_loop({"imagenet"})), "done");
+  const int looked = worker.calls("catalog");
+  std::ofstream(worker.folder() / "go") << "now";
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("catalog") > looked; }));
+  EXPECT_EQ(kind_of(stage_in_loop({"imagenet"})), "done");
+  EXPECT_EQ(worker.calls("recover"), 1);
+}
+
+TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
+  worker.on("recover",
+            R"(if [ $n = 1 ]; then echo '{"error": {"kind": "failed", "what": "disk I/O", "hint": ""}}';
+                          else echo '{"result": {}}'; fi)");
+  patience.recover_again = Duration(10);
+  start();
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
+}
+
+TEST_F(RequestTest, WhatIsInProgressIsToldWithTheNewestAttempt) {
+  worker.on("catalog", "cat >> catalogs.log; echo >> catalogs.log; printf '%s\\n' '{\"result\": " +
+                           one_line(kRows) + "}'");
+  worker.on("stage",
+            std::string("cat >> stages.log; echo >> stages.log; until [ -e go ]; do sleep 0.02; done; "
+                        "echo '") +
+                kStaged + "'");
+  start();
+  const auto slow = stage_all({"models"});
+  ASSERT_TRUE(run_until(context, [&] { return !lines_of("stages.log").empty(); }));
+  EXPECT_THAT(lines_of("stages.log")[0], HasSubstr(R"("task":1)"));
+  ASSERT_TRUE(ends(*stager->evict("imagenet")));
+  EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("in_progress":[1])"));
+  EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("newest":1)"));
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(ends(slow));
+  EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("in_progress":[])"));
+}
+
+TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
+  worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
+  worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
+  worker.on("evict",
+            R"(echo '{"error": {"kind": "not_found", "what": "it is not in the cache", "hint": ""}}')");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(state_of("imagenet"), "failed");
+  const auto job = stager->evict("imagenet");
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  EXPECT_EQ(kind_of(*job), "done");
+  EXPECT_EQ(state_of("imagenet"), "absent");
+}
+
+}  // namespace
+}  // namespace spark::datasets

@@ -1,0 +1,177 @@
+// What requests share: a copy with its limit and its configuration, a source and the drive.
+#include <array>
+
+#include "base/text.hpp"
+#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+class SharingTest : public StagerTest {
+ protected:
+  SharingTest() {
+    // Says which dataset it copies, and copies it until it is told to end.
+    worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + std::string(kBegun) +
+                           "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
+  }
+  std::shared_ptr<Job> stage_at(const std::string& dataset, Bytes max_rate) {
+    StageRequest request;
+    request.datasets = {dataset};
+    request.max_rate = max_rate;
+    auto job = stager->stage(std::move(request));
+    EXPECT_TRUE(job) << job.error().message();
+    return *job;
+  }
+  std::vector<json::object> requests() {
+    std::vector<json::object> all;
+    for (const std::string& line : split(text_of("stages.log"), '\n')) {
+      if (auto request = parse_json_object(line)) all.push_back(std::move(*request));
+    }
+    return all;
+  }
+  // A copy that only asks the cache is none.
+  bool copies_begin(std::size_t number) {
+    return run_until(context, [&] {
+      return std::ranges::count_if(requests(), [](const json::object& request) {
+               return get_bool(request, "only_cached") == false;
+             }) == static_cast<std::ptrdiff_t>(number);
+    });
+  }
+  void let_go() { std::ofstream(worker.folder() / "go") << "x"; }
+  void add_dataset(const std::string& name, const std::string& volume) {
+    config::Dataset dataset;
+    dataset.name = name;
+    dataset.volume = volume;
+    dataset.path = name;
+    settings.datasets[name] = dataset;
+  }
+};
+
+TEST_F(SharingTest, ARequestWithoutALimitLiftsThatOfTheCopyThatItJoins) {
+  start();
+  const auto slow = stage_at("models", 50'000'000);
+  ASSERT_TRUE(copies_begin(1));
+  EXPECT_EQ(get_int(requests()[0], "max_rate"), 50'000'000);
+  const auto fast = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(2)) << "the worker goes on from its partial copy, without the limit";
+  EXPECT_EQ(get_int(requests()[1], "max_rate"), 0);
+  let_go();
+  EXPECT_TRUE(ends(slow));
+  EXPECT_TRUE(ends(fast));
+  EXPECT_EQ(kind_of(slow), "done");
+}
+
+TEST_F(SharingTest, ACopyThatBeginsAgainWaitsForItsVolumeAsItDidBefore) {
+  start();
+  const auto slow = stage_at("models", 50);
+  ASSERT_TRUE(copies_begin(1));
+  away = "models";
+  source_error = Error{Errc::Unavailable, "volume one is stalled", ""};
+  const auto fast = stage_at("models", 0);
+  ASSERT_TRUE(run_until(context, [&] { return state_of("models") == "stalled"; }));
+  source_error.reset();
+  ASSERT_TRUE(copies_begin(2));
+  let_go();
+  EXPECT_TRUE(ends(slow));
+  EXPECT_TRUE(ends(fast));
+  EXPECT_EQ(kind_of(slow), "done");
+}
+
+TEST_F(SharingTest, OfSeveralLimitsTheLoosestHoldsAndATighterOneDisturbsNothing) {
+  start();
+  const auto first = stage_at("models", 50);
+  ASSERT_TRUE(copies_begin(1));
+  const auto second = stage_at("models", 20), third = stage_at("models", 70);
+  ASSERT_TRUE(copies_begin(2)) << "for the looser limit, not for the tighter one";
+  EXPECT_EQ(get_int(requests()[1], "max_rate"), 70);
+  EXPECT_TRUE(third->cancel());
+  ASSERT_TRUE(copies_begin(3)) << "the limit that is left holds again";
+  EXPECT_EQ(get_int(requests()[2], "max_rate"), 50);
+  let_go();
+  EXPECT_TRUE(ends(first));
+  EXPECT_TRUE(ends(second));
+}
+
+TEST_F(SharingTest, AnAttemptAfterAReloadHasTheConfigurationOfTheReload) {
+  worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + std::string(kBegun) +
+                         "; " + kTrouble);
+  start();
+  const auto job = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  settings.datasets["models"].exclude = {"*.tmp"};
+  stager->config_changed();
+  worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + staged());
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(json::serialize(requests().back().at("exclude")), R"(["*.tmp"])");
+}
+
+TEST_F(SharingTest, AReloadThatChangesWhatBelongsToADatasetBeginsItsCopyAgain) {
+  start();
+  const auto job = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  settings.datasets["imagenet"].exclude = {"*.tmp"};
+  settings.datasets["models"].env = "HF_HOME";
+  stager->config_changed();
+  settings.datasets["models"].exclude = {"*.bak"};
+  stager->config_changed();
+  ASSERT_TRUE(copies_begin(2)) << "neither another dataset's nor what only `run` reads";
+  EXPECT_EQ(json::serialize(requests()[1].at("exclude")), R"(["*.bak"])");
+  let_go();
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+}
+
+TEST_F(SharingTest, ADatasetThatLeftTheConfigurationIsNotCopiedAgain) {
+  start();
+  const auto job = stage_at("models", 0);
+  ASSERT_TRUE(copies_begin(1));
+  settings.datasets.erase("models");
+  stager->config_changed();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "not_found");
+}
+
+TEST_F(SharingTest, TwoVolumesAreStagedSideBySideAndOneVolumeOneAfterTheOther) {
+  add_dataset("a", "one");
+  add_dataset("b", "two");
+  add_dataset("c", "one");
+  start();
+  const std::array jobs = {stage_at("a", 0), stage_at("b", 0), stage_at("c", 0)};
+  ASSERT_TRUE(copies_begin(2));
+  const auto copied = requests();  // the two workers write theirs in either order
+  EXPECT_THAT((std::array{get_string(copied[0], "dataset"), get_string(copied[1], "dataset")}),
+              testing::UnorderedElementsAre("a", "b"));
+  EXPECT_EQ(state_of("c"), "queued");
+  let_go();
+  for (const auto& job : jobs) EXPECT_TRUE(ends(job));
+  EXPECT_EQ(get_string(requests()[2], "dataset"), "c");
+}
+
+TEST_F(SharingTest, ACopyWithALimitBlocksNoOtherOfItsSource) {
+  add_dataset("a", "one");
+  add_dataset("b", "one");
+  add_dataset("c", "one");
+  start();
+  const std::array jobs = {stage_at("a", 50), stage_at("b", 0), stage_at("c", 60)};
+  ASSERT_TRUE(copies_begin(2));
+  EXPECT_EQ(state_of("b"), "copying");
+  EXPECT_EQ(state_of("c"), "queued") << "limits of one source are not added up";
+  let_go();
+  for (const auto& job : jobs) EXPECT_TRUE(ends(job));
+}
+
+TEST_F(SharingTest, FewCopiesAreMadeAtATimeHoweverManySourcesThereAre) {
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) add_dataset(name, name);
+  start();
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) jobs.push_back(stage_at(name, 0));
+  ASSERT_TRUE(copies_begin(4));
+  EXPECT_EQ(state_of("e"), "queued");
+  EXPECT_EQ(state_of("f"), "queued");
+  let_go();
+  for (const auto& job : jobs) EXPECT_TRUE(ends(job));
+  EXPECT_TRUE(copies_begin(6));
+}
+
+}  // namespace
+}  // namespace spark::datasets

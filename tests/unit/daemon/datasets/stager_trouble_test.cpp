@@ -1,0 +1,234 @@
+// Sources that fail, volumes that go away, workers that hang.
+#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+class TroubleTest : public StagerTest {
+ protected:
+  const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
+
+  TroubleTest() {
+    // Nothing is ready beforehand: the state that is shown is the staging's.
+    worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
+  }
+  bool is_stalled() {
+    return run_until(context, [&] { return state_of("imagenet") == "stalled"; });
+  }
+};
+
+TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
+  // The first attempt's end finds the volume gone.
+  worker.on("stage",
+            "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.2", kTrouble}) + "; else " + staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  ASSERT_TRUE(run_until(context, [&] {
+    return get_string(row_of("imagenet"), "reason").value_or("").find("its device is gone") !=
+           std::string::npos;
+  }));
+  context.run_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(job->is_running()) << "its client keeps waiting";
+  EXPECT_EQ(get_string(*job->progress(), "phase"), "stalled");
+  EXPECT_EQ(worker.calls("stage"), 1);
+  source_error.reset();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
+  worker.on("stage",
+            R"(cat >> stages.log; echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
+  doubt = "being written by another host";
+  start();
+  const auto refused = stage();
+  ASSERT_TRUE(ends(refused));
+  EXPECT_EQ(kind_of(refused), "refused");
+  EXPECT_NE(text_of("stages.log").find("\"only_cached\":true"), std::string::npos);
+  worker.on("stage", staged());
+  StageRequest request;
+  request.datasets = {"imagenet"};
+  request.allow_dirty = true;
+  const auto allowed = *stager->stage(std::move(request));
+  ASSERT_TRUE(ends(allowed));
+  EXPECT_EQ(kind_of(allowed), "done");
+}
+
+TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyAsksTheCacheForASoundOne) {
+  doubt = "being written by another host";
+  start();
+  EXPECT_TRUE(ends(stage()));
+  EXPECT_THAT(text_of("stages.log"), testing::HasSubstr(R"("doubtful":false)"));
+}
+
+TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
+  worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
+  doubt = "being written by another host";
+  start();
+  StageRequest request;
+  request.datasets = {"imagenet"};
+  request.allow_dirty = true;
+  const auto allowed = *stager->stage(std::move(request));
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  const auto strict = stage();
+  ASSERT_TRUE(ends(strict));
+  EXPECT_EQ(kind_of(strict), "refused");
+  ASSERT_TRUE(ends(allowed));
+  EXPECT_EQ(kind_of(allowed), "refused");
+}
+
+TEST_F(TroubleTest, AWriterThatComesWhileItIsCopiedEndsTheStaging) {
+  worker.on("stage", lines({kBegun, "sleep 0.3", kMoved, "sleep 30", staged()}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  doubt = "being written by another host";
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "refused");
+}
+
+TEST_F(TroubleTest, AStateThatWasReplacedWhileItIsCopiedIsCopiedAnewWhenTheNewOneIsThere) {
+  worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.3", kMoved, "sleep 30"}) + "; else " +
+                         staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  doubt = "written by another host since it was mounted here";
+  doubt_passes = true;
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "stalled"; }));
+  doubt.clear();
+  doubt_passes = false;
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, AnOldStateThatSomebodyHoldsOnToIsRefusedInTheEnd) {
+  worker.on("stage", R"(echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
+  patience.doubt = Duration(100);
+  doubt = "written by another host since it was mounted here (in use by bash (pid 7))";
+  doubt_passes = true;
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "refused");
+}
+
+TEST_F(TroubleTest, ASourceThatFailsOnAHealthyVolumeHasSomeTries) {
+  worker.on("stage", lines({kBegun, kTrouble}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage"), 3);
+  EXPECT_EQ(kind_of(job), "failed");
+  EXPECT_EQ(state_of("imagenet"), "failed");
+  const std::string reason = get_string(row_of("imagenet"), "reason").value_or("");
+  EXPECT_THAT(reason, HasSubstr("reading /mnt/a: Input/output error; tried 3 times"));
+}
+
+TEST_F(TroubleTest, AnAttemptThatCopiedSomethingStartsTheCountAnew) {
+  worker.on("stage", "if [ $n -le 3 ]; then " + lines({kBegun, kMoved, kTrouble}) + "; else " +
+                         lines({kBegun, kTrouble}) + "; fi");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(worker.calls("stage"), 5) << "the third copied something, and counts as the first again";
+}
+
+TEST_F(TroubleTest, WhatIsNotTheSourcesFailsAtOnce) {
+  worker.on("stage",
+            lines({kBegun, R"(echo '{"error": {"kind": "failed", "what": "writing /c", "hint": ""}}')"}));
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(worker.calls("stage"), 1);
+  // The cache's drive is not there: the source was never looked at.
+  worker.on("stage", kTrouble);
+  const auto job = stage();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "unavailable");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, WhileItsVolumeIsAwayOthersAreStaged) {
+  worker.on("stage", "if grep -q models; then " + staged() + "; else while :; do " + kBegun +
+                         "; sleep 0.05; done; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  const auto other = stage_all({"models"});
+  context.run_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(other->is_running()) << "one at a time";
+  source_error = gone;
+  ASSERT_TRUE(ends(other));
+  EXPECT_EQ(kind_of(other), "done");
+  EXPECT_TRUE(job->is_running());
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(TroubleTest, AWorkerThatHangsOnIsReplacedWhenTheVolumeIsBack) {
+  worker.on("stage", "if [ $n = 1 ]; then while :; do " + std::string(kBegun) + "; sleep 0.05; done; else " +
+                         staged() + "; fi");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  source_error.reset();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 2);
+}
+
+TEST_F(TroubleTest, ACopyThatMovesNoByteIsShownStalledWithHowLong) {
+  worker.on("stage", "while :; do " + std::string(kBegun) + "; sleep 0.05; done");
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(is_stalled());
+  EXPECT_THAT(get_string(row_of("imagenet"), "reason").value_or(""), HasSubstr("no byte moved for"));
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
+  worker.on("stage", lines({kBegun, "sleep 0.2", kTrouble}));
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  context.run_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(job->cancel());
+  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  EXPECT_EQ(state_of("imagenet"), "absent") << "cancelled is not failed";
+}
+
+TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
+  worker.on("stage", "if [ $n = 1 ]; then " + lines({kBegun, "sleep 600"}) + "; else " + staged() + "; fi");
+  start();
+  const auto first = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  EXPECT_TRUE(first->cancel());
+  context.restart();
+  context.poll();  // its job lets go of the task, whose worker is being killed
+  const auto second = stage();
+  ASSERT_TRUE(ends(second));
+  EXPECT_EQ(kind_of(second), "done");
+}
+
+TEST_F(TroubleTest, WhatIsInFlightIsToldToTheCatalogUntilItIsOver) {
+  worker.on("catalog", R"(cat >> catalog.log; echo >> catalog.log
+                          echo '{"result": {"datasets": [], "usage": {}}}')");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_THAT(text_of("catalog.log"), testing::Not(HasSubstr(R"("in_progress":[1])")));
+  EXPECT_THAT(text_of("catalog.log"), HasSubstr(R"("in_progress":[])"));
+}
+
+}  // namespace
+}  // namespace spark::datasets

@@ -1,0 +1,161 @@
+// Copies that are there: read back on request and by themselves.
+#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+
+namespace spark::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kGood[] = R"(echo '{"result": {"dataset": "a", "bytes": 5, "files": 1, "seconds": 0.5}}')";
+constexpr char kDamaged[] =
+    R"(echo '{"error": {"kind": "mismatch", "what": "imagenet: f has other content", "hint": ""}}')";
+
+class UpkeepTest : public StagerTest {
+ protected:
+  void rows(const std::string& rows) {
+    worker.on("catalog", "printf '%s\\n' '{\"result\": {\"datasets\": [" + rows + "], \"usage\": {}}}'");
+  }
+  std::string row(const std::string& name, const std::string& state, std::int64_t good_at_s) {
+    return R"({"name": ")" + name + R"(", "state": ")" + state + R"(", "path": "/c/1", "good_at_s": )" +
+           std::to_string(good_at_s) + "}";
+  }
+  std::int64_t days_ago(int days) {
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(clock.wall().time_since_epoch());
+    return now.count() - days * 86400;
+  }
+};
+
+TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
+  settings.cache.scrub.reset();
+  rows(row("imagenet", "ready", days_ago(0)) + ", " + row("models", "ready", days_ago(0)));
+  worker.on("verify", std::string("if grep -q imagenet; then ") + kDamaged + "; else " + kGood + "; fi");
+  start();
+  const auto job = stager->scrub({});
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  const auto event = (*job)->final_event();
+  const json::array& verdicts = *get_array(*get_object(event, "result"), "datasets");
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(get_string(verdicts[0].as_object(), "state"), "failed");
+  EXPECT_THAT(*get_string(verdicts[0].as_object(), "reason"), HasSubstr("f has other content"));
+  EXPECT_EQ(get_string(verdicts[1].as_object(), "state"), "ready");
+  EXPECT_EQ(get_int(verdicts[1].as_object(), "bytes"), 5);
+}
+
+TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
+  start();
+  for (const auto& refused :
+       {stager->scrub({"imagenot"}), stager->verify("imagenot", false), stager->evict("imagenot")}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, Errc::NotFound);
+  }
+}
+
+TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
+  start();
+  const auto mistyped = stager->evict("imagenett");
+  ASSERT_FALSE(mistyped);
+  EXPECT_EQ(mistyped.error().hint, "did you mean 'imagenet'?");
+  EXPECT_EQ(stager->evict("xyzzy").error().hint, "`spark-stage ls` shows what is");
+}
+
+TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {
+  worker.on("stage", "sleep 600");
+  start();
+  const auto first = stage(), second = stage();
+  const auto stages = stager->stages();
+  ASSERT_EQ(stages.size(), 1U);
+  const std::string id = std::to_string(first->id()), other = std::to_string(second->id());
+  EXPECT_EQ(stages[0].at("jobs"), (json::array{json::value(id), json::value(other)}));
+  const auto refused = stager->evict("imagenet");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().hint, HasSubstr(" localhost/v1/jobs/{" + id + "," + other + "}`"));
+  EXPECT_TRUE(first->cancel());
+  EXPECT_EQ(stager->stages()[0].at("jobs"), json::array{json::value(other)}) << "it goes on for the other";
+  EXPECT_TRUE(second->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
+  start();
+  EXPECT_EQ(state_of("imagenet"), "ready");
+  worker.on("verify", kDamaged);
+  rows(R"({"name": "imagenet", "state": "failed", "reason": "f has other content", "path": "/c/1"})");
+  const auto job = stager->verify("imagenet", false);
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  EXPECT_EQ(kind_of(*job), "mismatch");
+  EXPECT_EQ(state_of("imagenet"), "failed");
+  EXPECT_EQ(get_string(row_of("imagenet"), "reason"), "f has other content");
+  worker.on("stage", R"(echo '{"progress": {"phase": "copying", "bytes_done": 1}}'; sleep 600)");
+  const auto again = stage();
+  EXPECT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  EXPECT_TRUE(again->cancel());
+  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+}
+
+TEST_F(UpkeepTest, TheOneThatWasNotReadLongestIsScrubbedByItselfAtIdlePriority) {
+  settings.cache.scrub = std::chrono::hours(30 * 24);
+  rows(row("fresh", "ready", days_ago(1)) + ", " + row("old", "ready", days_ago(31)) + ", " +
+       row("oldest", "ready", days_ago(99)) + ", " + row("damaged", "failed", days_ago(999)));
+  worker.on("verify", "cat >> verifies.log; nice >> verifies.log; sleep 0.1; " + std::string(kGood));
+  start();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("verify") >= 1; }));
+  ASSERT_TRUE(run_until(context, [&] { return text_of("verifies.log").find("19\n") != std::string::npos; }));
+  EXPECT_THAT(text_of("verifies.log"), HasSubstr(R"("dataset":"oldest")"));
+  EXPECT_THAT(text_of("verifies.log"), testing::Not(HasSubstr("fresh")));
+  EXPECT_TRUE(row_of("oldest").if_contains("good_at_s") == nullptr) << "the daemon's own";
+}
+
+TEST_F(UpkeepTest, AScrubThatCanNotBeDoneIsNotTriedAllTheTime) {
+  settings.cache.scrub = std::chrono::hours(30 * 24);
+  rows(row("old", "ready", days_ago(31)));
+  worker.on("verify", R"(echo '{"error": {"kind": "failed", "what": "no memory", "hint": ""}}')");
+  start();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("verify") == 1; }));
+  context.run_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(worker.calls("verify"), 1);
+}
+
+TEST_F(UpkeepTest, OffIsOff) {
+  settings.cache.scrub.reset();
+  rows(row("old", "ready", 0));
+  start();
+  context.run_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(worker.calls("verify"), 0);
+}
+
+TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
+  worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
+  worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
+  start();
+  ASSERT_TRUE(ends(stage()));
+  EXPECT_EQ(state_of("imagenet"), "failed");
+  const auto job = stager->evict("imagenet");
+  ASSERT_TRUE(job);
+  ASSERT_TRUE(ends(*job));
+  EXPECT_EQ(state_of("imagenet"), "absent");
+}
+
+TEST_F(UpkeepTest, AnAnswerThatCameLateDoesNotBringBackWhatIsGone) {
+  start();
+  // The first to ask gets the list as it was, after all others have been answered.
+  worker.on("catalog",
+            "if mkdir first 2>/dev/null; then until [ -e late ]; do sleep 0.02; done; "
+            "printf '%s\\n' '{\"result\": " +
+                one_line(kRows) +
+                "}'; "
+                R"(else echo '{"result": {"datasets": [], "usage": {}}}'; fi)");
+  const auto slow = stager->evict("imagenet");
+  ASSERT_TRUE(slow);
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "first"); }));
+  ASSERT_TRUE(ends(stage_all({"models"})));
+  EXPECT_EQ(state_of("imagenet"), "absent");
+  std::ofstream(worker.folder() / "late") << "now";
+  ASSERT_TRUE(ends(*slow));
+  EXPECT_EQ(state_of("imagenet"), "absent");
+}
+
+}  // namespace
+}  // namespace spark::datasets

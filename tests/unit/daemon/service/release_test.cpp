@@ -1,0 +1,253 @@
+#include "daemon/service/release.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "tests/support/fake_sysfs.hpp"
+#include "tests/support/fake_volume_actions.hpp"
+
+namespace spark {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using volumes::FakeVolumeActions;
+using volumes::FakeWorld;
+
+class ReleaseTest : public testing::Test {
+ protected:
+  ReleaseTest() {
+    volume.name = "datasets";
+    volume.nvme = config::NvmeSource{"rose", "raid5-data", 1, "", ""};
+    volume.mount = "/mnt/data";
+    world.plug_in("raid5-data");
+    world.mount("/mnt/data", true, world.block->device_number);
+  }
+  // What a volume's own export looks like in the mount table.
+  void mount_nfs() {
+    volume.nvme.reset();
+    volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+    world.mounts.clear();
+    world.mount("/mnt/data", false, 7, "10.0.0.9:/data", "nfs4");
+  }
+
+  std::string release() { return release({volume}).front(); }
+
+  // All of one subsystem, side by side.
+  std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
+    const auto actions = std::make_shared<FakeVolumeActions>(world);
+    boost::asio::io_context context;
+    SharedLink link{volumes.size()};
+    std::vector<std::string> said(volumes.size());
+    auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
+      const ReleasePatience patience{Duration(20), Duration(1)};
+      into = co_await release_volume(actions, one, link, clock, patience, why);
+    };
+    for (std::size_t i = 0; i < volumes.size(); ++i)
+      boost::asio::co_spawn(context, go(volumes[i], said[i]), boost::asio::detached);
+    context.run();
+    return said;
+  }
+  config::Volume unmounted_neighbour() const {
+    config::Volume other = volume;
+    other.name = "logs";
+    other.nvme->nsid = 2;
+    other.mount = "/mnt/logs";
+    return other;
+  }
+
+  FakeWorld world;
+  ReleaseReason why = ReleaseReason::Shutdown;
+  config::Volume volume;
+  SystemClock clock;
+};
+
+TEST_F(ReleaseTest, UnmountsThenDisconnectsWhileTheTargetAnswers) {
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatIsGoneWithoutTouchingItsMount) {
+  world.set_link("connecting");
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("cut off"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
+}
+
+TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentWhileItIsUnmounted) {
+  world.unmount_takes = Duration(300);
+  world.while_unmounting = [this] { world.set_link("connecting"); };
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "cut off"));
+}
+
+TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsNotCutOffAndSaysHowToGiveItUp) {
+  why = ReleaseReason::Asked;
+  world.set_link("connecting");
+  EXPECT_THAT(release(), HasSubstr("does not answer: left as it is; `nvme disconnect -n raid5-data`"));
+  world.set_link("live");
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("left as it is"));
+  mount_nfs();
+  EXPECT_THAT(release(), HasSubstr("`umount -f -l /mnt/data`"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_EQ(
+      world.count("unmount") + world.count("detach") + world.count("disconnect") + world.count("cut off"), 0);
+}
+
+TEST_F(ReleaseTest, OutsideAShutdownWhatAnswersIsUnmountedAndDisconnected) {
+  why = ReleaseReason::Asked;
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, ADeadDevicesMountIsTakenOff) {
+  why = ReleaseReason::Asked;
+  world.lose_device();
+  EXPECT_EQ(release(), "volume datasets: unmounted");
+  EXPECT_THAT(world.touched, ElementsAre("detach"));
+}
+
+TEST_F(ReleaseTest, AReservationIsKeptWhileTheDeviceIsMountedSomewhereElseToo) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  world.mount("/mnt/other", false, world.block->device_number);
+  EXPECT_THAT(release(), HasSubstr("the device is mounted at /mnt/other too"));
+  EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
+}
+
+TEST_F(ReleaseTest, AnUnmountThatTakesLongWhileTheTargetAnswersIsWaitedFor) {
+  world.unmount_takes = Duration(100);
+  EXPECT_EQ(release(), "volume datasets: unmounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
+  mount_nfs();
+  world.unmount_takes = Duration(100);
+  world.while_unmounting = [this] { world.answers = false; };
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_EQ(world.count("detach"), 1);
+}
+
+TEST_F(ReleaseTest, KeepsTheLinkUnderProgramsThatDoNotEndAndNamesThem) {
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  EXPECT_THAT(release(), HasSubstr("in use by python3 (pid 7)"));
+  EXPECT_GT(world.count("unmount"), 1);
+  EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+TEST_F(ReleaseTest, AnotherDevicesMountOnItsMountPointIsLeftAlone) {
+  world.mounts.clear();
+  world.mount("/mnt/data", false, 7, "/dev/sda1");
+  EXPECT_THAT(release(),
+              HasSubstr("/dev/sda1 (ext4) is mounted there, and is not this volume's: left alone"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_THAT(world.touched, ElementsAre("disconnect")) << "which spares a device that is in use";
+}
+
+TEST_F(ReleaseTest, AnotherServersSilentMountOnItsMountPointIsNeverDetached) {
+  volume.nvme.reset();
+  volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
+  world.mounts.clear();
+  world.mount("/mnt/data", false, 7, "10.0.0.8:/other", "nfs4");
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("10.0.0.8:/other (nfs4) is mounted there, and is not this volume's"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+  EXPECT_TRUE(world.touched.empty()) << "not even asked";
+}
+
+TEST_F(ReleaseTest, WithSomethingMountedOnTopItStaysMountedAndReserved) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  EXPECT_THAT(
+      release(),
+      HasSubstr("tmpfs (tmpfs) is mounted on top of volume datasets at /mnt/data - unmount that first"));
+  EXPECT_EQ(world.mounts.size(), 2u);
+  EXPECT_TRUE(world.touched.empty());
+}
+
+TEST_F(ReleaseTest, AnExclusiveVolumesReservationIsGivenBackBetweenUnmountAndDisconnect) {
+  volume.access = config::Access::Exclusive;
+  world.reservations.offers = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 11, true}};
+  EXPECT_EQ(release(), "volume datasets: unmounted, its reservation given back, nvme7 disconnected");
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "release", "disconnect"));
+}
+
+TEST_F(ReleaseTest, DisconnectsWhatIsNotMounted) {
+  world.mounts.clear();
+  EXPECT_EQ(release(), "volume datasets: not mounted, nvme7 disconnected");
+}
+
+TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysUntilBothAreUnmounted) {
+  EXPECT_THAT(release({unmounted_neighbour(), volume}),
+              ElementsAre("volume logs: not mounted", "volume datasets: unmounted, nvme7 disconnected"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "disconnect"));
+}
+
+TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  release({volume, unmounted_neighbour()});
+  EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
+  test::FakeSysfs sysfs;
+  const SystemClock clock;
+  const auto plug_in = [&](const std::string& number, const std::string& owner) {
+    sysfs.add_controller(test::tcp_controller("nvme" + number, "subsystem-" + number));
+    // As in sysfs: the disk's number links to its folder, which lies in the subsystem's.
+    const std::string folder = "sys/subsystems/" + number;
+    sysfs.write(folder + "/subsysnqn", "subsystem-" + number);
+    sysfs.write(folder + "/disk/size", "2048");
+    const auto numbers = sysfs.root() / "sys/dev/block";
+    std::filesystem::create_directories(numbers);
+    std::filesystem::create_directory_symlink(sysfs.root() / (folder + "/disk"), numbers / ("259:" + number));
+    if (!owner.empty()) sysfs.write("run/nvme/registry/nvme" + number + "/owner", owner);
+  };
+  for (const char* number : {"1", "2", "3"}) plug_in(number, "spark-stage");
+  plug_in("4", "");
+  plug_in("5", "stas");
+  sysfs.write(
+      "proc/self/mountinfo",
+      "50 1 259:1 / /mnt/known ro - ext4 /dev/nvme1n1 ro\n51 1 259:2 / /mnt/left rw - ext4 /dev/nvme2n1 rw\n"
+      "52 1 259:4 / /mnt/persons rw - ext4 /dev/nvme4n1 rw\n53 1 259:5 / /mnt/others rw - xfs /dev/nvme5n1 "
+      "rw");
+  config::Config config;
+  config.volumes.resize(1);
+  config.volumes[0].nvme = config::NvmeSource{"rose", "subsystem-1", 1, "", ""};
+  config.volumes[0].mount = "/mnt/known";
+  Sight sight(clock, sysfs.root());
+  std::vector<std::string> found;
+  for (const auto& volume : not_in_config(config, sight))
+    found.push_back(volume.name + " of " + volume.nvme->subsystem);
+  EXPECT_THAT(found, ElementsAre("/mnt/left of subsystem-2", "subsystem-3 of subsystem-3"));
+}
+
+TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
+  mount_nfs();
+  EXPECT_EQ(release(), "volume datasets: unmounted");
+}
+
+TEST_F(ReleaseTest, WhatWaitsForASilentNfsServerIsGivenUp) {
+  mount_nfs();
+  world.answers = false;
+  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(world.touched, ElementsAre("probe", "detach"));
+}
+
+}  // namespace
+}  // namespace spark

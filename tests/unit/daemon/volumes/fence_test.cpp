@@ -1,0 +1,346 @@
+// Who may write an exclusive volume: reservation and multi-mount protection, held, refused, lost, taken over.
+#include <gmock/gmock.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class FenceTest : public VolumeTest {
+ protected:
+  FenceTest() {
+    settings.access = config::Access::Exclusive;
+    world.reservations.offers = true;
+    world.superblock.has_mmp = true;
+    world.superblock.mmp_interval_s = 5;
+    world.superblock.mmp_node = FakeWorld::kNode;
+  }
+  // Another host, with the reservation; with multi-mount protection it is "spark2".
+  void let_another_host_hold_it() {
+    ASSERT_EQ(nvmetcp::take_reservation(other, kThem)->hold, nvmetcp::Hold::Ours);
+  }
+  void let_another_host_open_it() {
+    world.superblock.mmp_node = "spark2";
+    world.superblock.mmp_open = world.superblock.being_written = true;
+  }
+  std::string holder() {
+    const auto* held = world.reservations.holder();
+    return held == nullptr ? "" : held->host_id;
+  }
+  Result<std::string> take() {
+    std::optional<Result<std::string>> answer;
+    auto ask = [](Volume& asked, std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.ask_take();
+    };
+    boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+    EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
+    return answer.value_or(Result<std::string>(fail(Errc::Failed, "no answer")));
+  }
+
+  static constexpr const char* kOther = "99999999-2222-3333-4444-555555555555";
+  const nvmetcp::Claimant kThem{kOther, 99};
+  nvmetcp::fake::FakeReservations other{world.reservations, kOther};
+};
+
+TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconnect) {
+  pace.probe = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_TRUE(volume->status().fence.reservation);
+  world.touched.clear();
+  auto down = [](Volume& asked) -> boost::asio::awaitable<void> { (void)co_await asked.ask_down(); };
+  boost::asio::co_spawn(context, down(*volume), boost::asio::detached);
+  ASSERT_TRUE(becomes(State::Down));
+  std::erase(world.touched, "probe");  // one may have been due
+  EXPECT_THAT(world.touched, ElementsAre("unmount", "release", "disconnect"));
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(FenceTest, ANamespaceThatAnotherHostHoldsIsRefusedAndTheHolderNamed) {
+  let_another_host_hold_it();
+  let_another_host_open_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_THAT(reason(), HasSubstr("spark2"));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_EQ(holder(), kOther);
+}
+
+TEST_F(FenceTest, IsMountedByItselfOnceTheOtherHostHasGivenItBack) {
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
+  world.reservations.offers = false;
+  std::string said;
+  world.while_mounting = [&] { said = volume->status().reason; };
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.last_mount.claim_as, FakeWorld::kNode);
+  EXPECT_THAT(said, HasSubstr("multi-mount protection waits 11 s"));
+}
+
+TEST_F(FenceTest, UnderAReservationNothingIsClaimedAndNothingWaits) {
+  std::string said;
+  world.while_mounting = [&] { said = volume->status().reason; };
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.last_mount.claim_as, "");
+  EXPECT_EQ(said.find("multi-mount"), std::string::npos) << said;
+}
+
+TEST_F(FenceTest, WithMmpAloneAnotherNodeThatDidNotCloseItIsRefusedAndNamed) {
+  world.reservations.offers = false;
+  let_another_host_open_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("host 'spark2' has it open for writing, or died"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(FenceTest, ItsOwnUncleanFileSystemIsMountedAgain) {
+  world.reservations.offers = false;
+  world.superblock.mmp_open = world.superblock.being_written = true;
+  start();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(FenceTest, WithoutMmpAnUncleanFileSystemIsItsOwnOnlyIfTheReservationOutlivedIt) {
+  world.superblock.has_mmp = false;
+  world.superblock.mmp_node.clear();
+  world.superblock.being_written = true;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  volume->stop();
+  nvmetcp::fake::FakeReservations mine{world.reservations, FakeWorld::kHostId};
+  ASSERT_EQ(nvmetcp::hold_reservation(mine, {FakeWorld::kHostId, 11})->hold, nvmetcp::Hold::Ours);
+  start();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(FenceTest, AReservationThatIsAskedForAndNotOfferedIsRefused) {
+  world.reservations.offers = false;
+  settings.fence = config::Fence::Reservation;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("offers none"));
+}
+
+TEST_F(FenceTest, FenceNoneAndFenceMmpSendNoReservationCommand) {
+  for (const auto fence : {config::Fence::None, config::Fence::Mmp}) {
+    settings.fence = fence;
+    start();
+    ASSERT_TRUE(becomes(State::Ready));
+    EXPECT_TRUE(world.reservations.commands.empty());
+    volume->stop();
+  }
+}
+
+TEST_F(FenceTest, AMountThatFailsGivesAFreshReservationBack) {
+  world.mount_error = Error{Errc::Refused, "host 'spark2' has it open (MMP)", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(FenceTest, LosingTheReservationStopsWritingAndSaysWhoHasIt) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  let_another_host_hold_it();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr(kOther));
+  EXPECT_THAT(reason(), HasSubstr("stopped here at once"));
+  EXPECT_EQ(world.count("stop writing"), 1);
+  ASSERT_TRUE(run_until([&] { return reason().find("python3") != std::string::npos; }));
+  EXPECT_EQ(volume->status().state, State::Refused) << "as long as its dead mount is in use";
+  world.unmount_error.reset();
+  ASSERT_TRUE(run_until([&] { return world.mounts.empty(); }));
+  EXPECT_EQ(holder(), kOther);
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, AFileSystemThatShutDownBecauseTheTargetRefusedItsWritesSaysWhoTookOver) {
+  pace.probe = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  let_another_host_hold_it();
+  world.mounts[0].super_options = "rw,emergency_ro";
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("has taken over namespace 1"));
+}
+
+TEST_F(FenceTest, AnotherNodeInTheMmpBlockStopsWriting) {
+  world.reservations.offers = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  let_another_host_open_it();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(FenceTest, ARestartOfTheTargetCostsNothingButAnotherRegistration) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.reservations.restart();
+  ASSERT_TRUE(run_until([&] { return holder() == FakeWorld::kHostId; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, ARestartedDaemonWhoseReservationWasTakenMeanwhileStopsWriting) {
+  let_another_host_hold_it();
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(FenceTest, ARestartedDaemonHoldsTheReservationOfWhatItMountedBefore) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageFindsTheFenceOfItsMountWhenTheLinkIsBack) {
+  world.reservations.offers = false;
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_TRUE(volume->status().fence.mmp);
+  run_until([&] { return world.count("probe") > 3; });
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, ADaemonThatStartsDuringAnOutageStopsWritingWhatWasTakenOverMeanwhile) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  let_another_host_hold_it();
+  world.set_link("live");
+  ASSERT_TRUE(becomes(State::Refused)) << reason();
+  EXPECT_EQ(world.count("stop writing"), 1);
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Ready)));
+}
+
+TEST_F(FenceTest, AMountWhoseReservationWasTakenAndGivenBackMeanwhileIsNotAdoptedWithoutMmp) {
+  world.superblock.has_mmp = false;
+  let_another_host_hold_it();
+  ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(holder(), "");
+  EXPECT_EQ(world.mounts.size(), 1u) << "nobody's mount is taken off";
+}
+
+TEST_F(FenceTest, TakeTakesItFromAHostThatHoldsItAndMountsIt) {
+  let_another_host_hold_it();
+  let_another_host_open_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  const auto taken = take();
+  ASSERT_TRUE(taken) << taken.error().message();
+  EXPECT_THAT(*taken, HasSubstr("spark2"));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+  EXPECT_EQ(world.count("mount rw"), 1);
+}
+
+TEST_F(FenceTest, TakeWithoutMmpMountsOnlyAfterTheOtherHostsKeepAliveMustHaveFailed) {
+  world.superblock.has_mmp = false;
+  target->keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  const auto before = clock.steady();
+  ASSERT_TRUE(take());
+  EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
+}
+
+TEST_F(FenceTest, ACloneOfAHostThatWritesAnXfsIsRefusedWhereTheirKeysAreOneAndTold) {
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("although this host ID holds the reservation"));
+  EXPECT_THAT(reason(), HasSubstr("host new-identity"));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_TRUE(world.reservations.commands.empty());
+  world.superblock.being_written = false;  // its writer has closed it
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
+}
+
+TEST_F(FenceTest, AMountUnderTheKeyOfAnEarlierReleaseGetsTheNewOneWithoutLettingGo) {
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;
+  world.reservations.state.registrants = {{FakeWorld::kHostId, FakeWorld::kFormerKey, true}};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  ASSERT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
+  EXPECT_THAT(world.reservations.commands, ElementsAre("replace"));
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+TEST_F(FenceTest, TakeWorksAfterThisHostsMachineIdHasChanged) {
+  target->keep_alive = std::chrono::seconds(0);
+  world.superblock.has_mmp = false;
+  world.superblock.being_written = true;  // it crashed
+  world.reservations.state.registrants = {{FakeWorld::kHostId, 77, true}};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("another machine with this host's own host ID"));
+  EXPECT_THAT(reason(), HasSubstr("host new-identity"));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
+  const auto taken = take();
+  ASSERT_TRUE(taken) << taken.error().message();
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_NE(world.reservations.holder()->key, 77u);
+}
+
+TEST_F(FenceTest, TakeOfWhatIsReadyHereTakesNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.reservations.commands.clear();
+  EXPECT_EQ(take().value(), "");
+  EXPECT_TRUE(world.reservations.commands.empty());
+}
+
+TEST_F(FenceTest, TakeIsRefusedForAReadOnlyVolume) {
+  settings.access = config::Access::ReadOnly;
+  start();
+  EXPECT_EQ(take().error().kind, Errc::Refused);
+}
+
+}  // namespace
+}  // namespace spark::volumes

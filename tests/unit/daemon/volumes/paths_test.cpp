@@ -1,0 +1,155 @@
+// The paths of a volume: of a target with two portals, and one that was there before the daemon.
+#include <gmock/gmock.h>
+
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+class VolumePathsTest : public VolumeTest {
+ protected:
+  VolumePathsTest() { target->portals = {{kFirst, 4420}, {kSecond, 4420}}; }
+
+  std::size_t live_paths() const {
+    return static_cast<std::size_t>(std::ranges::count(volume->status().paths, "live", &PathStatus::state));
+  }
+
+  static constexpr char kFirst[] = "10.0.0.5", kSecond[] = "10.0.1.5";
+};
+
+TEST_F(VolumePathsTest, ConnectsEveryPortal) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+  EXPECT_EQ(world.count("mount ro"), 1);
+}
+
+TEST_F(VolumePathsTest, IsReadyOverOnePortalAndSaysWhatIsWrongWithTheOther) {
+  world.unreachable = {kSecond};
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until(
+      [&] { return volume->status().paths.size() == 2 && !volume->status().paths[1].reason.empty(); }));
+  EXPECT_EQ(volume->status().paths[1].state, "waiting");
+  EXPECT_THAT(volume->status().paths[1].reason, HasSubstr("10.0.1.5 is out"));
+  world.unreachable.clear();
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+}
+
+TEST_F(VolumePathsTest, ComesUpOverTheSecondPortalWhenTheFirstIsOut) {
+  world.unreachable = {kFirst};
+  start();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
+  const auto connects = world.count("connect");
+  world.unplug(kFirst);
+  ASSERT_TRUE(run_until([&] { return world.count("connect") > connects && live_paths() == 2; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->status().history.outages().empty());
+}
+
+TEST_F(VolumePathsTest, SilenceIsNoOutageBeforeTheKernelHadTheTimeToFailOver) {
+  target->keep_alive = std::chrono::seconds(0);
+  pace.fail_over = std::chrono::milliseconds(500);
+  start();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2 && volume->status().state == State::Ready; }));
+  const auto probes = world.count("probe");
+  world.silent_probes = 6;
+  ASSERT_TRUE(run_until([&] { return world.count("probe") > probes + 8; }));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->status().history.outages().empty());
+  world.silent_probes = 1'000'000;
+  EXPECT_TRUE(becomes(State::Stalled)) << "both are silent";
+}
+
+TEST_F(VolumePathsTest, APathWhoseControllersNameTheOtherPathGotIsConnectedAgain) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
+  world.unreachable = {kFirst};
+  world.next_controller = 7;  // that of the first path
+  world.controllers.clear();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 1; }));
+  ASSERT_EQ(world.controllers.front().name, "nvme7");
+  ASSERT_EQ(world.controllers.front().portal.address, kSecond);
+  world.unreachable.clear();
+  EXPECT_TRUE(run_until([&] { return live_paths() == 2; }));
+}
+
+TEST_F(VolumePathsTest, IsStalledOnlyWhenAllPathsAreDown) {
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().state == State::Ready && live_paths() == 2; }));
+  world.controllers.front().state = "connecting";
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(volume->status().state, State::Ready);
+  world.set_link("connecting");
+  EXPECT_TRUE(becomes(State::Stalled));
+}
+
+class VolumeNamedTargetTest : public VolumeTest {
+ protected:
+  VolumeNamedTargetTest() {
+    target->portals = {{"nas.lan", 4420}};
+    world.names["nas.lan"] = "10.0.0.5";
+    world.namespace_uuid = "cccccccc-0000-4000-8000-000000000000";
+    pace.name_doubt = Duration(5);
+  }
+};
+
+TEST_F(VolumeNamedTargetTest, IsFoundAtTheNewAddressWhileTheKernelTriesTheOldOneForEver) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  const auto attempts = world.count("connect");
+  ASSERT_TRUE(run_until([&] { return world.count("connect") > attempts; })) << "the name is looked up again";
+  EXPECT_EQ(world.controllers.size(), 1U);
+  world.names["nas.lan"] = "10.0.0.9";
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return world.controllers.size() == 1; })) << "the old address is left";
+  EXPECT_EQ(world.controllers.front().portal.address, "10.0.0.9");
+  EXPECT_EQ(world.count("mount ro"), 1);
+  ASSERT_EQ(volume->status().history.outages().size(), 1U);
+  EXPECT_EQ(volume->status().history.outages().back().healer, Healer::Us);
+}
+
+TEST_F(VolumeNamedTargetTest, IsNotFollowedWhereTheKernelCouldNotTellAnotherNamespace) {
+  world.namespace_uuid.clear();
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  const auto attempts = world.count("connect");
+  world.names["nas.lan"] = "10.0.0.9";
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world.count("connect"), attempts);
+}
+
+TEST_F(VolumeTest, AConnectionThatWasThereIsTakenOverOnceAndTheVolumeDoesNotWaitForIt) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  pace.watch = Duration(2);
+  std::optional<State> meanwhile;
+  world.while_connecting = [&] { meanwhile = volume->status().state; };
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("connect") == 1; }));
+  EXPECT_EQ(meanwhile, State::Ready);
+  context.restart();
+  context.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(world.count("connect"), 1);
+  EXPECT_EQ(world.count("mount ro"), 0);
+}
+
+}  // namespace
+}  // namespace spark::volumes

@@ -1,0 +1,189 @@
+// An exclusive volume that is published, read as its readers read it, and written again.
+#include <gmock/gmock.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using mounts::AfterPublish;
+using testing::HasSubstr;
+
+class PublishTest : public VolumeTest {
+ protected:
+  PublishTest() {
+    settings.access = config::Access::Exclusive;
+    world.reservations.offers = true;
+    world.superblock.stamp = 1;
+  }
+  Result<mounts::Published> publish(AfterPublish then = AfterPublish::ReadOnly) {
+    return await(context, volume->ask_publish(then)).value_or(fail(Errc::Failed, "it never ended"));
+  }
+  Result<> make_writable() {
+    return await(context, volume->ask_writable()).value_or(fail(Errc::Failed, "it never ended"));
+  }
+  void start_published() {
+    start();
+    ASSERT_TRUE(becomes(State::Ready));
+    ASSERT_TRUE(publish());
+  }
+  // So many looks later, if nothing went wrong.
+  void look(std::ptrdiff_t times = 3) {
+    const auto before = world.count("probe");
+    ASSERT_TRUE(run_until([&] { return world.count("probe") >= before + times; }));
+  }
+};
+
+TEST_F(PublishTest, APublishedVolumeStaysReadyAndIsReadOnlyUntilAPersonWantsToWrite) {
+  start_published();
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_TRUE(volume->is_reader());
+  EXPECT_THAT(reason(),
+              HasSubstr("published as generation 1: read-only until `spark-stage volumes up datasets`"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  ASSERT_TRUE(make_writable());
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_EQ(reason(), "");
+  EXPECT_FALSE(volume->is_reader());
+  EXPECT_FALSE(volume->status().foreign_writes) << "its own writing was taken for another's";
+  EXPECT_TRUE(volume->status().history.outages().empty());
+}
+
+TEST_F(PublishTest, GenerationsCountUpAndWhatIsPublishedIsPublishedOnce) {
+  start_published();
+  EXPECT_EQ(publish()->generation, 1u) << "nothing was written since";
+  EXPECT_EQ(world.count("publish"), 1);
+  ASSERT_TRUE(make_writable());
+  EXPECT_EQ(publish()->generation, 2u);
+}
+
+TEST_F(PublishTest, ThenWriteLeavesItWritable) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(publish(AfterPublish::Writable));
+  look();
+  EXPECT_EQ(reason(), "");
+  EXPECT_FALSE(volume->is_published());
+  ASSERT_TRUE(publish());
+  ASSERT_TRUE(publish(AfterPublish::Writable));
+  EXPECT_EQ(world.count("make writable"), 1) << "published already: only opened";
+}
+
+TEST_F(PublishTest, AProgramThatWritesKeepsItFromBeingPublishedAndItStaysWritable) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.publish_error = Error{Errc::Refused, "in use by python3 (pid 7)", "let it close its files"};
+  const auto refused = publish();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  look();
+  EXPECT_EQ(volume->status().state, State::Ready);
+  EXPECT_FALSE(volume->is_published());
+}
+
+TEST_F(PublishTest, OnlyAReadyVolumeOfThisHostsWritingCanBePublished) {
+  world.target_up = false;
+  start();
+  ASSERT_TRUE(becomes(State::Waiting));
+  EXPECT_EQ(publish().error().kind, Errc::Unavailable);
+  settings.access = config::Access::ReadOnly;
+  volume->stop();
+  world.target_up = true;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(publish().error().kind, Errc::Refused);
+  EXPECT_THAT(publish().error().message(), HasSubstr("this host only reads it"));
+}
+
+TEST_F(PublishTest, ItIsReadOnlyAgainAfterARestartOfTheDaemonAndOfTheMachine) {
+  start_published();
+  volume->stop();
+  world.touched.clear();
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_THAT(world.touched, testing::Not(testing::Contains(testing::StartsWith("mount"))));
+  volume->stop();
+  world.lose_device();
+  world.mounts.clear();
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("mount closed"), 1) << "its own journal has to be there when it is writable again";
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(PublishTest, APublishedVolumeThatIsDownComesUpWritableWhenAPersonWantsItUp) {
+  start_published();
+  ASSERT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  ASSERT_TRUE(make_writable());
+  volume->ask_up();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("mount rw"), 2);
+  EXPECT_EQ(world.count("mount closed"), 0);
+}
+
+TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) {
+  start_published();
+  look();
+  world.superblock.being_written = true;
+  ++world.superblock.stamp;
+  ASSERT_TRUE(run_until([&] { return volume->status().foreign_writes; }));
+  EXPECT_EQ(world.count("stop writing"), 0) << "programs that read it need no errors";
+  EXPECT_EQ(make_writable().error().kind, Errc::Refused);
+}
+
+TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) {
+  pace.probe_reader = std::chrono::hours(1);
+  start_published();
+  ++world.superblock.stamp;
+  const auto refused = make_writable();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Errc::Refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("another host has written it since"));
+  EXPECT_EQ(world.count("make writable"), 0);
+}
+
+TEST_F(PublishTest, AVolumeWhoseReservationAnotherHostHasNowIsNotMadeWritable) {
+  start_published();
+  nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+  ASSERT_EQ(nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99})->hold,
+            nvmetcp::Hold::Ours);
+  look();
+  EXPECT_FALSE(volume->status().fence.reservation);
+  EXPECT_EQ(volume->status().state, State::Ready) << "it can still be read";
+  EXPECT_EQ(make_writable().error().kind, Errc::Refused);
+  EXPECT_EQ(world.count("make writable"), 0);
+}
+
+TEST_F(PublishTest, AFenceThatIsLostWhileItIsPublishedIsSeen) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.while_publishing = [this] {
+    nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+    (void)nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99});
+  };
+  world.publish_error = Error{Errc::Failed, "Input/output error", ""};
+  world.publish_takes = 20;
+  EXPECT_FALSE(publish());
+  EXPECT_TRUE(run_until([&] { return world.count("stop writing") == 1; }));
+}
+
+TEST_F(PublishTest, AReaderSaysWhichGenerationItShows) {
+  settings.access = config::Access::ReadOnly;
+  world.published = mounts::Published{7, "spark2", "2026-11-22T05:00:00Z"};
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(volume->status().published);
+  EXPECT_EQ(volume->status().published->generation, 7u);
+  world.published->generation = 8;
+  ++world.superblock.stamp;
+  ASSERT_TRUE(run_until([&] { return volume->status().published->generation == 8; }));
+  EXPECT_TRUE(run_until([&] { return world.count("mount ro") == 2; }));
+}
+
+}  // namespace
+}  // namespace spark::volumes

@@ -1,0 +1,115 @@
+// Two targets that offer a subsystem of the same NQN: a volume is on its own target's disk, or on none.
+#include <gmock/gmock.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(VolumeTest, OfAnUnreachableTargetIsNeverReadyOnAnotherTargetsDisk) {
+  world.target_up = false;
+  world.plug_in_other(kNqn);
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("discover") > 5; }));
+  EXPECT_THAT(seen, Not(Contains(State::Ready)));
+  EXPECT_TRUE(world.mounts.empty());
+  EXPECT_EQ(world.count("superblock"), 0) << "its disk is not even read";
+  EXPECT_THAT(reason(), HasSubstr("target rose unreachable"));
+  EXPECT_THAT(reason(), HasSubstr("10.0.0.9:4420 (target spare) is of the same NQN"));
+}
+
+TEST_F(VolumeTest, IsRefusedWhileAnotherTargetsNamespaceHasItsNumberAndReadyWhenThatIsGone) {
+  world.plug_in_other(kNqn);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("connect"), 0);
+  EXPECT_THAT(reason(), HasSubstr("10.0.0.9:4420 (target spare)"));
+  EXPECT_THAT(reason(), HasSubstr("no address of target rose"));
+  EXPECT_THAT(reason(), HasSubstr("another NQN"));
+  world.unplug(FakeWorld::kOtherAddress);
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, IsReadyBesideAnotherTargetThatHasNoNamespaceOfItsNumber) {
+  const std::string other = world.plug_in_other(kNqn, false);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_EQ(volume->status().paths.size(), 1U);
+  EXPECT_EQ(volume->status().paths[0].address, "10.0.0.5:4420");
+  EXPECT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  ASSERT_EQ(world.controllers.size(), 1U) << "the other target's connection stays";
+  EXPECT_EQ(world.controllers[0].name, other);
+}
+
+TEST_F(VolumeTest, AMountOfAnotherTargetsDiskIsNotAdopted) {
+  const std::string other = world.plug_in_other(kNqn);
+  world.mount("/mnt/data", true, world.others[other]->device_number);
+  world.target_up = false;
+  start();
+  ASSERT_TRUE(run_until([&] { return world.count("discover") > 5; }));
+  EXPECT_THAT(seen, Not(Contains(State::Ready)));
+  EXPECT_THAT(seen, Not(Contains(State::Stalled)));
+  EXPECT_FALSE(world.pinned);
+  EXPECT_EQ(world.mounts.size(), 1U);
+}
+
+TEST_F(VolumeTest, IsStalledWhenItsLinkIsDownHoweverLiveAnotherTargetsConnectionIs) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.plug_in_other(kNqn, false);
+  world.controllers[0].state = "connecting";
+  ASSERT_TRUE(becomes(State::Stalled));
+  EXPECT_EQ(volume->status().paths.size(), 1U);
+  world.controllers[0].state = "live";
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, TakesAConnectionAtAnAddressThatItsTargetsOwnLogHasForOneOfItsOwn) {
+  world.offer(kNqn, "10.0.1.5", 4420);
+  world.plug_in(kNqn, {"10.0.1.5", 4420});
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.count("mount ro"), 0);
+  EXPECT_EQ(volume->status().paths.at(0).address, "10.0.1.5:4420");
+}
+
+TEST_F(VolumeTest, AsksItsTargetAboutAConnectionThatComesLater) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.offer(kNqn, "10.0.1.5", 4420);
+  world.plug_in(kNqn, {"10.0.1.5", 4420});
+  EXPECT_TRUE(run_until([&] { return volume->status().paths.size() == 2; }));
+  EXPECT_EQ(all_warnings(volume->status()).size(), 0U);
+}
+
+TEST_F(VolumeTest, WarnsOfAPathToItsNamespaceThatIsAtNoAddressOfItsTarget) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.others.erase(world.plug_in_other(kNqn, false));  // it leads to our namespace
+  ASSERT_TRUE(run_until([&] { return !all_warnings(volume->status()).empty(); }));
+  EXPECT_THAT(all_warnings(volume->status()).back(), HasSubstr("data may go over it"));
+  EXPECT_THAT(all_warnings(volume->status()).back(), HasSubstr("10.0.0.9:4420"));
+  EXPECT_EQ(volume->status().paths.size(), 1U);
+}
+
+TEST_F(VolumeTest, ARestartedDaemonFindsTheMountOfATargetThatHasAName) {
+  target->portals = {{"nas.lan", 4420}};
+  world.names["nas.lan"] = "10.0.0.5";
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+  EXPECT_EQ(world.count("mount ro"), 0);
+  EXPECT_EQ(world.controllers.size(), 1U);
+}
+
+}  // namespace
+}  // namespace spark::volumes

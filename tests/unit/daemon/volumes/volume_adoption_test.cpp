@@ -1,0 +1,114 @@
+// Connections and mounts that were there before, whoever made them.
+#include <gmock/gmock.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(VolumeTest, AConnectionThatSomebodyElseMadeIsTakenOverWithOurTimers) {
+  world.plug_in(kNqn);
+  target->reconnect_delay = std::chrono::seconds(7);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("discover"), 0) << "it is there";
+  EXPECT_EQ(world.count("connect"), 1);
+  EXPECT_EQ(world.last_options.reconnect_delay, std::chrono::seconds(7));
+  EXPECT_EQ(volume->status().paths.size(), 1U);
+}
+
+TEST_F(VolumeTest, TakingAConnectionOverCanFailWithoutHarmUnlessItIsRefused) {
+  world.plug_in(kNqn);
+  world.connect_error = Error{Errc::Unavailable, "no answer", ""};
+  start();
+  ASSERT_TRUE(becomes(State::Ready)) << reason();
+}
+
+TEST_F(VolumeTest, AnotherProgramsConnectionStaysWhenTheVolumeGoesDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.controllers.front().owner = "stas";
+  EXPECT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_EQ(world.count("disconnect"), 0);
+  EXPECT_EQ(world.count("unmount"), 1);
+}
+
+TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
+  pace.first_retry = pace.longest_retry = std::chrono::hours(1);
+  world.offers.clear();
+  start();
+  ASSERT_TRUE(run_until([&] { return volume->status().next_attempt.has_value(); }));
+  world.offer(kNqn, "10.0.0.5", 4420);
+  volume->try_now();
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
+}
+
+TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) {
+  pace.probe_reader = std::chrono::hours(1);
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  pace.probe = std::chrono::hours(1);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(run_until([&] { return world.count("connect") == 1; }));
+  EXPECT_THAT(world.touched, ElementsAre("superblock", "probe", "smart nvme7", "connect"));
+}
+
+TEST_F(VolumeTest, WhatWasMountedBeforeIsPinnedAsIfItHadBeenMountedByUs) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.superblock.stamp = 9;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_TRUE(world.pinned);
+  EXPECT_EQ(world.pinned->uuid, kUuid);
+  EXPECT_EQ(world.pinned->stamp, 9u);
+  EXPECT_TRUE(volume->status().warnings.empty());
+}
+
+TEST_F(VolumeTest, AReadersMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.mounts.back().super_options = "ro";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_FALSE(volume->status().warnings.empty());
+  EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by somebody else"));
+}
+
+TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  world.set_link("connecting");
+  start();
+  ASSERT_TRUE(becomes(State::Stalled));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_THAT(seen, testing::Not(testing::Contains(State::Ready)));
+}
+
+TEST_F(VolumeTest, AReadWriteMountOfAReadOnlyVolumeIsNotAdopted) {
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("read-write already"));
+  EXPECT_EQ(world.mounts.size(), 1u);
+}
+
+TEST_F(VolumeTest, AForeignMountAtTheMountPointIsNeverTakenOff) {
+  world.owners[55] = "a-local-drive";
+  world.mount("/mnt/data", false, 55, "/dev/nvme0n1p2");
+  world.mount_error = Error{Errc::Refused, "/mnt/data carries /dev/nvme0n1p2 already", "unmount it"};
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("detach") + world.count("unmount"), 0);
+}
+
+}  // namespace
+}  // namespace spark::volumes

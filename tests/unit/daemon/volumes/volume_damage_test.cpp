@@ -1,0 +1,92 @@
+// A file system that must not be written: errors are recorded in it, or it is another one than was mounted.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::HasSubstr;
+
+TEST_F(VolumeTest, AFileSystemWithRecordedErrorsIsNotMountedForWritingUntilItIsRepaired) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  world.superblock.damage = "errors are recorded in its ext4 (3 since the last e2fsck)";
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("mount rw"), 0);
+  EXPECT_THAT(reason(), HasSubstr("e2fsck -f /dev/nvme7n1"));
+  world.superblock.damage.clear();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, AWritableVolumeThatWentReadOnlyOverAnErrorEndsAtRefused) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.damage = "errors are recorded in its ext4 (3 since the last e2fsck)";
+  world.mounts.front().super_options = "ro";
+  ASSERT_TRUE(becomes(State::Refused));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world.count("mount rw"), 1);
+  EXPECT_EQ(volume->status().state, State::Refused);
+}
+
+TEST_F(VolumeTest, AReaderOfAFileSystemWithRecordedErrorsIsReadyAndWarned) {
+  world.superblock.damage = "errors are recorded in its ext4 (3 since the last e2fsck)";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_THAT(all_warnings(volume->status()), testing::Contains(HasSubstr("e2fsck")));
+  world.superblock.damage.clear();
+  EXPECT_TRUE(run_until([&] { return all_warnings(volume->status()).empty(); }));
+}
+
+TEST_F(VolumeTest, AnotherFileSystemUnderAWritableMountIsWrittenToNoMore) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") == 1; }));
+  EXPECT_LT(std::ranges::find(world.touched, "stop writing"), std::ranges::find(world.touched, "cut off"));
+  EXPECT_EQ(world.count("unmount"), 0) << "with its device there, it would write the superblock";
+  EXPECT_TRUE(run_until([&] { return reason().find("99999999") != std::string::npos; }));
+  world.superblock.uuid = kUuid;
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(VolumeTest, AnotherFileSystemUnderAnAdoptedWritableMountIsWrittenToNoMore) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  world.pinned = FilesystemIdentity{"ext4", kUuid, 0, "", 1};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.mounted_uuid = kUuid;
+  world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(VolumeTest, AnAdoptedMountOfAnotherFileSystemThanConfiguredIsRefusedAndGoesOnWriting) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  settings.nvme->filesystem_uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", false, world.block->device_number);
+  world.mounted_uuid = kUuid;
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_EQ(world.count("stop writing"), 0);
+}
+
+}  // namespace
+}  // namespace spark::volumes

@@ -1,0 +1,260 @@
+// How a volume is taken down, and a volume of an NFS server.
+#include <gmock/gmock.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "tests/support/run_on.hpp"
+#include "tests/unit/daemon/volumes/volume_fixture.hpp"
+
+namespace spark::volumes {
+namespace {
+
+using namespace test;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class DownTest : public VolumeTest {
+ protected:
+  Result<> ask_down() {
+    std::optional<Result<>> answer;
+    auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.keep_down("alice");
+    };
+    boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+    EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
+    return answer.value_or(Result<>(fail(Errc::Failed, "no answer")));
+  }
+  Result<> ask_up() {
+    return await(context, volume->keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
+  }
+  void restart() {
+    volume->stop();
+    world.touched.clear();
+    start();
+  }
+};
+
+TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.touched.clear();
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(volume->status().state, State::Down);
+  std::erase(world.touched, "probe");  // one may have been due
+  EXPECT_THAT(world.touched, ElementsAre("record down", "unmount", "disconnect"));
+  EXPECT_TRUE(ask_down()) << "asking again finds it down";
+  EXPECT_TRUE(ask_up());
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, WhatAnOperatorTookDownStaysDownThroughARestart) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  const auto shown = to_json(settings, volume->status()).at("down").as_object();
+  EXPECT_EQ(shown.at("by"), "alice");
+  restart();
+  ASSERT_TRUE(becomes(State::Down));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_EQ(to_json(settings, volume->status()).at("down").as_object(), shown);
+  EXPECT_TRUE(ask_down()) << "once more, by another";
+  EXPECT_EQ(to_json(settings, volume->status()).at("down").as_object(), shown);
+  EXPECT_TRUE(ask_up());
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(to_json(settings, volume->status()).at("down").is_null());
+  restart();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, WithoutAFenceADownThatIsForgottenWouldMakeTwoWriters) {
+  settings.access = config::Access::Exclusive;
+  settings.fence = config::Fence::None;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  restart();
+  ASSERT_TRUE(becomes(State::Down));
+  context.restart();
+  context.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(DownTest, ADownThatCantBeRecordedTouchesNothing) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.intent_error = Error{Errc::NoSpace, "writing datasets.intent.json: no space left", "free some"};
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().message(), HasSubstr("no space left"));
+  EXPECT_EQ(world.count("unmount"), 0);
+  EXPECT_EQ(volume->status().state, State::Ready);
+}
+
+TEST_F(DownTest, AnUpThatCantBeRecordedLeavesItDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  world.intent_error = Error{Errc::NoSpace, "no space left", ""};
+  EXPECT_FALSE(ask_up());
+  EXPECT_EQ(volume->status().state, State::Down);
+}
+
+TEST_F(DownTest, ADownThatIsRefusedIsNotRememberedEither) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  EXPECT_FALSE(ask_down());
+  restart();
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, ADownThatIsRefusedNeverShowsAsDownWhileThatIsRecorded) {
+  world.intent_takes = Duration(20);
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "in use", ""};
+  seen.clear();
+  EXPECT_FALSE(ask_down());
+  EXPECT_THAT(seen, testing::Not(testing::Contains(testing::AnyOf(State::Down, State::Refused))));
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+// A crash between the record and the unmount; or an operator who mounted it meanwhile.
+TEST_F(DownTest, OneThatIsToBeDownAndIsMountedIsLeftAloneUntilAnOperatorDecides) {
+  world.intent = Intent{false, clock.wall(), "alice"};
+  world.plug_in(kNqn);
+  world.mount("/mnt/data", true, world.block->device_number);
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("was taken down by alice at 20"));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_EQ(volume->status().state, State::Down);
+}
+
+TEST_F(DownTest, AnIntentThatCantBeReadBringsNothingUpOrDownUntilAnOperatorDecides) {
+  world.intent = fail(Error{Errc::Failed, "datasets.intent.json: input/output error", ""});
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("input/output error"));
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_TRUE(ask_up());
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, TakenOverIsWantedUp) {
+  settings.access = config::Access::Exclusive;
+  world.superblock.has_mmp = true;
+  world.intent = Intent{false, clock.wall(), "alice"};
+  start();
+  ASSERT_TRUE(becomes(State::Down));
+  EXPECT_TRUE(await(context, volume->ask_take()).value_or(fail(Errc::Failed, "no answer")));
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(world.intent->up);
+}
+
+TEST_F(DownTest, KeepsTheVolumeWhileItIsInUseAndSaysWhy) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().what, HasSubstr("python3"));
+  EXPECT_EQ(world.count("disconnect"), 0);
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(DownTest, ADeadMountThatIsHeldForItsUsersIsNotDetachedByIt) {
+  settings.on_loss = config::OnLoss::Hold;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  world.offers.clear();
+  world.lose_device();
+  ASSERT_TRUE(becomes(State::Lost));
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().what, HasSubstr("python3"));
+  EXPECT_EQ(world.count("detach"), 0);
+}
+
+TEST_F(DownTest, KeepsAControllerThatAnotherVolumeNeeds) {
+  world.shared = true;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(world.count("disconnect"), 0);
+}
+
+class CoveredTest : public DownTest {
+ protected:
+  CoveredTest() {
+    settings.access = config::Access::Exclusive;
+    world.reservations.offers = true;
+  }
+};
+
+TEST_F(CoveredTest, WithSomethingMountedOnTopItStaysMountedAndReservedAndNamesWhatIsOnTop) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  ASSERT_EQ(world.reservations.state.registrants.size(), 1u);
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  const auto down = ask_down();
+  ASSERT_FALSE(down);
+  EXPECT_EQ(down.error().kind, Errc::Refused);
+  EXPECT_THAT(down.error().what, HasSubstr("tmpfs"));
+  EXPECT_THAT(down.error().message(), HasSubstr("umount /mnt/data"));
+  EXPECT_EQ(world.mounts.size(), 2u);
+  EXPECT_EQ(world.count("unmount") + world.count("release") + world.count("disconnect"), 0);
+  EXPECT_EQ(world.reservations.state.registrants.size(), 1u);
+}
+
+TEST_F(CoveredTest, ItGoesDownOnceWhatWasOnTopIsGone) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mount("/mnt/data", false, 7, "tmpfs", "tmpfs");
+  ASSERT_FALSE(ask_down());
+  world.mounts.pop_back();
+  EXPECT_TRUE(ask_down());
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_EQ(world.count("release"), 1);
+}
+
+class NfsVolumeTest : public VolumeTest {
+ protected:
+  NfsVolumeTest() {
+    settings.nvme.reset();
+    settings.nfs = config::NfsSource{"10.0.0.9", "/data"};
+    target.reset();
+  }
+};
+
+TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_THAT(world.touched, testing::Contains("probe"));
+}
+
+TEST_F(NfsVolumeTest, AMountWithAnotherAccessThanConfiguredIsNotAdopted) {
+  world.mount("/mnt/data", settings.access != config::Access::ReadOnly, 7, "10.0.0.9:/data", "nfs4");
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("already, and not by spark-stage"));
+  EXPECT_EQ(world.count("unmount"), 0);
+}
+
+TEST_F(NfsVolumeTest, StallsWhileItsServerIsSilent) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.answers = false;
+  ASSERT_TRUE(becomes(State::Stalled));
+  world.answers = true;
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(volume->status().history.reconnects(), 1u);
+}
+
+}  // namespace
+}  // namespace spark::volumes

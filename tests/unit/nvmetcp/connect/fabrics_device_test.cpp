@@ -1,0 +1,88 @@
+#include "nvmetcp/connect/fabrics_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "nvmetcp/connect/kernel_log.hpp"
+#include "nvmetcp/names.hpp"
+#include "tests/support/fake_sysfs.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+TEST(LoadTransport, NothingIsRunWhenTheDriverIsThere) {
+  test::FakeSysfs files;
+  files.write("dev/nvme-fabrics", "");
+  files.write("sys/module/nvme_tcp/refcnt", "0");
+  EXPECT_TRUE(load_transport(files.root(), {"false"}));
+}
+
+TEST(LoadTransport, TheLoaderRunsWhenThereIsNoDriver) {
+  const test::FakeSysfs files;
+  EXPECT_TRUE(load_transport(files.root(), {"true"}));
+}
+
+TEST(LoadTransport, AKernelWithoutTheModuleIsUnsupportedInTheLoadersWords) {
+  const test::FakeSysfs files;
+  const auto loaded = load_transport(
+      files.root(), {"sh", "-c", "echo 'modprobe: FATAL: Module nvme-tcp not found' >&2; exit 1"});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, Errc::Unsupported);
+  EXPECT_NE(loaded.error().what.find("Module nvme-tcp not found"), std::string::npos);
+  EXPECT_NE(loaded.error().hint.find("linux-modules-extra-"), std::string::npos);
+}
+
+TEST(LoadTransport, WithoutTheRightItIsDenied) {
+  const test::FakeSysfs files;
+  const auto loaded = load_transport(
+      files.root(), {"sh", "-c", "echo 'could not insert: Operation not permitted' >&2; exit 1"});
+  EXPECT_EQ(loaded.error().kind, Errc::Denied);
+}
+
+TEST(FabricsDevice, OptionsAreCheckedAgainstTheKernelsList) {
+  test::FakeSysfs files;
+  files.write("dev/nvme-fabrics", "instance=-1,cntlid=-1,transport=%s,nqn=%s");
+  EXPECT_TRUE(check_supported(files.root(), {{"transport", "tcp"}}));
+  EXPECT_EQ(check_supported(files.root(), {{"tls", ""}}).error().kind, Errc::Unsupported);
+}
+
+TEST(FabricsDevice, WhatIsWrittenIsTheOptionString) {
+  test::FakeSysfs files;
+  files.write("dev/nvme-fabrics", "");
+  const auto made = create_controller(files.root(), {{"nqn", "s"}, {"transport", "tcp"}});
+  ASSERT_FALSE(made);  // a plain file does not answer
+  EXPECT_EQ(made.error().number, EBADMSG);
+  EXPECT_EQ(files.read("dev/nvme-fabrics"), "nqn=s,transport=tcp");
+}
+
+TEST(FabricsDevice, AMissingDeviceIsItsErrno) {
+  const test::FakeSysfs files;
+  EXPECT_EQ(create_controller(files.root(), {}).error().number, ENOENT);
+}
+
+TEST(KernelLog, TheMessageOfARecordIsItsFirstLineWithoutThePrefix) {
+  EXPECT_EQ(message_of_kmsg_record("3,1234,567890,-;nvme nvme1: Invalid MNAN value 1024\n SUBSYSTEM=nvme\n"),
+            "nvme nvme1: Invalid MNAN value 1024");
+  EXPECT_EQ(message_of_kmsg_record("no record"), "");
+}
+
+TEST(KernelLog, WithoutALogThereAreNoLines) {
+  const test::FakeSysfs files;
+  EXPECT_TRUE(KernelLog(files.root()).lines().empty());
+}
+
+TEST(Names, ControllersAndNamespacesAreToldApart) {
+  EXPECT_TRUE(is_controller_name("nvme10"));
+  for (const char* other : {"nvme", "nvme1n1", "nvme1c1n1", "nvme-fabrics", "nvme1 ", ""}) {
+    EXPECT_FALSE(is_controller_name(other)) << other;
+  }
+  EXPECT_EQ(parse_namespace_name("nvme1n2")->block_device(), "nvme1n2");
+  EXPECT_EQ(parse_namespace_name("nvme1c12n2")->block_device(), "nvme1n2");
+  for (const char* other : {"nvme1", "nvme1n", "nvme1c2", "nvme1n1p1", "nvmen1", "hwmon3", "ng1n1"}) {
+    EXPECT_FALSE(parse_namespace_name(other)) << other;
+  }
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

@@ -1,0 +1,132 @@
+// What every NvmeGateway promises, asked of the fake and of the real one. The real one needs root, a kernel
+// with nvme-tcp and a target that this host may use and nobody else is using:
+//   SPARK_REAL_TARGET=ADDRESS:PORT:NQN spark_nvmetcp_tests --gtest_filter='*Contract*'
+// It connects and disconnects that subsystem, and touches no other. SPARK_REAL_FORBIDDEN=NQN names one at the
+// same portal that does not allow this host.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/child.hpp"
+#include "base/text.hpp"
+#include "nvmetcp/connect/libnvme_gateway.hpp"
+#include "nvmetcp/host_identity.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
+#include "nvmetcp/sysfs/sysfs.hpp"
+#include "tests/support/fake_nvme_gateway.hpp"
+#include "tests/support/fake_sysfs.hpp"
+
+namespace spark::nvmetcp {
+
+using std::chrono::seconds;
+
+// A gateway with a target that offers one subsystem.
+struct Fabric {
+  virtual ~Fabric() = default;
+  virtual NvmeGateway& gateway() = 0;
+  virtual bool can_be_read(const Namespace& found) = 0;
+  virtual bool cut() = 0;  // the target is silent from now on; false: that can't be done here
+  virtual void mend() = 0;
+  SystemRoot root;
+  HostIdentity host;
+  Portal portal;
+  std::string subsystem;
+  std::string forbidden;  // one that does not allow this host; empty: none
+};
+
+struct FakeFabric final : Fabric {
+  FakeFabric() {
+    root = sysfs.root();
+    host = test::test_host();
+    portal = {"10.0.0.5", 4420};
+    subsystem = "raid5-data";
+    fake.offer(portal, subsystem);
+    forbidden = "somebody-elses-data";
+    fake.offer(portal, forbidden);
+    fake.allow_only(forbidden, {"nqn.somebody-else"});
+  }
+  NvmeGateway& gateway() override { return fake; }
+  bool can_be_read(const Namespace&) override { return true; }
+  bool cut() override { return fake.vanish(portal), true; }
+  void mend() override { fake.come_back(portal); }
+  test::FakeSysfs sysfs;
+  test::FakeNvmeGateway fake{sysfs};
+};
+
+struct RealFabric final : Fabric {
+  NvmeGateway& gateway() override { return real; }
+  bool can_be_read(const Namespace& found) override {
+    const UniqueFd fd(::open(("/dev/" + found.device).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    alignas(4096) char block[4096];
+    return ::read(fd.get(), block, sizeof block) == sizeof block;
+  }
+  bool cut() override { return run("SPARK_REAL_CUT"); }
+  void mend() override { run("SPARK_REAL_MEND"); }
+  static bool run(const char* variable) {
+    const char* command = std::getenv(variable);
+    if (command == nullptr) return false;
+    const auto output = run_child({"sh", "-c", command}, seconds(30));
+    EXPECT_TRUE(output) << output.error().message();
+    return output && output->exit_status == 0;
+  }
+  LibnvmeGateway real{SystemRoot{}};
+};
+
+// Why there is no real fabric, or one.
+inline Result<std::unique_ptr<Fabric>> real_fabric() {
+  const char* target = std::getenv("SPARK_REAL_TARGET");
+  if (target == nullptr) return fail(Errc::NotFound, "SPARK_REAL_TARGET=ADDRESS:PORT:NQN is not set");
+  const auto parts = split(target, ':');
+  auto fabric = std::make_unique<RealFabric>();
+  std::uint16_t port = 0;
+  if (parts.size() >= 3) std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port);
+  if (port == 0) return fail(Errc::Invalid, "SPARK_REAL_TARGET is not ADDRESS:PORT:NQN");
+  fabric->portal = {parts[0], port};
+  fabric->subsystem = join(std::span(parts).subspan(2), ":");
+  if (const char* forbidden = std::getenv("SPARK_REAL_FORBIDDEN")) fabric->forbidden = forbidden;
+  auto host = read_host_identity(fabric->root);
+  if (!host) return host.take_error();
+  fabric->host = *host;
+  return std::unique_ptr<Fabric>(std::move(fabric));
+}
+
+struct GatewayContract : testing::TestWithParam<const char*> {
+  void SetUp() override {
+    if (std::string(GetParam()) == "Fake") {
+      fabric = std::make_unique<FakeFabric>();
+      return;
+    }
+    auto real = real_fabric();
+    if (!real && real.error().kind == Errc::NotFound) GTEST_SKIP() << real.error().message();
+    ASSERT_TRUE(real) << real.error().message();
+    fabric = std::move(*real);
+    ASSERT_TRUE(ours().empty()) << fabric->subsystem << " is connected already";
+  }
+  void TearDown() override {
+    if (fabric == nullptr) return;
+    for (const Controller& controller : ours()) (void)disconnect(controller.name);
+  }
+
+  std::vector<Controller> all() { return list_controllers(fabric->root).value(); }
+  std::vector<Controller> ours() { return controllers_of(all(), fabric->subsystem, ""); }
+  Result<Connection> connect(const ConnectOptions& options = {}) {
+    return fabric->gateway().connect(fabric->subsystem, fabric->portal, fabric->host, options);
+  }
+  Result<Change> disconnect(const std::string& controller) {
+    return fabric->gateway().disconnect(controller, fabric->subsystem, Users::Spared);
+  }
+  std::string attribute(const std::string& controller, const std::string& name) {
+    return read_line_file(fabric->root / ("sys/class/nvme/" + controller + "/" + name)).value_or("");
+  }
+
+  std::unique_ptr<Fabric> fabric;
+};
+
+}  // namespace spark::nvmetcp

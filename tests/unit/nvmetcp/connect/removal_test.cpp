@@ -1,0 +1,144 @@
+#include "nvmetcp/connect/removal.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/fake_sysfs.hpp"
+#include "tests/support/local_port.hpp"
+#include "tests/support/loop_device.hpp"
+
+namespace spark::nvmetcp {
+namespace {
+
+using std::chrono::milliseconds;
+using test::tcp_controller;
+
+constexpr milliseconds kSoon{60'000};  // never waited for: the fake kernel obeys at once
+
+// Plays the kernel: takes the controller away once "1" was written to delete_controller.
+class FakeKernel {
+ public:
+  FakeKernel(test::FakeSysfs& sysfs, const std::string& controller)
+      : thread_([this, &sysfs, folder = test::FakeSysfs::controller_folder(controller)] {
+          const auto end = std::chrono::steady_clock::now() + kSoon;
+          while (!stop_ && std::chrono::steady_clock::now() < end) {
+            if (sysfs.read(folder + "/delete_controller") == "1") return sysfs.remove(folder);
+            std::this_thread::sleep_for(milliseconds(5));
+          }
+        }) {}
+  ~FakeKernel() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+struct RemovalTest : testing::Test {
+  RemovalTest() {
+    EXPECT_EQ(::listen(target.fd.get(), 4), 0);
+    auto controller = tcp_controller("nvme1", "s");
+    controller.portal = target.portal;
+    sysfs.add_controller(controller);
+    sysfs.add_node("nvme1", "nvme0c1n1", 1);
+    sysfs.add_head("nvme0n1", 1, "259:1", 2048);
+  }
+  test::FakeSysfs sysfs;
+  test::LocalPort target;
+};
+
+TEST_F(RemovalTest, ItIsDoneWhenTheControllerIsGone) {
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
+  EXPECT_FALSE(sysfs.has("sys/class/nvme/nvme1"));
+}
+
+TEST_F(RemovalTest, AControllerThatIsGoneNeedsNothing) {
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme9", "s", Users::Spared, kSoon).value(),
+            Change::AlreadyThere);
+}
+
+TEST_F(RemovalTest, AnotherSubsystemsControllerIsRefusedUntouched) {
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "other", Users::Spared, kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(RemovalTest, ALocalDriveIsRefusedWhateverItsNqn) {
+  auto local = tcp_controller("nvme2", "s");
+  local.transport = "pcie";
+  sysfs.add_controller(local);
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme2", "s", Users::Spared, kSoon).error().kind, Errc::Refused);
+}
+
+TEST_F(RemovalTest, NamesThatLeaveTheFolderAreRefused) {
+  for (const char* name : {"../nvme1", "nvme1/", "nvme", "nvme1n1", ""}) {
+    EXPECT_EQ(remove_controller(sysfs.root(), name, "s", Users::Spared, kSoon).error().kind, Errc::Invalid)
+        << name;
+  }
+}
+
+TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
+  sysfs.write("sys/class/block/nvme0n1/nvme0n1p1/holders/dm-3", "");
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_NE(removed.error().what.find("dm-3"), std::string::npos);
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
+  sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
+  sysfs.add_controller(tcp_controller("nvme2", "s"));
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
+}
+
+// As a mount does, in whichever namespace, of the disk or of a partition.
+TEST_F(RemovalTest, TheLastPathOfADeviceThatSomebodyClaimsIsRefusedUnlessUsersAreCutOff) {
+  if (const auto why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
+  sysfs.write("image", std::string(1 << 20, '\0'));
+  const test::LoopDevice disk(sysfs.root() / "image");
+  std::filesystem::create_directories(sysfs.root() / "dev");
+  std::filesystem::create_symlink(disk.path(), sysfs.root() / "dev/nvme0n1");
+  const UniqueFd user(::open(disk.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+  ASSERT_TRUE(user);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
+  EXPECT_NE(removed.error().what.find("nvme0n1 is still in use"), std::string::npos) << removed.error().what;
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::CutOff, kSoon).value(), Change::Done);
+}
+
+TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, milliseconds(120));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::TimedOut);
+}
+
+// A write to delete_controller would wait a minute in the kernel.
+TEST_F(RemovalTest, ADeadTargetIsLeftToTheKeepAliveFirst) {
+  target.fd.reset();
+  const FakeKernel kernel(sysfs, "nvme1");
+  std::string written_while_live = "never looked";
+  std::thread keep_alive([&] {
+    std::this_thread::sleep_for(milliseconds(150));
+    written_while_live = sysfs.read("sys/class/nvme/nvme1/delete_controller");
+    sysfs.write("sys/class/nvme/nvme1/state", "connecting");
+  });
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon);
+  keep_alive.join();
+  EXPECT_EQ(removed.value(), Change::Done);
+  EXPECT_EQ(written_while_live, "");
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

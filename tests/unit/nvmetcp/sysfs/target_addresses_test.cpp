@@ -1,0 +1,41 @@
+#include "nvmetcp/sysfs/target_addresses.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spark::nvmetcp {
+namespace {
+
+TEST(TargetAddresses, AreKnownHoweverTheyAreWritten) {
+  TargetAddresses rose;
+  rose.restrict_to({{"10.0.0.5", 4420}, {"fd00::5", 4420}});
+  EXPECT_TRUE(rose.has({"10.0.0.5", 4420}));
+  EXPECT_TRUE(rose.has({"fd00:0::5", 4420}));
+  EXPECT_FALSE(rose.has({"10.0.0.5", 4421}));
+  EXPECT_FALSE(rose.has({"10.0.0.6", 4420}));
+}
+
+TEST(TargetAddresses, OfANameAreThoseThatItLeadsTo) {
+  TargetAddresses rose;
+  rose.restrict_to({{"nas.lan", 4420}});
+  EXPECT_FALSE(rose.has({"10.0.0.5", 4420}));
+  rose.learn({"10.0.0.5", 4420});
+  EXPECT_TRUE(rose.has({"10.0.0.5", 4420}));
+}
+
+TEST(TargetAddresses, TellTheControllersOfTwoTargetsApart) {
+  std::vector<Controller> all(3);
+  for (auto& controller : all) controller.transport = "tcp";
+  all[0].portal = {"10.0.0.5", 4420};
+  all[1].portal = {"10.0.0.9", 4420};
+  all[2].transport = "pcie";
+  TargetAddresses rose;
+  EXPECT_EQ(rose.ours(all).size(), 2U) << "which target is not said";
+  rose.restrict_to({{"10.0.0.5", 4420}});
+  ASSERT_EQ(rose.ours(all).size(), 1U);
+  EXPECT_EQ(rose.ours(all)[0].portal.address, "10.0.0.5");
+  ASSERT_EQ(rose.strangers(all).size(), 1U);
+  EXPECT_EQ(rose.strangers(all)[0].portal.address, "10.0.0.9");
+}
+
+}  // namespace
+}  // namespace spark::nvmetcp

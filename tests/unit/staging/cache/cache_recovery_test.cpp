@@ -1,0 +1,175 @@
+// What one bad entry, or another process at work, means for the other datasets.
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+
+#include <thread>
+
+#include "staging/copy/partial/partial_area.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class RecoveryTest : public CacheTest {
+ protected:
+  Result<Staged> stage(const std::string& dataset) {
+    write_text(folder_ / ("source-" + dataset) / "f", "content of " + dataset);
+    write_text(folder_ / ("source-" + dataset) / "g", "more");
+    auto cache = open_cache_with(hooks_, config_, clock_);
+    if (!cache) return cache.take_error();
+    return (*cache)->stage({dataset, folder_ / ("source-" + dataset), {}}, options_, kQuiet, stop_);
+  }
+  std::map<std::string, DatasetRow> rows() {
+    std::map<std::string, DatasetRow> all;
+    const auto cache = open();
+    const auto rows = cache ? cache->list() : Result<std::vector<DatasetRow>>();
+    if (rows) {
+      for (const DatasetRow& row : *rows) all[row.name] = row;
+    }
+    return all;
+  }
+};
+
+// As `chattr +i` does.
+class Immutable {
+ public:
+  explicit Immutable(const std::filesystem::path& file)
+      : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), is_set_(set(FS_IMMUTABLE_FL)) {}
+  ~Immutable() { set(0); }
+  bool is_set() const { return is_set_; }
+
+ private:
+  UniqueFd fd_;
+  bool is_set_;
+  bool set(int wanted) {
+    int flags = 0;
+    if (::ioctl(fd_.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
+    flags = (flags & ~FS_IMMUTABLE_FL) | wanted;
+    return ::ioctl(fd_.get(), FS_IOC_SETFLAGS, &flags) == 0;
+  }
+};
+
+TEST_F(RecoveryTest, AFileThatCanNotBeDeletedConcernsItsDatasetOnly) {
+  ASSERT_OK(stage("bad"));
+  ASSERT_OK(stage("good"));
+  const std::filesystem::path file = rows()["bad"].path / "f";
+  {
+    const Immutable kept(file);
+    if (!kept.is_set()) GTEST_SKIP() << "no immutable files here, or not root";
+    EXPECT_FALSE(open()->evict("bad"));
+    EXPECT_TRUE(open()) << "a cache with a bad entry opens";
+    ASSERT_OK(stage("good"));
+    ASSERT_OK(stage("other"));
+    ASSERT_OK(open()->verify("good", {}, kQuiet, stop_));
+    ASSERT_OK(open()->evict("other"));
+    ASSERT_OK(open()->recover());
+    const auto all = rows();
+    EXPECT_EQ(all.at("good").trouble, "");
+    ASSERT_TRUE(all.contains("bad")) << "what could not be deleted is listed";
+    EXPECT_NE(all.at("bad").trouble.find("/f: Operation not permitted"), std::string::npos)
+        << all.at("bad").trouble;
+    int left = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(config_.path / ".trash"))
+      left += entry.is_regular_file() ? 1 : 0;
+    EXPECT_EQ(left, 1) << "all that can be deleted is";
+  }
+  ASSERT_OK((*open_cache_with(hooks_, config_, clock_))->evict("bad"));
+  EXPECT_FALSE(rows().contains("bad"));
+  EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
+}
+
+TEST_F(RecoveryTest, AFolderThatCanNotBeListedConcernsItsDatasetOnly) {
+  ASSERT_OK(stage("bad"));
+  ASSERT_OK(stage("good"));
+  const std::filesystem::path folder = config_.path / "data/bad", aside = folder_ / "aside";
+  std::filesystem::rename(folder, aside);
+  write_text(folder, "no folder");
+  auto cache = open();
+  ASSERT_TRUE(cache);
+  ASSERT_OK(cache->recover());
+  ASSERT_OK(stage("good"));
+  EXPECT_NE(rows()["bad"].trouble, "");
+  std::filesystem::remove(folder);
+  std::filesystem::rename(aside, folder);
+  ASSERT_OK(cache->recover());
+  EXPECT_EQ(rows()["bad"].trouble, "");
+  ASSERT_OK(cache->verify("bad", {}, kQuiet, stop_));
+}
+
+TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
+  ASSERT_OK(stage("a"));
+  const auto area = PartialArea::try_open(config_.path / ".partial/a");  // another process's
+  ASSERT_OK(area);
+  ASSERT_OK(open()->recover());
+  EXPECT_TRUE(rows().contains("a"));
+  // A folder that is locked for a moment is made and taken away: the times of the one above tell.
+  struct stat partials {
+  }, later{};
+  ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &partials), 0);
+  ASSERT_OK(stage("b"));
+  ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &partials), 0);
+  ASSERT_OK(open()->recover());
+  ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &later), 0);
+  EXPECT_EQ(partials.st_mtim.tv_nsec, later.st_mtim.tv_nsec);
+  EXPECT_EQ(partials.st_mtim.tv_sec, later.st_mtim.tv_sec);
+}
+
+TEST_F(RecoveryTest, WhatAnEarlierVersionLeftInTheTrashIsDeleted) {
+  ASSERT_OK(stage("a"));
+  write_text(config_.path / ".trash/gone.7/f", "x");
+  ASSERT_OK(open()->recover());
+  EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
+  EXPECT_TRUE(rows().contains("a"));
+}
+
+TEST_F(RecoveryTest, APartialCopyThatCanNotBeDeletedIsNotTriedAgainAndAgain) {
+  ASSERT_OK(stage("a"));
+  write_text(config_.path / ".partial/bad/data/f", noise(100'000, 1));
+  const Immutable kept(config_.path / ".partial/bad/data/f");
+  if (!kept.is_set()) GTEST_SKIP() << "no immutable files here, or not root";
+  config_.capacity = open()->usage()->used + 4096;
+  ASSERT_OK(stage("b"));
+  const auto troubles = catalog()->troubles();
+  ASSERT_OK(troubles);
+  ASSERT_TRUE(troubles->contains("bad"));
+  EXPECT_NE(troubles->at("bad").find("/f: Operation not permitted"), std::string::npos);
+  EXPECT_FALSE(rows().contains("a")) << "it made way when the other could not";
+}
+
+// Holds a dataset's lock as a recovery does, until somebody has met it.
+class BriefLock {
+ public:
+  explicit BriefLock(const std::filesystem::path& folder) : area_(PartialArea::try_open(folder)) {
+    waiter_ = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      area_ = fail(Errc::Failed, "released");
+    });
+  }
+  ~BriefLock() { waiter_.join(); }
+
+ private:
+  Result<PartialArea> area_;
+  std::thread waiter_;
+};
+
+TEST_F(RecoveryTest, AnEvictionWaitsForWhoHasTheDatasetForAMoment) {
+  ASSERT_OK(stage("a"));
+  const BriefLock lock(config_.path / ".partial/a");
+  ASSERT_OK(open()->evict("a"));
+}
+
+TEST_F(RecoveryTest, ACopyWaitsForAVictimThatIsLockedForAMoment) {
+  ASSERT_OK(stage("a"));
+  config_.capacity = open()->usage()->used + 4096;
+  const BriefLock lock(config_.path / ".partial/a");
+  const auto staged = stage("b");
+  ASSERT_OK(staged);
+  ASSERT_EQ(staged->evicted.size(), 1U);
+  EXPECT_EQ(staged->evicted[0].dataset, "a");
+}
+
+}  // namespace
+}  // namespace spark::staging

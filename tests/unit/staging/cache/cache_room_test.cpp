@@ -1,0 +1,230 @@
+// Capacity, reservations, and who makes way for whom.
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "staging/copy/need.hpp"
+#include "tests/unit/staging/cache/room_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+TEST_F(RoomTest, OfAPartialCopyCountsWhatHasNoOtherName) {
+  const std::filesystem::path data = folder_ / "partial/data";
+  write_text(folder_ / "generation/f", noise(kMB, 1));
+  write_text(data / "own", noise(kMB, 2));
+  const Footprint without = footprint_of_partial(folder_ / "partial");
+  std::filesystem::create_hard_link(folder_ / "generation/f", data / "taken over");
+  EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
+  std::filesystem::create_hard_link(data / "own", data / "own again");
+  EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
+}
+
+TEST_F(RoomTest, ASetLargerThanTheWholeCacheIsRefusedAtOnce) {
+  config_.capacity = 5 * kMB;
+  ASSERT_OK(stage("small", kMB));
+  const auto never = stage("large", 6 * kMB);
+  EXPECT_KIND(never, Errc::NoSpace);
+  EXPECT_NE(never.error().what.find("needs 6.00 MB and the whole cache may hold 5.00 MB"), std::string::npos)
+      << never.error().what;
+  EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/large"));
+  EXPECT_EQ(there(), Names{"small"}) << "nothing was evicted for what can never fit";
+}
+
+TEST_F(RoomTest, UsageIsCountedInBlocksAndInodes) {
+  config_.capacity = 5 * kMB;
+  ASSERT_OK(stage("a", 3 * kMB - 1));
+  auto cache = open();
+  const auto usage = cache->usage();
+  ASSERT_OK(usage);
+  EXPECT_EQ(usage->capacity, 5 * kMB);
+  EXPECT_EQ(usage->used, 733U * 4096 + 4096);
+  EXPECT_EQ(usage->free, 5 * kMB - usage->used);
+  EXPECT_EQ(usage->used_inodes, 2U);
+}
+
+TEST_F(RoomTest, TheCheapestToStageAgainMakesWay) {
+  config_.capacity = 8 * kMB;
+  ASSERT_OK(stage("dear", 3 * kMB));
+  ASSERT_OK(stage("cheap", 3 * kMB));
+  set_cost("dear", 60, std::chrono::hours(1));
+  set_cost("cheap", 1, std::chrono::hours(1));
+  const auto staged = stage("next", 3 * kMB);
+  ASSERT_OK(staged);
+  ASSERT_EQ(staged->evicted.size(), 1U);
+  EXPECT_EQ(staged->evicted[0].dataset, "cheap");
+  EXPECT_EQ(staged->evicted[0].bytes, 733U * 4096 + 4096);
+  EXPECT_EQ(there(), (Names{"dear", "next"}));
+  EXPECT_FALSE(std::filesystem::exists(config_.path / "data/cheap"));
+}
+
+TEST_F(RoomTest, LastUseOutweighsCostInTime) {
+  config_.capacity = 8 * kMB;
+  ASSERT_OK(stage("dear", 3 * kMB));
+  ASSERT_OK(stage("cheap", 3 * kMB));
+  set_cost("dear", 60, std::chrono::hours(24 * 365));
+  set_cost("cheap", 1, std::chrono::hours(0));
+  ASSERT_OK(stage("next", 3 * kMB));
+  EXPECT_EQ(there(), (Names{"cheap", "next"}));
+}
+
+TEST_F(RoomTest, TheTimeThatStagingTookIsKept) {
+  ASSERT_OK(stage("a", kMB));
+  EXPECT_GT(catalog()->generations()->front().stage_seconds, 0);
+}
+
+TEST_F(RoomTest, NeitherTheLeasedNorWhatTheCallerNeedsIsEvictedAndThenNothingIs) {
+  config_.capacity = 8 * kMB;
+  const auto leased = stage("leased", 3 * kMB);
+  ASSERT_OK(leased);
+  lease("leased", leased->generation);
+  ASSERT_OK(stage("needed", 2 * kMB));
+  ASSERT_OK(stage("free", kMB));
+  Source next = make("next", 5 * kMB);
+  next.in_use = {{"needed", 0}};
+  const auto refused = stage(next);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  for (const char* part : {"it needs 5.01 MB and the cache holds 6.02 MB of 8.00 MB",
+                           "leased 3.01 MB (leased by slurm job 12), needed 2.01 MB (in use)"}) {
+    EXPECT_NE(refused.error().what.find(part), std::string::npos) << refused.error().what;
+  }
+  EXPECT_EQ(there(), (Names{"free", "leased", "needed"}));
+  ASSERT_OK(catalog()->remove_lease("l-leased"));
+  ASSERT_OK(stage(next));
+  EXPECT_EQ(there(), (Names{"needed", "next"})) << "the one that is enough by itself; the free one fits too";
+}
+
+TEST_F(RoomTest, AnOlderCopyIsKeptUntilTheNewOneIsReady) {
+  config_.capacity = 5 * kMB;
+  ASSERT_OK(stage("a", 3 * kMB));
+  write_text(folder_ / "source-a/f", noise(3 * kMB, 9));
+  const auto refused = stage(Source{"a", folder_ / "source-a", {}, {}, 0});
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("its older copy"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(there(), Names{"a"});
+}
+
+TEST_F(RoomTest, ANewGenerationNeedsRoomForWhatChangedOnly) {
+  config_.capacity = 5 * kMB;
+  const Source source = make("a", 3 * kMB);
+  write_text(source.path / "small", "one");
+  const auto first = stage(source);
+  ASSERT_OK(first);
+  lease("a", first->generation);
+  write_text(source.path / "small", "two!");
+  const auto second = stage(source);
+  ASSERT_OK(second);
+  EXPECT_GT(second->generation, first->generation);
+  EXPECT_LT(open()->usage()->used, 4 * kMB) << "what they share counts once";
+}
+
+TEST_F(RoomTest, ADamagedCopyMakesWayForItsSuccessor) {
+  config_.capacity = 5 * kMB;
+  const auto staged = stage("a", 3 * kMB);
+  ASSERT_OK(staged);
+  corrupt(staged->path / "f");
+  EXPECT_KIND(open()->verify("a", {}, kQuiet, stop_), Errc::Mismatch);
+  const auto again = stage(Source{"a", folder_ / "source-a", {}, {{"a", 0}}, 0});
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Copied);
+  ASSERT_OK(open()->verify("a", {}, kQuiet, stop_));
+}
+
+TEST_F(RoomTest, ACopyInProgressCountsWithAllItWasPromised) {
+  config_.capacity = 8 * kMB;
+  { open(); }
+  ASSERT_OK(catalog()->reserve({"coming", 5 * kMB, 2, process_with(::getpid()), 7}));
+  auto usage = open()->usage();
+  ASSERT_OK(usage);
+  EXPECT_EQ(usage->used, 5 * kMB);
+  const auto refused = stage("next", 4 * kMB);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("coming 5.00 MB (being staged)"), std::string::npos)
+      << refused.error().what;
+  ASSERT_OK(open()->drop_ended_reservations({7}, 9));
+  EXPECT_KIND(stage("next", 4 * kMB), Errc::NoSpace);
+  ASSERT_OK(open()->drop_ended_reservations({}, 6));
+  EXPECT_KIND(stage("next", 4 * kMB), Errc::NoSpace) << "reserved after it was asked what is in progress";
+  ASSERT_OK(open()->drop_ended_reservations({}, 7));
+  ASSERT_OK(stage("next", 4 * kMB));
+}
+
+TEST_F(RoomTest, TwoAtOnceDoNotCountOnTheSameBytes) {
+  config_.capacity = 8 * kMB;
+  const Source sources[] = {make("a", 5 * kMB), make("b", 5 * kMB)};
+  { open(); }
+  options_.max_rate = 8 * kMB;
+  std::vector<pid_t> children;
+  for (const Source& source : sources) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto staged = stage(source);
+      ::_exit(staged ? 0 : staged.error().kind == Errc::NoSpace ? 5 : 9);
+    }
+    children.push_back(child);
+  }
+  int sum = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    sum += WEXITSTATUS(status);
+  }
+  EXPECT_EQ(sum, 5) << "one is staged, the other one refused before its first byte";
+}
+
+TEST_F(RoomTest, AFailedCopyGivesItsPromiseBackAndItsRestMakesWay) {
+  config_.capacity = 8 * kMB;
+  const Source broken = make("broken", 5 * kMB);
+  options_.chunk = 64 * kKiB;
+  hooks_.before_read = [&](const std::string&, Bytes offset) { stop_ = offset > 3 * kMB; };
+  EXPECT_KIND(stage(broken), Errc::Cancelled);
+  stop_ = false;
+  hooks_.before_read = nullptr;
+  EXPECT_TRUE(catalog()->reservations()->empty());
+  ASSERT_TRUE(std::filesystem::exists(config_.path / ".partial/broken/data"));
+  const auto staged = stage("next", 5 * kMB);
+  ASSERT_OK(staged);
+  ASSERT_EQ(staged->evicted.size(), 1U);
+  EXPECT_EQ(staged->evicted[0].dataset, "broken");
+  EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/broken"));
+}
+
+TEST_F(SmallDriveTest, TheFileSystemCountsTooAndEvictionGivesBack) {
+  std::filesystem::create_directories(config_.path);
+  const SmallTmpfs small(config_.path, "size=10m");
+  config_.keep_free = kMB;
+  ASSERT_OK(stage("a", 4 * kMB));
+  ASSERT_OK(stage("b", 4 * kMB));
+  set_cost("b", 1000, std::chrono::hours(0));
+  write_text(config_.path / "foreign", noise(kMB, 1));
+  const auto staged = stage("c", 4 * kMB);
+  ASSERT_OK(staged);
+  EXPECT_EQ(staged->evicted.size(), 1U);
+  EXPECT_EQ(there(), (Names{"b", "c"}));
+  EXPECT_KIND(stage("never", 10 * kMB), Errc::NoSpace);
+}
+
+TEST_F(SmallDriveTest, InodesRunOutBeforeTheFirstByte) {
+  std::filesystem::create_directories(config_.path);
+  const SmallTmpfs small(config_.path, "size=10m,nr_inodes=60");
+  Source many{"many", folder_ / "many", {}, {}, 0};
+  for (int i = 0; i < 55; ++i) write_text(many.path / std::to_string(i), "x");
+  const auto refused = stage(many);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("56 inodes"), std::string::npos) << refused.error().what;
+  EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/many"));
+  for (int i = 25; i < 55; ++i) std::filesystem::remove(many.path / std::to_string(i));
+  ASSERT_OK(stage(many));
+  Source others{"others", folder_ / "others", {}, {}, 0};
+  for (int i = 0; i < 25; ++i) write_text(others.path / std::to_string(i), "x");
+  const auto staged = stage(others);
+  ASSERT_OK(staged);
+  EXPECT_EQ(staged->evicted.size(), 1U) << "evicted for its inodes";
+}
+
+}  // namespace
+}  // namespace spark::staging

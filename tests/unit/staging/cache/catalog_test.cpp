@@ -1,0 +1,212 @@
+#include "staging/cache/catalog.hpp"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include "tests/unit/staging/support.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+using std::chrono::hours;
+
+const WallTime kNow = WallTime(hours(500'000));
+
+GenerationRow row(const std::string& dataset, std::uint64_t generation) {
+  GenerationRow row;
+  row.dataset = dataset;
+  row.generation = generation;
+  row.bytes = 5;
+  row.allocated = 4096;
+  row.files = 1;
+  row.inodes = 2;
+  row.stage_seconds = 1.5;
+  row.hash = "abc";
+  row.staged_at = row.last_used = kNow;
+  return row;
+}
+
+Lease lease(const std::string& id, const std::string& dataset, std::uint64_t generation) {
+  Lease lease;
+  lease.id = id;
+  lease.dataset = dataset;
+  lease.generation = generation;
+  lease.holder = "pid 1 (init)";
+  return lease;
+}
+
+class CatalogTest : public testing::Test {
+ protected:
+  TempFolder folder_;
+  std::unique_ptr<Catalog> catalog_ = open();
+
+  std::unique_ptr<Catalog> open() {
+    auto catalog = Catalog::open(folder_ / "state");
+    EXPECT_TRUE(catalog) << catalog.error().message();
+    return catalog ? std::move(*catalog) : nullptr;
+  }
+};
+
+TEST_F(CatalogTest, RemembersAcrossAReopen) {
+  const std::string name = "vol:a\n\xff";
+  ASSERT_OK(catalog_->put(row(name, 3)));
+  ASSERT_OK(catalog_->put(row(name, 4)));
+  ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
+  ASSERT_OK(catalog_->set_scrubbed(name, 3, "f has other content", kNow + hours(2)));
+  ASSERT_OK(catalog_->set_cache_id("id"));
+  catalog_ = open();
+  const auto rows = catalog_->generations();
+  ASSERT_OK(rows);
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ((*rows)[0].dataset, name);
+  EXPECT_EQ((*rows)[0].generation, 4U);
+  EXPECT_EQ((*rows)[0].last_used, kNow + hours(1));
+  EXPECT_EQ((*rows)[0].staged_at, kNow);
+  EXPECT_EQ((*rows)[0].allocated, 4096U);
+  EXPECT_EQ((*rows)[0].inodes, 2U);
+  EXPECT_EQ((*rows)[0].stage_seconds, 1.5);
+  EXPECT_FALSE((*rows)[0].scrubbed_at);
+  EXPECT_EQ((*rows)[1].damage, "f has other content");
+  EXPECT_EQ((*rows)[1].scrubbed_at, kNow + hours(2));
+  EXPECT_EQ(*catalog_->cache_id(), "id");
+  EXPECT_EQ(*catalog_->next_generation(name), 5U);
+}
+
+TEST_F(CatalogTest, GenerationNumbersAreNeverUsedTwice) {
+  EXPECT_EQ(*catalog_->next_generation("a"), 1U);
+  ASSERT_OK(catalog_->put(row("a", 1)));
+  ASSERT_OK(catalog_->remove("a", 1));
+  EXPECT_EQ(*catalog_->next_generation("a"), 2U);
+  EXPECT_EQ(*catalog_->next_generation("b"), 1U);
+}
+
+TEST_F(CatalogTest, WhatIsLeasedIsNotEvictedAndWhatIsEvictedIsNotLeased) {
+  ASSERT_OK(catalog_->put(row("a", 1)));
+  ASSERT_OK(catalog_->put(row("b", 1)));
+  ASSERT_OK(catalog_->add_lease(lease("l1", "a", 1)));
+  EXPECT_KIND(catalog_->begin_eviction({row("b", 1), row("a", 1)}, kNow), Errc::Refused);
+  ASSERT_OK(catalog_->add_lease(lease("b1", "b", 1)));  // all or none: b is not being evicted
+  const auto refused = catalog_->begin_eviction({row("a", 1)}, kNow);
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_NE(refused.error().what.find("pid 1 (init)"), std::string::npos);
+  EXPECT_EQ(*catalog_->remove_lease("l1"), Change::Done);
+  EXPECT_EQ(*catalog_->remove_lease("l1"), Change::AlreadyThere);
+  ASSERT_OK(catalog_->begin_eviction({row("a", 1)}, kNow));
+  EXPECT_KIND(catalog_->add_lease(lease("l2", "a", 1)), Errc::NotFound);
+  EXPECT_KIND(catalog_->add_lease(lease("l2", "c", 1)), Errc::NotFound);
+}
+
+TEST_F(CatalogTest, LeasesSurviveAReopenAndGoWithTheirGeneration) {
+  ASSERT_OK(catalog_->put(row("a", 1)));
+  Lease given = lease("l1", "a", 1);
+  given.process = {42, 4711};
+  given.cgroup = {"/sys/fs/cgroup/a.slice/b\xff", 77};
+  given.expires = kNow + hours(2);
+  ASSERT_OK(catalog_->add_lease(given));
+  catalog_ = open();
+  const auto leases = catalog_->leases();
+  ASSERT_OK(leases);
+  ASSERT_EQ(leases->size(), 1U);
+  EXPECT_EQ((*leases)[0].process.pid, 42);
+  EXPECT_EQ((*leases)[0].process.start_time, 4711U);
+  EXPECT_EQ((*leases)[0].cgroup.path, given.cgroup.path);
+  EXPECT_EQ((*leases)[0].cgroup.id, 77U);
+  EXPECT_EQ((*leases)[0].expires, given.expires);
+  ASSERT_OK(catalog_->remove("a", 1));
+  EXPECT_TRUE(catalog_->leases()->empty());
+}
+
+TEST_F(CatalogTest, AnotherProcessSeesWhatWasWritten) {
+  ASSERT_OK(catalog_->put(row("a", 1)));
+  const auto other = open();
+  ASSERT_OK(other->put(row("b", 1)));
+  EXPECT_EQ(catalog_->generations()->size(), 2U);
+}
+
+TEST_F(CatalogTest, WhatIsNoCatalogIsAnErrorNotAnEmptyOne) {
+  write_text(folder_ / "other/catalog.sqlite", std::string(8192, 'x'));
+  const auto catalog = Catalog::open(folder_ / "other");
+  ASSERT_FALSE(catalog);
+  EXPECT_NE(catalog.error().what.find("opening the catalog"), std::string::npos);
+  EXPECT_NE(catalog.error().hint.find("rebuilt"), std::string::npos) << catalog.error().message();
+  write_text(folder_ / "file", "x");
+  EXPECT_FALSE(Catalog::open(folder_ / "file"));
+}
+
+TEST_F(CatalogTest, ReservationsEndWithTheProcessThatAnswersForThem) {
+  ASSERT_OK(catalog_->reserve({"a", 5, 1, process_with(::getpid())}));
+  ASSERT_OK(catalog_->reserve({"a", 7, 2, process_with(::getpid())}));
+  ASSERT_OK(catalog_->reserve({"b", 9, 3, {::getpid(), 1}}));  // an earlier process with that id
+  const auto all = catalog_->reservations();
+  ASSERT_OK(all);
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->front().bytes, 7U);
+  EXPECT_EQ(all->front().inodes, 2U);
+  ASSERT_OK(catalog_->drop_reservation("a"));
+  EXPECT_TRUE(catalog_->reservations()->empty());
+}
+
+// As the first release wrote it.
+constexpr char kFirstSchema[] = R"(
+  CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  CREATE TABLE datasets (name TEXT PRIMARY KEY, last_generation INTEGER NOT NULL) STRICT;
+  CREATE TABLE generations (
+    dataset TEXT NOT NULL, generation INTEGER NOT NULL, state TEXT NOT NULL, bytes INTEGER NOT NULL,
+    allocated INTEGER NOT NULL, files INTEGER NOT NULL, hash TEXT NOT NULL, damage TEXT NOT NULL,
+    staged_at_us INTEGER NOT NULL, last_used_us INTEGER NOT NULL, PRIMARY KEY (dataset, generation)) STRICT;
+  CREATE TABLE leases (
+    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, generation INTEGER NOT NULL, holder TEXT NOT NULL,
+    pid INTEGER NOT NULL, pid_start_time INTEGER NOT NULL, expires_us INTEGER) STRICT;
+  INSERT INTO facts VALUES ('cache_id', 'id');
+  INSERT INTO datasets VALUES ('a', 3);
+  INSERT INTO generations VALUES ('a', 3, 'ready', 50, 40, 9, 'abc', '', 1000000, 2000000);
+  INSERT INTO leases VALUES ('l1', 'a', 3, 'pid 42', 42, 4711, NULL);
+  PRAGMA user_version = 1;
+)";
+
+class OldCatalogTest : public testing::Test {
+ protected:
+  TempFolder folder_;
+  void write(const std::string& script) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_ / "catalog.sqlite").c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, script.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+};
+
+TEST_F(OldCatalogTest, OfTheFirstReleaseIsTakenOverWithAllItHas) {
+  write(kFirstSchema);
+  for (int opened = 0; opened < 2; ++opened) {
+    const auto catalog = Catalog::open(folder_.path());
+    ASSERT_OK(catalog);
+    const auto rows = (*catalog)->generations();
+    ASSERT_OK(rows);
+    ASSERT_EQ(rows->size(), 1U);
+    EXPECT_EQ((*rows)[0].allocated, 40U);
+    EXPECT_EQ((*rows)[0].inodes, 9U) << "the files at least";
+    EXPECT_EQ((*rows)[0].stage_seconds, 0);
+    EXPECT_FALSE((*rows)[0].scrubbed_at);
+    ASSERT_EQ((*catalog)->leases()->size(), 1U);
+    EXPECT_EQ((*catalog)->leases()->front().process.start_time, 4711U);
+    EXPECT_EQ((*catalog)->leases()->front().cgroup.path, "");
+    EXPECT_EQ(*(*catalog)->cache_id(), "id");
+  }
+}
+
+TEST_F(OldCatalogTest, OfALaterReleaseIsNotTouched) {
+  write(std::string(kFirstSchema) + "PRAGMA user_version = 99;");
+  EXPECT_KIND(Catalog::open(folder_.path()), Errc::Unsupported);
+}
+
+TEST_F(OldCatalogTest, ThatCanNotBeTakenOverStaysAsItWas) {
+  write(std::string(kFirstSchema) + "CREATE TABLE reservations (other TEXT);");
+  EXPECT_FALSE(Catalog::open(folder_.path()));
+  write("DROP TABLE reservations");
+  ASSERT_OK(Catalog::open(folder_.path()));
+}
+
+}  // namespace
+}  // namespace spark::staging

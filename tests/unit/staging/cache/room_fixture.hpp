@@ -1,0 +1,61 @@
+// A cache with little room, and datasets of one file.
+#pragma once
+
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+
+namespace spark::staging::test {
+
+inline constexpr Bytes kMB = 1'000'000;
+
+class RoomTest : public CacheTest {
+ protected:
+  // A dataset of one file.
+  Source make(const std::string& name, Bytes bytes) {
+    Source source{name, folder_ / ("source-" + name), {}, {}, 0};
+    write_text(source.path / "f", noise(bytes, bytes));
+    return source;
+  }
+  Result<Staged> stage(const Source& source) {
+    auto cache = open_cache_with(hooks_, config_, clock_);
+    if (!cache) return cache.take_error();
+    return (*cache)->stage(source, options_, kQuiet, stop_);
+  }
+  Result<Staged> stage(const std::string& name, Bytes bytes) { return stage(make(name, bytes)); }
+  std::vector<std::string> there() {
+    std::vector<std::string> names;
+    auto cache = open();
+    const auto rows = cache->list();
+    for (const DatasetRow& row : *rows) names.push_back(row.name);
+    return names;
+  }
+  void lease(const std::string& dataset, std::uint64_t generation) {
+    Lease lease;
+    lease.id = "l-" + dataset;
+    lease.dataset = dataset;
+    lease.generation = generation;
+    lease.holder = "slurm job 12";
+    ASSERT_OK(catalog()->add_lease(lease));
+  }
+  // As if it had been staged that fast and used that long ago.
+  void set_cost(const std::string& dataset, double seconds, std::chrono::hours idle) {
+    const auto rows = catalog()->generations();
+    ASSERT_OK(rows);
+    for (GenerationRow row : *rows) {
+      if (row.dataset != dataset) continue;
+      row.stage_seconds = seconds;
+      row.last_used = clock_.wall() - idle;
+      ASSERT_OK(catalog()->put(row));
+    }
+  }
+};
+
+using Names = std::vector<std::string>;
+
+class SmallDriveTest : public RoomTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  }
+};
+
+}  // namespace spark::staging::test

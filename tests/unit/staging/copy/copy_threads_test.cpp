@@ -1,0 +1,54 @@
+// A copy where there may be no more threads, or too few: a limit on processes, as a job's control group has
+// one.
+#include "tests/support/thread_limit.hpp"
+#include "tests/unit/staging/copy/copy_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class CopyThreads : public CopyTest, public testing::WithParamInterface<int> {
+ protected:
+  // Small files in several folders, and large ones of several pieces.
+  CopyThreads() {
+    for (int i = 0; i < 300; ++i) {
+      write_text(source_ / std::to_string(i % 7) / std::to_string(i),
+                 noise(1000 + static_cast<std::size_t>(i), 1));
+    }
+    for (int i = 0; i < 3; ++i) {
+      write_text(source_ / ("large" + std::to_string(i)), noise(20'000'000, static_cast<unsigned>(i)));
+    }
+  }
+};
+
+TEST_P(CopyThreads, TheCopyIsWholeWithTheThreadsThatThereAre) {
+  for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
+    options_.io = io;
+    const ThreadLimit limit(GetParam());
+    ASSERT_OK(copy_now());
+    EXPECT_GT(ThreadLimit::refused(), 0) << "as many as it wants";
+    EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+    std::filesystem::remove_all(copy_);
+  }
+}
+
+TEST_P(CopyThreads, ACopyThatIsReadBackIsWhole) {
+  options_.verify = true;
+  const ThreadLimit limit(GetParam());
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_P(CopyThreads, WhatIsUnchangedIsTakenOver) {
+  ASSERT_OK(copy_now());
+  write_text(source_ / "new", "new");
+  const ThreadLimit limit(GetParam());
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(More, CopyThreads, testing::Values(0, 1, 2));
+
+}  // namespace
+}  // namespace spark::staging

@@ -1,0 +1,204 @@
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "staging/copy/copy_with.hpp"
+#include "tests/unit/staging/copy/copy_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+ino_t inode_of(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+class IncrementalTest : public CopyTest {};
+
+TEST_F(IncrementalTest, TakesOverWhatDidNotChangeAndCopiesTheRest) {
+  for (int i = 0; i < 50; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));
+  write_text(source_ / "large", noise(20'000'000, 99));
+  ASSERT_OK(copy_now());
+  const ino_t changed = inode_of(copy_ / "d/7");
+  write_text(source_ / "d/7", noise(30'000, 7));
+  std::filesystem::remove(source_ / "d/8");
+  write_text(source_ / "d/new", "new");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_EQ(report->unchanged_bytes, 20'000'000U + 48 * 20'000U);
+  EXPECT_EQ(report->resumed_bytes, 0U);
+  EXPECT_NE(inode_of(copy_ / "d/7"), changed);
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->unchanged);
+}
+
+TEST_F(IncrementalTest, AChangeOfMetadataAloneIsAChange) {
+  write_text(source_ / "f", "text");
+  ASSERT_OK(copy_now());
+  ::chmod((source_ / "f").c_str(), 0600);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->unchanged_bytes, 0U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(IncrementalTest, HardLinksOfTheSourceStayTogether) {
+  write_text(source_ / "a", "text");
+  std::filesystem::create_hard_link(source_ / "a", source_ / "b");
+  write_text(source_ / "c", "1");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "c", "2");
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_EQ(inode_of(copy_ / "a"), inode_of(copy_ / "b"));
+}
+
+class ResumeTest : public CopyTest {
+ protected:
+  // Copies until so many chunks were read; slowly enough for the journal to be written meanwhile.
+  void stop_after(int chunks) {
+    std::atomic<int> reads{0};
+    CopyHooks hooks;
+    hooks.before_read = [&](const std::string&, Bytes) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (++reads == chunks) stop_ = true;
+    };
+    EXPECT_KIND(copy_with(hooks, source_, copy_, options_, {}, stop_), Errc::Cancelled);
+    stop_ = false;
+  }
+};
+
+TEST_F(ResumeTest, GoesOnInTheMiddleOfAFile) {
+  for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
+    std::filesystem::remove_all(copy_);
+    options_.io = io;
+    options_.depth = 2;
+    options_.chunk = 4 * kMiB;
+    write_text(source_ / "large", noise(120'000'000, static_cast<std::uint64_t>(io)));
+    stop_after(24);
+    const auto report = copy_now();
+    ASSERT_OK(report);
+    EXPECT_GE(report->resumed_bytes, 40'000'000U);
+    EXPECT_LT(report->resumed_bytes, 120'000'000U);
+    EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+    ASSERT_OK(copy_now());
+    std::filesystem::remove(folder_ / ".copy.spark-manifest");
+  }
+}
+
+// An overlay as containers have them: not known to flush all of itself by one call.
+class Overlay {
+ public:
+  explicit Overlay(const std::filesystem::path& folder) : merged_(folder / "merged") {
+    for (const char* name : {"lower", "upper", "work", "merged"})
+      std::filesystem::create_directories(folder / name);
+    const std::string options = "lowerdir=" + (folder / "lower").native() +
+                                ",upperdir=" + (folder / "upper").native() +
+                                ",workdir=" + (folder / "work").native();
+    EXPECT_EQ(::mount("overlay", merged_.c_str(), "overlay", 0, options.c_str()), 0) << std::strerror(errno);
+  }
+  ~Overlay() { ::umount2(merged_.c_str(), MNT_DETACH); }
+  Overlay(const Overlay&) = delete;
+  Overlay& operator=(const Overlay&) = delete;
+  const std::filesystem::path& path() const { return merged_; }
+
+ private:
+  std::filesystem::path merged_;
+};
+
+TEST_F(ResumeTest, GoesOnInTheMiddleOfAFileAlsoWhereEachFileIsFlushedByItself) {
+  const Overlay overlay(folder_ / "overlay");
+  copy_ = overlay.path() / "copy";
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(120'000'000, 1));
+  stop_after(24);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_GE(report->resumed_bytes, 8'000'000U);
+  EXPECT_LT(report->resumed_bytes, 120'000'000U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(ResumeTest, NothingIsKeptOfAFileThatChangedInBetween) {
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(120'000'000, 1));
+  stop_after(24);
+  const auto mtime = std::filesystem::last_write_time(source_ / "large");
+  write_text(source_ / "large", noise(120'000'000, 2));
+  std::filesystem::last_write_time(source_ / "large", mtime);  // only its ctime tells
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->resumed_bytes, 0U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(ResumeTest, WhatAnEarlierGenerationSharesIsNeverWrittenTo) {
+  write_text(source_ / "same", noise(2'000'000, 1));
+  write_text(source_ / "f", "1");
+  ASSERT_OK(copy_now());
+  const std::filesystem::path kept = folder_ / "kept";
+  std::filesystem::create_hard_link(copy_ / "same", kept);
+  write_text(source_ / "f", noise(50'000'000, 3));
+  options_.depth = 1;
+  stop_after(3);
+  write_text(source_ / "same", noise(2'000'000, 2));  // the partial copy has a further name of the old one
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_EQ(read_text(kept), noise(2'000'000, 1));
+}
+
+TEST_F(ResumeTest, WhatAnInterruptedAttemptTookOverIsStillCountedAsUnchanged) {
+  for (int i = 0; i < 20; ++i) write_text(source_ / "d" / std::to_string(i), noise(20'000, i));
+  write_text(source_ / "large", noise(50'000'000, 1));
+  ASSERT_OK(copy_now());
+  write_text(source_ / "large", noise(60'000'000, 2));
+  options_.depth = 1;
+  stop_after(4);
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->unchanged_bytes, 20 * 20'000U);
+  EXPECT_LE(report->resumed_bytes, 60'000'000U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+// Runs `work` in a child process as the user and group 65534; whether it returned true.
+bool as_nobody(const std::function<bool()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 && work() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+TEST_F(ResumeTest, AFileThatMayNotBeWrittenAnyMoreIsGoneOnWith) {
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "large", noise(120'000'000, 1));
+  ::chmod((source_ / "large").c_str(), 0444);
+  for (const auto& path : {folder_.path(), source_, source_ / "large"})
+    ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_TRUE(as_nobody([this] {
+    stop_after(24);
+    // As if it had been killed after it set the permissions, and before the journal said so.
+    return ::chmod((folder_ / ".copy.spark-partial/data/large").c_str(), 0444) == 0;
+  }));
+  EXPECT_TRUE(as_nobody([this] {
+    const auto report = copy_now();
+    if (!report) std::fputs((report.error().message() + "\n").c_str(), stderr);
+    return report && report->resumed_bytes >= 40'000'000U;
+  }));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+}  // namespace
+}  // namespace spark::staging

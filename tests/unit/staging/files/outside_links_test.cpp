@@ -1,0 +1,232 @@
+// Symlinks that lead out of what is copied: kept and named, followed, or refused.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "staging/files/link_follower.hpp"
+#include "tests/unit/staging/cache/cache_fixture.hpp"
+#include "tests/unit/staging/copy/copy_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+// A Hugging Face cache: the set is a snapshot, whose files are links to blobs beside it.
+class OutsideLinksTest : public CopyTest {
+ protected:
+  OutsideLinksTest() {
+    source_ = hub_ / "snapshots/rev";
+    options_.links = OutsideLinks::Copy;
+    write_text(hub_ / "blobs/aaaa", noise(3'000'000, 1));
+    write_text(hub_ / "blobs/bbbb", "{}");
+    std::filesystem::create_directories(source_ / "tokenizer");
+    link("model.bin", "../../blobs/aaaa");
+    link("tokenizer/config.json", "../../../blobs/bbbb");
+    link("inside", "tokenizer/config.json");
+  }
+  void link(const std::string& name, const std::string& target) {
+    std::filesystem::create_symlink(target, source_ / name);
+  }
+  static bool is_file(const std::filesystem::path& path) {
+    return std::filesystem::is_regular_file(std::filesystem::symlink_status(path));
+  }
+  std::string warning_of(const Result<CopyReport>& report) {
+    return report && !report->warnings.empty() ? report->warnings.front() : "";
+  }
+
+  std::filesystem::path hub_ = folder_ / "hub";
+};
+
+TEST(LinksThatLeadOut, AreToldByTheirText) {
+  EXPECT_TRUE(leads_out("a", "/etc/passwd"));
+  EXPECT_TRUE(leads_out("a", ".."));
+  EXPECT_TRUE(leads_out("a/b", "../../c"));
+  EXPECT_TRUE(leads_out("a/b", "x/../../../a/c"));
+  EXPECT_FALSE(leads_out("a", "b"));
+  EXPECT_FALSE(leads_out("a", "."));
+  EXPECT_FALSE(leads_out("a/b", "../c"));
+  EXPECT_FALSE(leads_out("a/b/c", ".././/../d"));
+  EXPECT_FALSE(leads_out("a", "..b/.../c"));
+}
+
+TEST_F(OutsideLinksTest, AreKeptCountedAndNamedWithWhatToDo) {
+  options_.links = OutsideLinks::Keep;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->outside_links, 2u);
+  EXPECT_NE(warning_of(report).find("2 symlinks lead out of the set"), std::string::npos);
+  EXPECT_NE(warning_of(report).find("model.bin -> ../../blobs/aaaa"), std::string::npos);
+  EXPECT_NE(warning_of(report).find("links: copy"), std::string::npos);
+  EXPECT_EQ(warning_of(copy_now()), warning_of(report)) << "also when nothing has to be copied";
+}
+
+TEST_F(OutsideLinksTest, OneThatStaysInsideIsNoReasonForAWarning) {
+  options_.links = OutsideLinks::Keep;
+  std::filesystem::remove(source_ / "model.bin");
+  std::filesystem::remove(source_ / "tokenizer/config.json");
+  write_text(source_ / "tokenizer/config.json", "{}");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->outside_links, 0u);
+  EXPECT_EQ(warning_of(report), "");
+}
+
+TEST_F(OutsideLinksTest, ThatMayNotBeThereAreRefusedBeforeTheFirstByte) {
+  options_.links = OutsideLinks::Refuse;
+  const auto report = copy_now();
+  EXPECT_KIND(report, Errc::Refused);
+  EXPECT_NE(report.error().what.find("model.bin -> ../../blobs/aaaa"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(copy_) || has_partial());
+}
+
+TEST_F(OutsideLinksTest, AreReplacedByWhatTheyLeadToSoThatTheCopyNeedsNothingElse) {
+  options_.verify = true;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->copied_links, 2u);
+  EXPECT_EQ(report->outside_links, 0u);
+  EXPECT_EQ(warning_of(report), "");
+  const std::string model = read_text(hub_ / "blobs/aaaa");
+  std::filesystem::remove_all(hub_);
+  EXPECT_TRUE(is_file(copy_ / "model.bin") && is_file(copy_ / "tokenizer/config.json"));
+  EXPECT_EQ(read_text(copy_ / "model.bin"), model);
+  EXPECT_EQ(read_text(copy_ / "inside"), "{}") << "a link inside is a link in the copy";
+  EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "inside"));
+}
+
+TEST_F(OutsideLinksTest, AreTheSameAsLongAsWhatTheyLeadToIs) {
+  ASSERT_OK(copy_now());
+  EXPECT_TRUE(copy_now()->unchanged);
+  write_text(hub_ / "blobs/bbbb", "{1}");
+  const auto changed = copy_now();
+  ASSERT_OK(changed);
+  EXPECT_FALSE(changed->unchanged);
+  EXPECT_EQ(changed->unchanged_bytes, 3'000'000u) << "the other one is taken over";
+  EXPECT_EQ(read_text(copy_ / "tokenizer/config.json"), "{1}");
+  std::filesystem::remove(source_ / "model.bin");
+  write_text(hub_ / "blobs/cccc", noise(3'000'000, 3));
+  link("model.bin", "../../blobs/cccc");
+  EXPECT_FALSE(copy_now()->unchanged) << "another file of the same size";
+  EXPECT_EQ(read_text(copy_ / "model.bin"), read_text(hub_ / "blobs/cccc"));
+}
+
+TEST_F(OutsideLinksTest, TwoToOneFileAreOneFileWithTwoNames) {
+  link("again.bin", "../../blobs/aaaa");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->bytes, 3'000'002u);
+  EXPECT_EQ(std::filesystem::hard_link_count(copy_ / "again.bin"), 2u);
+}
+
+TEST_F(OutsideLinksTest, ToAFolderAreATreeAndLinksInThatAreFollowedToo) {
+  write_text(hub_ / "shared/deep/file", "deep");
+  write_text(folder_ / "elsewhere/file", "elsewhere");
+  std::filesystem::create_symlink("deep/file", hub_ / "shared/inside");
+  std::filesystem::create_symlink("../../elsewhere", hub_ / "shared/further");
+  link("tree", "../../shared");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->copied_links, 4u);
+  EXPECT_EQ(read_text(copy_ / "tree/deep/file"), "deep");
+  EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "tree/inside"));
+  EXPECT_EQ(read_text(copy_ / "tree/inside"), "deep");
+  EXPECT_EQ(read_text(copy_ / "tree/further/file"), "elsewhere");
+  EXPECT_TRUE(copy_now()->unchanged);
+}
+
+TEST_F(OutsideLinksTest, AnAbsoluteOneIsFollowedOnTheSameMount) {
+  link("absolute", (hub_ / "blobs/bbbb").native());
+  ASSERT_OK(copy_now());
+  EXPECT_TRUE(is_file(copy_ / "absolute"));
+}
+
+TEST_F(OutsideLinksTest, OneThatLeadsNowhereOrToTheFolderThatHoldsItIsKeptAndNamed) {
+  link("gone", "../../blobs/gone");
+  link("up", "..");
+  std::filesystem::create_directories(folder_ / "one");
+  std::filesystem::create_directories(folder_ / "two");
+  std::filesystem::create_symlink("../two", folder_ / "one/to-two");
+  std::filesystem::create_symlink("../one", folder_ / "two/to-one");
+  link("round", "../../../one");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->outside_links, 3u);
+  const std::string warning = warning_of(report);
+  EXPECT_NE(warning.find("gone -> ../../blobs/gone (No such file or directory)"), std::string::npos)
+      << warning;
+  EXPECT_NE(warning.find("up -> .. (a folder that holds the link)"), std::string::npos) << warning;
+  EXPECT_TRUE(std::filesystem::is_symlink(copy_ / "round/to-two/to-one"));
+}
+
+TEST_F(OutsideLinksTest, OneThatLeavesTheMountIsNotFollowedWhateverIsThere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const SmallTmpfs other(folder_ / "other", "size=4m");
+  write_text(folder_ / "other/secret", "secret");
+  link("relative", "../../../other/secret");
+  link("absolute", (folder_ / "other/secret").native());
+  link("proc", "/proc/self/environ");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->outside_links, 3u);
+  for (const char* name : {"relative", "absolute", "proc"})
+    EXPECT_TRUE(std::filesystem::is_symlink(copy_ / name)) << name;
+}
+
+TEST_F(OutsideLinksTest, ATargetThatIsSwappedForALinkWhileItIsCopiedIsNotFollowed) {
+  write_text(folder_ / "secret", "secret");
+  options_.threads = 1;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string& path, Bytes) {
+    if (path != "model.bin") return;
+    std::filesystem::remove(hub_ / "blobs/aaaa");
+    std::filesystem::create_symlink(folder_ / "secret", hub_ / "blobs/aaaa");
+  };
+  write_text(hub_ / "blobs/aaaa", "small");  // such a file is opened after the hook
+  EXPECT_FALSE(copy_with(hooks, source_, copy_, options_, kQuiet, stop_));
+}
+
+TEST_F(OutsideLinksTest, ManyThatMultiplyFoldersAreRefused) {
+  std::filesystem::create_directories(hub_ / "f");
+  for (int i = 0; i < 1001; ++i) link("folder-" + std::to_string(i), "../../f");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+}
+
+TEST_F(OutsideLinksTest, ACopyOfThemGoesOnWhereItWasEnded) {
+  options_.threads = 1;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string& path, Bytes) {
+    if (path == "tokenizer/config.json") stop_ = true;
+  };
+  EXPECT_KIND(copy_with(hooks, source_, copy_, options_, kQuiet, stop_), Errc::Cancelled);
+  stop_ = false;
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(read_text(copy_ / "model.bin"), read_text(hub_ / "blobs/aaaa"));
+}
+
+class StagedLinksTest : public CacheTest {};
+
+TEST_F(StagedLinksTest, ASnapshotIsStagedWholeAndServedAgainFromTheCache) {
+  write_text(folder_ / "blobs/aaaa", "weights");
+  std::filesystem::create_directories(source_.path);
+  std::filesystem::create_symlink("../blobs/aaaa", source_.path / "model.bin");
+  const auto kept = stage();
+  ASSERT_OK(kept);
+  EXPECT_EQ(kept->report.outside_links, 1u);
+  ASSERT_EQ(kept->report.warnings.size(), 1u);
+  EXPECT_EQ(stage()->report.warnings, kept->report.warnings) << "also from the cache";
+  options_.links = OutsideLinks::Copy;
+  const auto copied = stage();
+  ASSERT_OK(copied);
+  EXPECT_EQ(copied->served_from, ServedFrom::Copied);
+  EXPECT_EQ(read_text(copied->path / "model.bin"), "weights");
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+  EXPECT_EQ(again->report.copied_links, 1u);
+  ASSERT_OK(open()->verify("set", options_, kQuiet, stop_));
+}
+
+}  // namespace
+}  // namespace spark::staging

@@ -1,0 +1,229 @@
+"""Measures what the daemon costs with many volumes: memory, CPU at rest, and how soon it answers.
+
+The daemon is the real one, and so are its workers, mounts, superblocks and the mount table: ext4 file systems on loop
+devices. Only /sys is made up, in a mount namespace of its own: there the loop devices are namespaces of NVMe/TCP
+subsystems whose controllers are live. So it runs on any Linux, without a target, at the machine's own speed.
+"""
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+HOST_ID = "11111111-2222-3333-4444-555555555555"
+HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
+PER_SUBSYSTEM = 3
+SECTORS = (8 << 20) // 512
+# What a host with 100 subsystems and 300 namespaces may cost.
+MOST_MIB, MOST_CPU_PERCENT, MOST_ANSWER_MS = 60, 2.0, 100
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"limits: {' '.join(map(str, command))}: {done.stderr.strip() or done.returncode}")
+    return done.stdout.strip()
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n")
+
+
+class Drives:
+    """One small file system for each volume, mounted; gone with the mount namespace and its last process."""
+
+    def __init__(self, folder, count):
+        self.mounts = []
+        self.numbers = []
+        model = folder / "model.img"
+        with open(model, "wb") as file:
+            file.truncate(SECTORS * 512)
+        run("mkfs.ext4", "-q", "-F", "-b", "4096", model)
+        for number in range(count):
+            image, mount = folder / f"{number}.img", folder / f"mnt/{number}"
+            run("cp", "--sparse=always", model, image)
+            mount.mkdir(parents=True)
+            device = run("losetup", "--find", "--show", "--read-only", image)
+            run("mount", "-t", "ext4", "-o", "ro,noload", device, mount)
+            run("losetup", "--detach", device)  # takes effect with the last unmount
+            info = os.stat(device)
+            self.mounts.append(mount)
+            self.numbers.append(f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}")
+
+
+def make_sysfs(folder, drives):
+    """The parts of /sys that the daemon reads: controllers, one a subsystem, and their namespaces."""
+    for at, device_number in enumerate(drives.numbers):
+        subsystem, nsid = at // PER_SUBSYSTEM, at % PER_SUBSYSTEM + 1
+        controller = folder / f"class/nvme/nvme{subsystem}"
+        if nsid == 1:
+            for name, text in (("state", "live"), ("transport", "tcp"), ("subsysnqn", nqn_of(subsystem)),
+                               ("hostnqn", HOST_NQN), ("hostid", HOST_ID), ("cntrltype", "io"),
+                               ("address", "traddr=127.0.0.1,trsvcid=9"), ("reconnect_delay", "2"), ("kato", "5"),
+                               ("ctrl_loss_tmo", "off"), ("fast_io_fail_tmo", "off")):
+                write(controller / name, text)
+        node = f"nvme{subsystem}n{nsid}"
+        write(controller / node / "nsid", nsid)
+        write(folder / f"class/block/{node}/dev", device_number)
+        write(folder / f"class/block/{node}/size", SECTORS)
+        (folder / "dev/block").mkdir(parents=True, exist_ok=True)
+        (folder / "dev/block" / device_number).symlink_to(f"../../class/nvme/nvme{subsystem}/{node}")
+    (folder / "module/nvme_tcp").mkdir(parents=True)
+
+
+def nqn_of(subsystem):
+    return f"nqn.2026-11.example:limits-{subsystem}"
+
+
+def write_config(folder, drives):
+    volumes = {f"v{at}": {"target": "rose", "subsystem": nqn_of(at // PER_SUBSYSTEM), "namespace": at % PER_SUBSYSTEM + 1,
+                          "mount": str(mount)} for at, mount in enumerate(drives.mounts)}
+    sections = {"targets": {"rose": {"address": "127.0.0.1", "port": 9}}, "volumes": volumes,
+                "cache": {"path": str(folder / "cache")}}
+    text = "".join(f"{name}: {json.dumps(body)}\n" for name, body in sections.items())
+    (folder / "config.yaml").write_text(f"version: 1\n{text}")
+
+
+def status(path):
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(30)
+        channel.connect(str(path))
+        channel.sendall(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while data := channel.recv(1 << 20):
+            answer += data
+    return json.loads(answer.split(b"\r\n\r\n", 1)[1])
+
+
+def cpu_seconds(pid):
+    """Of the daemon, of workers that ended, and of those that wait for a question."""
+    def fields(of):
+        return Path(f"/proc/{of}/stat").read_text().rsplit(")", 1)[1].split()
+    total = sum(map(int, fields(pid)[11:15]))
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        try:
+            total += sum(map(int, fields(child)[11:13]))
+        except OSError:
+            pass
+    return total / TICKS
+
+
+def resident_mib(pid):
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def measure(folder, count, seconds, binary):
+    """Ends with the daemon; everything else is the namespace's."""
+    drives = Drives(folder, count)
+    run("mount", "-t", "tmpfs", "none", "/sys")
+    make_sysfs(Path("/sys"), drives)
+    run("mount", "-t", "tmpfs", "none", "/etc/nvme")
+    write(Path("/etc/nvme/hostnqn"), HOST_NQN)
+    write(Path("/etc/nvme/hostid"), HOST_ID)
+    write_config(folder, drives)
+    api = folder / "api.sock"
+    began = time.monotonic()
+    daemon = subprocess.Popen([binary, "--config", folder / "config.yaml", "--socket", api, "--state-dir", folder / "state"],
+                              stdout=open(folder / "log", "wb"), stderr=subprocess.STDOUT)
+    try:
+        return observe(daemon, api, began, count, seconds)
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+
+
+def observe(daemon, api, began, count, seconds):
+    ready = 0
+    while ready < count:
+        if daemon.poll() is not None or time.monotonic() - began > 300:
+            sys.exit(f"limits: {ready} of {count} volumes became ready; the daemon said:\n"
+                     f"{(api.parent / 'log').read_text()[-3000:]}")
+        time.sleep(0.2)
+        if api.exists():
+            volumes = status(api)["volumes"]
+            ready = sum(volume["state"] == "ready" for volume in volumes)
+    took = time.monotonic() - began
+    time.sleep(10)  # what comes after the start
+    cpu, since = cpu_seconds(daemon.pid), time.monotonic()
+    time.sleep(seconds)
+    share = (cpu_seconds(daemon.pid) - cpu) / (time.monotonic() - since)
+    answers = []
+    for _ in range(100):
+        asked = time.monotonic()
+        status(api)
+        answers.append((time.monotonic() - asked) * 1000)
+        time.sleep(0.02)
+    return {"volumes": count, "ready_s": took, "memory_mib": resident_mib(daemon.pid), "cpu_percent": share * 100,
+            "answer_ms": statistics.median(answers), "longest_answer_ms": max(answers)}
+
+
+def measure_apart(count, seconds, binary):
+    """In a process whose mounts nobody else sees."""
+    with tempfile.TemporaryDirectory(prefix="spark-limits-") as folder:
+        run("mount", "-t", "tmpfs", "none", folder)
+        try:
+            done = subprocess.run(
+                ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, "--inside", folder,
+                 "--volumes", str(count), "--seconds", str(seconds), "--binary", binary],
+                capture_output=True, text=True, check=False)
+        finally:
+            run("umount", "--lazy", folder)
+    if done.returncode:
+        sys.exit(done.stderr.strip() or done.stdout)
+    return json.loads(done.stdout)
+
+
+def show(rows):
+    print(f"\n{'volumes':>8} {'all ready':>10} {'memory':>10} {'CPU at rest':>12} {'status':>9} {'longest':>9}")
+    for row in rows:
+        print(f"{row['volumes']:>8} {row['ready_s']:>8.1f} s {row['memory_mib']:>6.1f} MiB {row['cpu_percent']:>10.2f} % "
+              f"{row['answer_ms']:>6.1f} ms {row['longest_answer_ms']:>6.1f} ms")
+    one, many = rows[0], rows[-1]
+    print(f"\n{many['volumes']} volumes for {one['volumes']}: memory {many['memory_mib'] / one['memory_mib']:.1f} x, "
+          f"CPU {many['cpu_percent'] / max(one['cpu_percent'], 0.01):.0f} x, "
+          f"status {many['answer_ms'] / one['answer_ms']:.0f} x\n")
+    goals = [("memory", many["memory_mib"], MOST_MIB, "MiB"), ("CPU at rest", many["cpu_percent"], MOST_CPU_PERCENT, "%"),
+             ("status, longest", many["longest_answer_ms"], MOST_ANSWER_MS, "ms")]
+    for name, value, most, unit in goals:
+        print(f"{name:<16} {value:>8.2f} {unit:<4} at most {most:>5} {unit:<4} {'met' if value <= most else 'MISSED'}")
+    return all(value <= most for _, value, most, _ in goals)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/benchmarks/limits", description=__doc__.split("\n")[0])
+    parser.add_argument("--volumes", type=int, default=300, help="of them three a subsystem (default: 300)")
+    parser.add_argument("--seconds", type=int, default=60, help="at rest (default: 60)")
+    parser.add_argument("--binary", default=str(ROOT / "build/release/daemon/spark-staged"), help="the spark-staged to measure")
+    parser.add_argument("--require", action="store_true", help="exit 1 if a goal is missed")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inside:
+        print(json.dumps(measure(Path(given.inside), given.volumes, given.seconds, given.binary)))
+        return 0
+    if os.geteuid() != 0:
+        sys.exit("limits: root is needed for loop devices and mounts")
+    made = not Path("/etc/nvme").exists()
+    Path("/etc/nvme").mkdir(exist_ok=True)
+    try:
+        rows = []
+        for count in (1, given.volumes):
+            print(f"limits: {count} volume{'s' * (count > 1)}, {given.seconds} s at rest …", flush=True)
+            rows.append(measure_apart(count, given.seconds, given.binary))
+    finally:
+        if made:
+            Path("/etc/nvme").rmdir()
+    met = show(rows)
+    return 1 if given.require and not met else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
