@@ -104,7 +104,7 @@ class Product:
         end = time.monotonic() + patience(deadline)
         while True:
             row = self.dataset(name)
-            if row and row["state"] == state and reason in (row["reason"] or ""):
+            if row and row["state"] == state and reason in (row.get("reason") or ""):
                 return row
             if time.monotonic() > end:
                 raise GuestTimeout(f"dataset '{name}' is not {state} after {patience(deadline):.0f} s: {row}")
