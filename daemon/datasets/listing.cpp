@@ -43,14 +43,14 @@ void Stager::compare_generations(const std::string& name, json::object& row) con
 }
 
 Result<json::object> Stager::list() const {
-  if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
-  if (!*catalog_) return fail(catalog_->error());
+  const auto catalog = known_catalog();
+  if (!catalog) return catalog.take_error();
 
   std::map<std::string, json::array> leases;
   for (const auto& [id, lease] : leases_.all()) leases[lease.dataset].push_back(show(lease));
   std::map<std::string, json::object> rows;
   for (const auto& [name, dataset] : config_().datasets) rows[name] = empty_row(name, "absent");
-  for (const json::value& value : *get_array(**catalog_, "datasets")) {
+  for (const json::value& value : *get_array(**catalog, "datasets")) {
     json::object row = value.as_object();
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
@@ -112,8 +112,8 @@ std::vector<std::string> Stager::jobs_that_stage(const std::string& dataset) con
 }
 
 json::value Stager::cache() const {
-  if (!catalog_ || !*catalog_) return nullptr;
-  const json::object* usage = get_object(**catalog_, "usage");
+  const auto catalog = known_catalog();
+  const json::object* usage = catalog ? get_object(**catalog, "usage") : nullptr;
   return usage == nullptr ? json::value(nullptr) : json::value(*usage);
 }
 

@@ -12,7 +12,7 @@
 namespace spark::datasets {
 namespace {
 
-constexpr std::chrono::seconds kCatalogDeadline{60}, kCatalogAgain{30};
+constexpr std::chrono::seconds kCatalogDeadline{60};
 constexpr std::chrono::hours kRecoveryDeadline{1};  // it may delete millions of files
 
 }  // namespace
@@ -40,40 +40,47 @@ json::object Stager::catalog_request() const {
 asio::awaitable<void> Stager::start() {
   asio::steady_timer timer(executor_);
   for (;;) {
-    // Leases first: no copy is shown or evicted before it is known who holds it.
-    const auto loaded = co_await leases_.load();
-    if (loaded) {
-      co_await refresh();
-    } else if (!catalog_) {
-      catalog_ = fail(loaded.error());
-    }
-    if (loaded && *catalog_) break;
-    log::warning(loaded ? catalog_->error().message() : loaded.error().message());
-    timer.expires_after(kCatalogAgain);
-    const auto [error] = co_await timer.async_wait(kToken);
-    if (error) co_return;
-  }
-  co_await recover();
-  co_await keep_scrubbing();
-}
-
-// Datasets that can't be recovered are listed with the reason; what fails here is opening the cache.
-asio::awaitable<void> Stager::recover() {
-  asio::steady_timer timer(executor_);
-  for (;;) {
-    workers::Call call;
-    call.verb = "recover";
-    call.subject = "the cache";
-    call.request = catalog_request();
-    call.deadline = kRecoveryDeadline;
-    const auto recovered = co_await runner_.run(std::move(call));
-    if (recovered) break;
-    log::warning(recovered.error().message());
+    const auto begun = co_await recover();
+    if (begun) break;
+    log::warning(begun.error().message());
+    if (!is_looked_over_) catalog_ = fail(begun.error());
     timer.expires_after(patience_.recover_again);
     const auto [error] = co_await timer.async_wait(kToken);
     if (error) co_return;
   }
+  co_await keep_scrubbing();
+}
+
+// Datasets that can't be recovered are listed with the reason; what fails here is opening the cache.
+asio::awaitable<Result<>> Stager::recover() {
+  // Leases first: no copy is shown or evicted before it is known who holds it.
+  if (auto loaded = co_await leases_.load(); !loaded) co_return loaded;
+  workers::Call call;
+  call.verb = "recover";
+  call.subject = "the cache";
+  call.request = catalog_request();
+  call.deadline = kRecoveryDeadline;
+  call.on_progress = [this](const json::object& /*looked_over*/) {
+    launch(executor_, "list of the cache", look_over());
+  };
+  const auto recovered = co_await runner_.run(std::move(call));
+  if (!recovered) co_return fail(recovered.error());
+  co_await look_over();
+  co_return *catalog_ ? Result<>() : fail(catalog_->error());
+}
+
+// The catalog is as the disk is: it can be shown.
+asio::awaitable<void> Stager::look_over() {
   co_await refresh();
+  is_looked_over_ = catalog_ && *catalog_;
+}
+
+// The catalog as it is known; Unavailable until it was looked over after the daemon's start.
+Result<const json::object*> Stager::known_catalog() const {
+  if (catalog_ && !*catalog_) return fail(catalog_->error());
+  if (!is_looked_over_)
+    return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
+  return &**catalog_;
 }
 
 asio::awaitable<void> Stager::refresh() {

@@ -75,9 +75,9 @@ class Stager {
          std::string state_dir, CurrentConfig config, FindSource find_source, IsSettling is_settling,
          Patience patience);
 
-  // Reads catalog and leases, and tries again until it could; has the cache recovered once, which no request
-  // waits for; then scrubs what is due, for ever. An unreadable catalog is told to everyone who asks, and
-  // changes nothing.
+  // Reads the leases, and has the cache recovered, which is tried again until it could be; no staging waits
+  // for it. Then scrubs what is due, for ever. What there is, is told once it was looked over; an unreadable
+  // catalog is told to everyone who asks, and changes nothing.
   asio::awaitable<void> start();
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
@@ -97,7 +97,9 @@ class Stager {
   using Outcome = Result<json::object>;
 
   // stager.cpp: jobs
-  asio::awaitable<void> recover();
+  asio::awaitable<Result<>> recover();
+  asio::awaitable<void> look_over();
+  Result<const json::object*> known_catalog() const;
   TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
   TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
   asio::awaitable<void> run_stage_job(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
@@ -177,6 +179,7 @@ class Stager {
   std::set<Slot> taken_;                           // by copies
   asio::steady_timer turn_over_;                   // never expires: cancelled when a copy has ended
   std::optional<Outcome> catalog_;                 // {"datasets", "usage"} or why it can't be read
+  bool is_looked_over_ = false;                    // it is as the disk is, since the daemon's start
   std::string writable_because_;  // why jobs can change the copies, as it was told; empty: they can't
   std::uint64_t refreshes_ = 0, catalog_turn_ = 0;  // asked; the one whose answer catalog_ is
   Totals totals_;

@@ -38,10 +38,10 @@ std::string how_to_end(const std::vector<std::string>& jobs) {
 }  // namespace
 
 Result<std::vector<std::string>> Stager::known() const {
-  if (!catalog_) return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
-  if (!*catalog_) return fail(catalog_->error());
+  const auto catalog = known_catalog();
+  if (!catalog) return catalog.take_error();
   std::vector<std::string> names;
-  for (const json::value& row : *get_array(**catalog_, "datasets")) {
+  for (const json::value& row : *get_array(**catalog, "datasets")) {
     names.push_back(get_string(row.as_object(), "name").value_or(""));
   }
   return names;

@@ -212,11 +212,13 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
   });
 }
 
-// {"cache"} → {}. What goes wrong with a dataset is in its row from then on.
-Result<json::object> recover_verb(const json::object& request, const ProgressLine& /*progress*/) {
+// {"cache"} → {}. What goes wrong with a dataset is in its row from then on. Tells once, as progress, that
+// the catalog is right by now.
+Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
   const auto open = open_cache(request);
   if (!open) return open.take_error();
-  return open->cache->recover().map([] { return json::object{}; });
+  const auto looked_over = [&] { progress({{"looked_over", true}}); };
+  return open->cache->recover(looked_over).map([] { return json::object{}; });
 }
 
 // {"cache", "in_progress": [TASK…], "newest": TASK} → {"datasets": [row…], "usage": status's cache object}.

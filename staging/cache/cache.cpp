@@ -61,7 +61,7 @@ class DiskCache final : public Cache {
     return staged;
   }
 
-  Result<> recover() override { return store_->recover(); }
+  Result<> recover(const std::function<void()>& looked_over) override { return store_->recover(looked_over); }
 
   // The newest generation of each; in the order of their names.
   Result<std::vector<DatasetRow>> list() override {

@@ -116,8 +116,9 @@ class Cache {
 
   // Completes or undoes what a crash left between two steps of publishing or evicting; once, when the daemon
   // has started. A dataset that it can't be done for has a trouble, and the others go on. Staging or evicting
-  // a dataset does the same for that one.
-  virtual Result<> recover() = 0;
+  // a dataset does the same for that one. `looked_over` is called when list() tells what there is, and before
+  // what was evicted is deleted, which may take long.
+  virtual Result<> recover(const std::function<void()>& looked_over) = 0;
 
   // Copies nothing when the source equals the newest generation's manifest (is_same_source) and that
   // generation is whole, by its metadata. Two at once share one copy: the second waits. Older generations go

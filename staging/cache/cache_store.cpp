@@ -34,7 +34,7 @@ Result<> CacheStore::check_identity() {
   return is_first ? catalog_->set_cache_id(*found) : Result<>();
 }
 
-Result<> CacheStore::recover() {
+Result<> CacheStore::recover(const std::function<void()>& looked_over) {
   const auto rows = catalog_->generations();
   if (!rows) return rows.take_error();
   const auto troubles = catalog_->troubles();
@@ -47,22 +47,25 @@ Result<> CacheStore::recover() {
   keys.insert(trashed->begin(), trashed->end());
   for (const GenerationRow& row : *rows) keys.insert(folder_name(row.dataset));
   for (const auto& [key, what] : *troubles) keys.insert(key);
-  for (const std::string& key : keys) {
-    const auto recovered = recover_in_turn(key);
-    if (recovered) continue;
-    if (auto noted = catalog_->set_trouble(key, recovered.error().message()); !noted) return noted;
+  for (const Trash trash : {Trash::Kept, Trash::Emptied}) {
+    for (const std::string& key : keys) {
+      const auto recovered = recover_in_turn(key, trash);
+      if (recovered) continue;
+      if (auto noted = catalog_->set_trouble(key, recovered.error().message()); !noted) return noted;
+    }
+    if (trash == Trash::Kept) looked_over();
   }
   return {};
 }
 
-Result<> CacheStore::recover_in_turn(const std::string& key) {
+Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash) {
   const auto needed = needs_recovery(key);
   if (!needed) return needed.take_error();
   if (!*needed) return {};
   auto area = PartialArea::try_open(folder_.partials() / key);
   if (!area && area.error().kind == Errc::Unavailable) return {};  // another process is at work there
   if (!area) return area.take_error();
-  return recover_key(key, *area);
+  return recover_key(key, *area, trash);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::rows_of(const std::string& key) {
@@ -90,7 +93,7 @@ Result<bool> CacheStore::needs_recovery(const std::string& key) {
          !folder_.has_link_to(rows->front().dataset, sound == rows->end() ? 0 : sound->generation);
 }
 
-Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
+Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Trash trash) {
   const auto rows = rows_of(key);
   if (!rows) return rows.take_error();
   auto found = folder_.generations(key);
@@ -107,7 +110,7 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
     std::erase(*found, row.generation);
     std::erase(*trashed, row.generation);
     if (row.state == GenerationState::Evicting) {
-      note(finish_eviction(row));
+      note(trash == Trash::Emptied ? finish_eviction(row) : put_aside(row));
       continue;
     }
     const auto there = folder_.has_generation(key, row.generation);
@@ -115,7 +118,9 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area) {
     if (*there) dataset = row.dataset;
     if (auto kept = *there ? Result<>() : forget(row); !kept) return kept;
   }
-  for (const std::uint64_t generation : *trashed) note(folder_.delete_trashed(key, generation));
+  for (const std::uint64_t generation : *trashed) {
+    if (trash == Trash::Emptied) note(folder_.delete_trashed(key, generation));
+  }
   for (const std::uint64_t generation : *found) {
     const Destination place{folder_.data() / key, std::to_string(generation)};
     if (auto completed = recover_publishing(place, area); !completed) return completed;
@@ -198,13 +203,18 @@ Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
   return all;
 }
 
-// Its row stays until all of it is deleted: it tells what the rest is, and how much.
-Result<> CacheStore::finish_eviction(const GenerationRow& row) {
-  const std::string key = folder_name(row.dataset);
+// What is being evicted is out of every job's sight, before it is deleted.
+Result<> CacheStore::put_aside(const GenerationRow& row) {
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
+  return after(step_, "trashed");
+}
+
+// Its row stays until all of it is deleted: it tells what the rest is, and how much.
+Result<> CacheStore::finish_eviction(const GenerationRow& row) {
+  const std::string key = folder_name(row.dataset);
+  if (auto aside = put_aside(row); !aside) return aside;
   if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
     const StopFlag never{false};
     const auto tree = open_tree(folder_.trashed(key, row.generation));

@@ -2,6 +2,7 @@
 // newest that is sound: neither damaged nor doubtful. Without such a one there is no link.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,11 +29,13 @@ class CacheStore {
 
   // After a crash, for each dataset: completes what was renamed, deletes what was being evicted, forgets what
   // is proven to be gone. What goes wrong is noted as that dataset's trouble, and concerns no other. Only
-  // datasets that need it are locked; those that another process works on are left to it.
-  Result<> recover();
+  // datasets that need it are locked; those that another process works on are left to it. `looked_over`: see
+  // Cache::recover.
+  Result<> recover(const std::function<void()>& looked_over);
   // The same for one dataset, whose lock the caller has. What could not be deleted is noted and no error: an
   // error tells that it is not known what is there.
-  Result<> recover_key(const std::string& key, PartialArea& area);
+  enum class Trash { Kept, Emptied };
+  Result<> recover_key(const std::string& key, PartialArea& area, Trash trash = Trash::Emptied);
 
   // Newest first.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
@@ -56,10 +59,11 @@ class CacheStore {
   StepHook step_;
 
   Result<bool> needs_recovery(const std::string& key);
-  Result<> recover_in_turn(const std::string& key);
+  Result<> recover_in_turn(const std::string& key, Trash trash);
   Result<std::vector<GenerationRow>> rows_of(const std::string& key);
   Result<> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
+  Result<> put_aside(const GenerationRow& row);
   Result<> finish_eviction(const GenerationRow& row);
 };
 

@@ -52,14 +52,14 @@ class StagerTest : public testing::Test {
       settings.datasets[name] = dataset;
     }
     worker.on("catalog", "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
-    worker.on("recover", R"(echo '{"result": {}}')");
+    worker.on("recover", R"(echo '{"progress": {"looked_over": true}}'; echo '{"result": {}}')");
     worker.on("lease", R"(cat >> leases.log; echo >> leases.log; echo '{"result": {"leases": []}}')");
     worker.on("stage", std::string("cat >> stages.log; echo >> stages.log; echo '") + kStaged + "'");
     worker.on("evict", R"(echo '{"result": {"dataset": "imagenet", "freed_bytes": 5}}')");
   }
   void start() {
     begin();
-    // Asked before and after its recovery.
+    // Asked when it was looked over, and after its recovery.
     ASSERT_TRUE(
         run_until(context, [&] { return stager->list().has_value() && worker.calls("catalog") >= 2; }));
   }

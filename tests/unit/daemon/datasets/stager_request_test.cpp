@@ -90,8 +90,25 @@ TEST_F(RequestTest, ACancelledStagingLeavesNoHold) {
                         [&] { return text_of("leases.log").find(R"("op":"remove")") != std::string::npos; }));
 }
 
+TEST_F(RequestTest, NothingIsListedBeforeTheCacheWasLookedOver) {
+  worker.on("recover",
+            "until [ -e look ]; do sleep 0.02; done; echo '{\"progress\": {\"looked_over\": true}}'; "
+            "until [ -e go ]; do sleep 0.02; done; echo '{\"result\": {}}'");
+  begin();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") == 1; }));
+  EXPECT_EQ(kind_of(stage_in_loop({"imagenet"})), "done") << "staging does not wait for it";
+  ASSERT_FALSE(stager->list());
+  EXPECT_EQ(stager->list().error().kind, Errc::Unavailable);
+  EXPECT_EQ(stager->evict("imagenet").error().kind, Errc::Unavailable);
+  std::ofstream(worker.folder() / "look") << "now";
+  EXPECT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  std::ofstream(worker.folder() / "go") << "now";
+}
+
 TEST_F(RequestTest, RecoveryRunsOnceAndNobodyWaitsForIt) {
-  worker.on("recover", "until [ -e go ]; do sleep 0.02; done; echo '{\"result\": {}}'");
+  worker.on("recover",
+            "echo '{\"progress\": {\"looked_over\": true}}'; until [ -e go ]; do sleep 0.02; done; echo "
+            "'{\"result\": {}}'");
   begin();
   ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
   EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 1; }));
@@ -108,7 +125,7 @@ TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
             R"(if [ $n = 1 ]; then echo '{"error": {"kind": "failed", "what": "disk I/O", "hint": ""}}';
                           else echo '{"result": {}}'; fi)");
   patience.recover_again = Duration(10);
-  start();
+  begin();
   EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
 }
 

@@ -113,7 +113,7 @@ TEST_P(CacheFaults, NoFailedCallOfOpeningAndRecoveringLosesALeaseOrACopy) {
     leave_work_for_recovery();
     const auto outcome = disturbed(nth, error, [&] {
       const auto cache = open_cache_with(hooks_, config_, clock_);
-      const auto recovered = cache ? (*cache)->recover() : Result<>();
+      const auto recovered = cache ? (*cache)->recover([] {}) : Result<>();
       static_cast<void>(recovered);
     });
     EXPECT_EQ(outcome.problem, "");

@@ -29,7 +29,7 @@ class CacheTest : public testing::Test {
     auto cache = open_cache_with(hooks_, config_, clock_);
     if (!cache) ADD_FAILURE() << cache.error().message();
     if (!cache) return nullptr;
-    if (auto recovered = (*cache)->recover(); !recovered) ADD_FAILURE() << recovered.error().message();
+    if (auto recovered = (*cache)->recover([] {}); !recovered) ADD_FAILURE() << recovered.error().message();
     return std::move(*cache);
   }
   Result<Staged> stage(Cache& cache) { return cache.stage(source_, options_, kQuiet, stop_); }

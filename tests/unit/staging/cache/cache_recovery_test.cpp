@@ -2,6 +2,7 @@
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <algorithm>
 
 #include <thread>
 
@@ -65,7 +66,7 @@ TEST_F(RecoveryTest, AFileThatCanNotBeDeletedConcernsItsDatasetOnly) {
     ASSERT_OK(stage("other"));
     ASSERT_OK(open()->verify("good", {}, kQuiet, stop_));
     ASSERT_OK(open()->evict("other"));
-    ASSERT_OK(open()->recover());
+    ASSERT_OK(open()->recover([] {}));
     const auto all = rows();
     EXPECT_EQ(all.at("good").trouble, "");
     ASSERT_TRUE(all.contains("bad")) << "what could not be deleted is listed";
@@ -89,12 +90,12 @@ TEST_F(RecoveryTest, AFolderThatCanNotBeListedConcernsItsDatasetOnly) {
   write_text(folder, "no folder");
   auto cache = open();
   ASSERT_TRUE(cache);
-  ASSERT_OK(cache->recover());
+  ASSERT_OK(cache->recover([] {}));
   ASSERT_OK(stage("good"));
   EXPECT_NE(rows()["bad"].trouble, "");
   std::filesystem::remove(folder);
   std::filesystem::rename(aside, folder);
-  ASSERT_OK(cache->recover());
+  ASSERT_OK(cache->recover([] {}));
   EXPECT_EQ(rows()["bad"].trouble, "");
   ASSERT_OK(cache->verify("bad", {}, kQuiet, stop_));
 }
@@ -103,7 +104,7 @@ TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
   ASSERT_OK(stage("a"));
   const auto area = PartialArea::try_open(config_.path / ".partial/a");  // another process's
   ASSERT_OK(area);
-  ASSERT_OK(open()->recover());
+  ASSERT_OK(open()->recover([] {}));
   EXPECT_TRUE(rows().contains("a"));
   // A folder that is locked for a moment is made and taken away: the times of the one above tell.
   struct stat partials {
@@ -111,7 +112,7 @@ TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
   ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &partials), 0);
   ASSERT_OK(stage("b"));
   ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &partials), 0);
-  ASSERT_OK(open()->recover());
+  ASSERT_OK(open()->recover([] {}));
   ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &later), 0);
   EXPECT_EQ(partials.st_mtim.tv_nsec, later.st_mtim.tv_nsec);
   EXPECT_EQ(partials.st_mtim.tv_sec, later.st_mtim.tv_sec);
@@ -120,9 +121,36 @@ TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
 TEST_F(RecoveryTest, WhatAnEarlierVersionLeftInTheTrashIsDeleted) {
   ASSERT_OK(stage("a"));
   write_text(config_.path / ".trash/gone.7/f", "x");
-  ASSERT_OK(open()->recover());
+  ASSERT_OK(open()->recover([] {}));
   EXPECT_TRUE(std::filesystem::is_empty(config_.path / ".trash"));
   EXPECT_TRUE(rows().contains("a"));
+}
+
+TEST_F(RecoveryTest, WhatThereIsIsKnownBeforeAnythingIsDeleted) {
+  ASSERT_OK(stage("kept"));
+  hooks_.step = [](const char* step) -> Result<> {
+    return std::string(step) == "published" ? fail(Errc::Failed, "power cut") : Result<>();
+  };
+  EXPECT_FALSE(stage("new")) << "published, and not entered";
+  hooks_.step = {};
+  const std::filesystem::path evicted = config_.path / ".trash/gone.7/f";
+  write_text(evicted, "x");
+  const auto cache = open_cache_with(hooks_, config_, clock_);
+  ASSERT_OK(cache);
+  const auto is_listed = [&] {
+    const auto rows = (*cache)->list();
+    return rows && std::ranges::count(*rows, "new", &DatasetRow::name) == 1;
+  };
+  EXPECT_FALSE(is_listed());
+  int looked_over = 0;
+  ASSERT_OK((*cache)->recover([&] {
+    ++looked_over;
+    EXPECT_TRUE(is_listed());
+    EXPECT_TRUE(std::filesystem::exists(config_.path / "new"));
+    EXPECT_TRUE(std::filesystem::exists(evicted));
+  }));
+  EXPECT_EQ(looked_over, 1);
+  EXPECT_FALSE(std::filesystem::exists(evicted));
 }
 
 TEST_F(RecoveryTest, APartialCopyThatCanNotBeDeletedIsNotTriedAgainAndAgain) {

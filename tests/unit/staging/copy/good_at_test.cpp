@@ -25,7 +25,7 @@ class GoodAtTest : public CacheTest {
   }
   std::unique_ptr<Cache> open_now() {
     auto cache = open_cache_with(hooks_, config_, now_);
-    EXPECT_TRUE((*cache)->recover());  // as the daemon does when it starts
+    EXPECT_TRUE((*cache)->recover([] {}));  // as the daemon does when it starts
     return std::move(*cache);
   }
   // A week later the file has changed.
