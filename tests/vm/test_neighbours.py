@@ -211,17 +211,17 @@ def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(
 
 
 def test_connect_all_and_disconnect_all_of_nvme_cli_are_lived_with(house):
-    with house.volume("shared", fill="echo hello >file"):
-        house.product.wait_volume("shared", "ready", 60)
-        house.product.sh("volumes down shared")
+    with house.volume("handed", fill="echo hello >file"):
+        house.product.wait_volume("handed", "ready", 60)
+        house.product.sh("volumes down handed")
         connected = house.host.run(f"nvme connect-all -t tcp -a {TARGET_ADDRESS} -s 4420", 60)
-        house.host.wait_until("grep -qx shared /sys/class/nvme/*/subsysnqn", 20)
-        house.product.sh("volumes up shared")
-        path = house.product.wait_volume("shared", "ready", 60)["paths"]
+        house.host.wait_until("grep -qx handed /sys/class/nvme/*/subsysnqn", 20)
+        house.product.sh("volumes up handed")
+        path = house.product.wait_volume("handed", "ready", 60)["paths"]
         assert len(path) == 1 and path[0]["owner"] == "spark-stage", connected.err
         house.host.sh("nvme disconnect-all", 120)
-        for name in ("shared", "datasets"):
+        for name in ("handed", "datasets"):
             house.product.wait_volume(name, lambda volume: volume["state"] == "ready" and volume["recoveries"] > 0, 90)
-        assert house.host.get("/mnt/shared/file") == "hello\n"
+        assert house.host.get("/mnt/handed/file") == "hello\n"
         uuid = house.product.volume("datasets")["filesystem"]["uuid"]
         assert uuid == stable_uuid("datasets") and house.product.volume("datasets")["subsystem"] == SUBSYSTEM

@@ -115,3 +115,8 @@ class House:
             self.product.configure(self.config())
             self.target.remove(name)
             self.target_machine.sh(f"rm -f {device}")
+            self.forget(name)
+
+    def forget(self, name):
+        """The next volume of this name is another one, perhaps a smaller one."""
+        self.host.sh(f"rm -f /var/lib/spark-stage/volumes/{name}.*")
