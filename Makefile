@@ -61,7 +61,7 @@ bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers
 	$(PYTHON) tools/benchmarks/limits $(ARGS)
 
 format:  ## clang-format over all C++
-	find base nvmetcp staging bench daemon host doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
+	find base nvmetcp staging bench daemon migration doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py
