@@ -11,9 +11,9 @@
 #include "staging/cache/stager.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/need.hpp"
-#include "staging/copy/source_trouble.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
 

@@ -7,10 +7,8 @@
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "staging/cache/room.hpp"
-#include "staging/copy/fill.hpp"
-#include "staging/copy/source_trouble.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -69,7 +67,6 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return ready.take_error();
 
-  const WalkNotes notes = *walked;
   auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
   if (!staged && source.only_cached)
     return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
@@ -82,7 +79,6 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     if (!copied) return copied;
     staged = std::move(*copied);
   }
-  add_notes(staged->report, notes);
   if (auto held = hold(source, *staged); !held) return held.take_error();
   drop_superseded(*staged, source.in_use);
   return std::move(*staged);
@@ -125,79 +121,76 @@ std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& r
     return std::nullopt;
   CopyReport report = report_of(*summary, monitor_);
   report.unchanged = true;
+  add_notes(report, walked);
   return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
 }
 
 // With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
-  std::optional<Previous> previous;
-  if (earlier != nullptr) previous = contents_of(*earlier);
+  std::optional<std::vector<Evicted>> evicted;  // none: there is no room for it
+  Bytes shared = 0;
+  std::uint64_t generation = 0;
+  PipelineEnds ends;
+  ends.make_room = [&](const Entries& entries, const Resumed& resumed) -> Result<> {
+    const RoomRequest request = room_for(source, entries, resumed, area, options);
+    shared = request.shared.bytes;
+    auto made =
+        monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
+    if (!made) return made.take_error();
+    evicted = std::move(*made);
+    return {};
+  };
+  ends.name = [&](ManifestHeader& header) {
+    header.dataset = source.dataset;
+    header.source = source.path.native();
+    header.source_generation = source.generation;
+    header.is_doubtful = source.is_doubtful;
+    return source.is_still_so ? source.is_still_so() : Result<>();
+  };
+  ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
+    const auto published = publish(sealed, area, not_copied);
+    if (!published) return published.take_error();
+    generation = *published;
+    return {};
+  };
+  PipelineJob job{&tree,        std::move(walked),
+                  &area,        earlier == nullptr ? std::nullopt : contents_of(*earlier),
+                  &options,     &stop_,
+                  store_.now(), hooks_.before_read};
+  auto report = copy_walked(std::move(job), ends, monitor_);
+  if (!evicted) return report.take_error();
+  if (!report) report.error() = with_source_trouble(std::move(report.error()), tree);
+  if (report || report.error().kind != Errc::Unavailable) {
+    auto dropped = store_.catalog().drop_reservation(source.dataset);
+    if (report && !dropped) report->warnings.push_back(dropped.error().message());
+  }
+  if (!report) return report.take_error();
+  if (report->unchanged_bytes > 0) {
+    // Evicting the earlier one gives that back no more.
+    auto noted = store_.catalog().note_shared(*earlier, shared);
+    if (!noted) report->warnings.push_back(noted.error().message());
+  }
+  return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),
+                ServedFrom::Copied, generation,
+                std::move(*report), std::move(*evicted)};
+}
+
+RoomRequest Stager::room_for(const Source& source, const Entries& entries, const Resumed& resumed,
+                             const PartialArea& area, const CopyOptions& options) {
   RoomRequest request;
   request.dataset = source.dataset;
   const Bytes block = block_of(store_.folder().path());
-  request.whole = footprint_of(walked.entries, block);
-  Resumed resumed = resume(area, walked.entries);
-  if (previous) find_unchanged(*previous, area, walked.entries, resumed);
-  request.need = need_of(walked.entries, resumed, area);
-  request.shared = shared_of(walked.entries, resumed, block);
+  request.whole = footprint_of(entries, block);
+  request.need = need_of(entries, resumed, area);
+  request.shared = shared_of(entries, resumed, block);
   request.keep_free = options.keep_free;
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
   request.task = source.task;
   request.in_use = source.in_use;
   request.patience = hooks_.room;
   request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
-  auto evicted =
-      monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
-  if (!evicted) return evicted.take_error();
-  FillJob job{
-      &tree,        std::move(walked), &area, std::move(resumed), std::move(previous), &options, &stop_,
-      store_.now(), hooks_.before_read};
-  auto staged = fill_and_publish(source, std::move(job), area);
-  if (!staged) staged.error() = with_source_trouble(std::move(staged.error()), tree);
-  if (staged || staged.error().kind != Errc::Unavailable) {
-    auto dropped = store_.catalog().drop_reservation(source.dataset);
-    if (staged && !dropped) staged->report.warnings.push_back(dropped.error().message());
-  }
-  if (!staged) return staged;
-  staged->evicted = std::move(*evicted);
-  if (staged->report.unchanged_bytes > 0) {
-    // Evicting the earlier one gives that back no more.
-    auto noted = store_.catalog().note_shared(*earlier, request.shared.bytes);
-    if (!noted) staged->report.warnings.push_back(noted.error().message());
-  }
-  return staged;
-}
-
-Result<Staged> Stager::fill_and_publish(const Source& source, FillJob job, PartialArea& area) {
-  const CopyOptions& options = *job.options;
-  auto filled = fill(std::move(job), monitor_);
-  if (!filled) return filled.take_error();
-  if (auto same = source.is_still_so ? source.is_still_so() : Result<>(); !same) {
-    return same.take_error();
-  }
-  filled->manifest.dataset = source.dataset;
-  filled->manifest.source = source.path.native();
-  filled->manifest.source_generation = source.generation;
-  filled->manifest.is_doubtful = source.is_doubtful;
-  const auto sealed =
-      monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
-  if (!sealed) return sealed.take_error();
-  if (options.verify) {
-    auto same = verify_partial(area, options, monitor_, stop_);
-    if (!same) return same.take_error();
-  }
-  auto generation = monitor_.during(CopyPhase::Publishing, [&] {
-    return publish(*sealed, area, filled->resumed_bytes + filled->unchanged_bytes);
-  });
-  if (!generation) return generation.take_error();
-  CopyReport report = report_of(sealed->summary, monitor_);
-  report.resumed_bytes = filled->resumed_bytes;
-  report.unchanged_bytes = filled->unchanged_bytes;
-  report.warnings = std::move(filled->warnings);
-  return Staged{source.dataset,     store_.folder().place(source.dataset, *generation).path(),
-                ServedFrom::Copied, *generation,
-                std::move(report),  {}};
+  return request;
 }
 
 // To take over from it what did not change.

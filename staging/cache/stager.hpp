@@ -4,10 +4,11 @@
 #include "base/threads.hpp"
 #include "staging/cache/cache.hpp"
 #include "staging/cache/cache_store.hpp"
+#include "staging/cache/room.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/copy/copy_with.hpp"
-#include "staging/copy/fill.hpp"
 #include "staging/copy/lanes/monitor.hpp"
+#include "staging/copy/pipeline.hpp"
 #include "staging/files/walk.hpp"
 
 namespace spark::staging {
@@ -32,7 +33,8 @@ class Stager {
   std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
-  Result<Staged> fill_and_publish(const Source& source, FillJob job, PartialArea& area);
+  RoomRequest room_for(const Source& source, const Entries& entries, const Resumed& resumed,
+                       const PartialArea& area, const CopyOptions& options);
   std::optional<Previous> contents_of(const GenerationRow& row) const;
   Result<std::uint64_t> publish(const Sealed& sealed, PartialArea& area, Bytes not_copied);
   Result<std::uint64_t> unused_generation(const std::string& dataset);

@@ -2,11 +2,10 @@
 
 #include "base/text.hpp"
 #include "staging/copy/copy_with.hpp"
-#include "staging/copy/fill.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/need.hpp"
+#include "staging/copy/pipeline.hpp"
 #include "staging/copy/verify/digest_check.hpp"
-#include "staging/copy/verify/published_digests.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
@@ -58,7 +57,7 @@ class Copy {
       auto tree = open_tree(destination->path());
       if (tree) previous = Previous{std::move(*tree), destination->manifest(), 0, 0, true};
     }
-    return copy_walked(*source, std::move(*walked), *destination, *area, std::move(previous));
+    return copy_to(*destination, *source, std::move(*walked), *area, std::move(previous));
   }
 
  private:
@@ -98,50 +97,28 @@ class Copy {
     return report;
   }
 
-  Result<CopyReport> copy_walked(const Tree& source, Walked walked, const Destination& destination,
-                                 PartialArea& area, std::optional<Previous> previous) {
-    if (options_.sha256) {
-      if (auto any = require_published_digests(source, walked.entries); !any) return any.take_error();
-    }
-    Resumed resumed = resume(area, walked.entries);
-    if (previous) find_unchanged(*previous, area, walked.entries, resumed);
-    const Need need = need_of(walked.entries, resumed, area);
-    if (auto fits = check_space(need, destination.folder, options_.keep_free); !fits) {
-      return fits.take_error();
-    }
-    const WalkNotes notes = walked;
-    FillJob job{&source,
-                std::move(walked),
-                &area,
-                std::move(resumed),
-                std::move(previous),
-                &options_,
-                &stop_,
-                SystemClock().wall(),
-                hooks_.before_read};
-    auto filled = fill(std::move(job), monitor_);
-    if (!filled) return filled.take_error();
-    filled->manifest.source = source.root();
-    const auto sealed =
-        monitor_.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
-    if (!sealed) return sealed.take_error();
-    if (options_.verify) {
-      auto same = verify_partial(area, options_, monitor_, stop_);
-      if (!same) return same.take_error();
-    }
-    Result<std::uint64_t> checked = 0;
-    if (options_.sha256) checked = check_digests(area.data(), area.manifest(), options_, monitor_, stop_);
-    if (!checked) return checked.take_error();
-    const auto published = monitor_.during(
-        CopyPhase::Publishing, [&] { return publish(destination, area, sealed->root, hooks_.step); });
-    if (!published) return published.take_error();
-    CopyReport report = report_of(sealed->summary, monitor_);
-    report.sha256_files = *checked;
-    report.resumed_bytes = filled->resumed_bytes;
-    report.unchanged_bytes = filled->unchanged_bytes;
-    report.warnings = std::move(filled->warnings);
-    add_notes(report, notes);
-    return report;
+  Result<CopyReport> copy_to(const Destination& destination, const Tree& source, Walked walked,
+                             PartialArea& area, std::optional<Previous> previous) {
+    PipelineEnds ends;
+    ends.make_room = [&](const Entries& entries, const Resumed& resumed) {
+      return check_space(need_of(entries, resumed, area), destination.folder, options_.keep_free);
+    };
+    ends.name = [&](ManifestHeader& header) {
+      header.source = source.root();
+      return Result<>();
+    };
+    ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
+      return publish(destination, area, sealed.root, hooks_.step);
+    };
+    PipelineJob job{&source,
+                    std::move(walked),
+                    &area,
+                    std::move(previous),
+                    &options_,
+                    &stop_,
+                    SystemClock().wall(),
+                    hooks_.before_read};
+    return copy_walked(std::move(job), ends, monitor_);
   }
 };
 

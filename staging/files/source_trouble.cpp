@@ -1,4 +1,4 @@
-#include "staging/copy/source_trouble.hpp"
+#include "staging/files/source_trouble.hpp"
 
 #include <algorithm>
 #include <array>

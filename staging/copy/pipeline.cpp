@@ -1,0 +1,55 @@
+#include "staging/copy/pipeline.hpp"
+
+#include "staging/copy/verify/digest_check.hpp"
+#include "staging/copy/verify/published_digests.hpp"
+#include "staging/copy/verify/verify.hpp"
+
+namespace spark::staging {
+
+Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monitor& monitor) {
+  const CopyOptions& options = *job.options;
+  PartialArea& area = *job.area;
+  if (options.sha256) {
+    if (auto any = require_published_digests(*job.source, job.walked.entries); !any) return any.take_error();
+  }
+  Resumed resumed = resume(area, job.walked.entries);
+  if (job.previous) find_unchanged(*job.previous, area, job.walked.entries, resumed);
+  if (auto room = ends.make_room(job.walked.entries, resumed); !room) return room.take_error();
+
+  const WalkNotes notes = job.walked;
+  FillJob filling{job.source,
+                  std::move(job.walked),
+                  job.area,
+                  std::move(resumed),
+                  std::move(job.previous),
+                  job.options,
+                  job.stop,
+                  job.now,
+                  std::move(job.before_read)};
+  auto filled = fill(std::move(filling), monitor);
+  if (!filled) return filled.take_error();
+  if (auto named = ends.name(filled->manifest); !named) return named.take_error();
+  const auto sealed =
+      monitor.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
+  if (!sealed) return sealed.take_error();
+  if (options.verify) {
+    if (auto same = verify_partial(area, options, monitor, *job.stop); !same) return same.take_error();
+  }
+  Result<std::uint64_t> checked = 0;
+  if (options.sha256) checked = check_digests(area.data(), area.manifest(), options, monitor, *job.stop);
+  if (!checked) return checked.take_error();
+  const Bytes not_copied = filled->resumed_bytes + filled->unchanged_bytes;
+  const auto published =
+      monitor.during(CopyPhase::Publishing, [&] { return ends.publish(*sealed, not_copied); });
+  if (!published) return published.take_error();
+
+  CopyReport report = report_of(sealed->summary, monitor);
+  report.sha256_files = *checked;
+  report.resumed_bytes = filled->resumed_bytes;
+  report.unchanged_bytes = filled->unchanged_bytes;
+  report.warnings = std::move(filled->warnings);
+  add_notes(report, notes);
+  return report;
+}
+
+}  // namespace spark::staging
