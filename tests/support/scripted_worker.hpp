@@ -14,6 +14,11 @@
 
 namespace spark {
 
+// The beginning of a script: appends the request to the file, all at once, as others may do the same.
+inline std::string note_request(const std::string& file) {
+  return "read -r request; printf '%s\\n' \"$request\" >> " + file + "; ";
+}
+
 class ScriptedWorker {
  public:
   ScriptedWorker() {

@@ -90,8 +90,7 @@ TEST_F(LeasesTest, SurviveARestartUnlessTheirHolderDidNot) {
                              lease("over", "\"expires\": 1000") + ", " +
                              lease("timed", "\"expires\": " + later) + ", " +
                              lease("no-group", R"("cgroup": "/nonexistent", "cgroup_id": 5)");
-  worker.on("lease",
-            "cat >> leases.log; echo >> leases.log; echo '{\"result\": {\"leases\": [" + leases + "]}}'");
+  worker.on("lease", note_request("leases.log") + "echo '{\"result\": {\"leases\": [" + leases + "]}}'");
   start();
   ASSERT_TRUE(run_until(context, [&] { return held() == 2; }));
   std::vector<std::string> ids;

@@ -53,8 +53,8 @@ class StagerTest : public testing::Test {
     }
     worker.on("catalog", "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
     worker.on("recover", R"(echo '{"progress": {"looked_over": true}}'; echo '{"result": {}}')");
-    worker.on("lease", R"(cat >> leases.log; echo >> leases.log; echo '{"result": {"leases": []}}')");
-    worker.on("stage", std::string("cat >> stages.log; echo >> stages.log; echo '") + kStaged + "'");
+    worker.on("lease", note_request("leases.log") + R"(echo '{"result": {"leases": []}}')");
+    worker.on("stage", note_request("stages.log") + "echo '" + kStaged + "'");
     worker.on("evict", R"(echo '{"result": {"dataset": "imagenet", "freed_bytes": 5}}')");
   }
   void start() {

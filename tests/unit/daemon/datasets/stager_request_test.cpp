@@ -81,7 +81,7 @@ TEST_F(RequestTest, ACopyThatIsGoneBeforeItEndsIsNotToldAsReady) {
 
 TEST_F(RequestTest, ACancelledStagingLeavesNoHold) {
   worker.on("lease", std::string(kTakeIds) + R"(echo '{"result": {"leases": [], "missing": []}}')");
-  worker.on("stage", "cat >> stages.log; echo >> stages.log; exec sleep 600");
+  worker.on("stage", note_request("stages.log") + "exec sleep 600");
   start();
   const auto job = stage();
   ASSERT_TRUE(run_until(context, [&] { return !lines_of("stages.log").empty(); }));
@@ -130,12 +130,12 @@ TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
 }
 
 TEST_F(RequestTest, WhatIsInProgressIsToldWithTheNewestAttempt) {
-  worker.on("catalog", "cat >> catalogs.log; echo >> catalogs.log; printf '%s\\n' '{\"result\": " +
-                           one_line(kRows) + "}'");
-  worker.on("stage",
-            std::string("cat >> stages.log; echo >> stages.log; until [ -e go ]; do sleep 0.02; done; "
-                        "echo '") +
-                kStaged + "'");
+  worker.on("catalog",
+            note_request("catalogs.log") + "printf '%s\\n' '{\"result\": " + one_line(kRows) + "}'");
+  worker.on("stage", note_request("stages.log") +
+                         std::string("until [ -e go ]; do sleep 0.02; done; "
+                                     "echo '") +
+                         kStaged + "'");
   start();
   const auto slow = stage_all({"models"});
   ASSERT_TRUE(run_until(context, [&] { return !lines_of("stages.log").empty(); }));

@@ -222,8 +222,7 @@ TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
 }
 
 TEST_F(TroubleTest, WhatIsInFlightIsToldToTheCatalogUntilItIsOver) {
-  worker.on("catalog", R"(cat >> catalog.log; echo >> catalog.log
-                          echo '{"result": {"datasets": [], "usage": {}}}')");
+  worker.on("catalog", note_request("catalog.log") + R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_THAT(text_of("catalog.log"), testing::Not(HasSubstr(R"("in_progress":[1])")));
