@@ -86,12 +86,13 @@ Result<> one_pass(const FileReading& reading, const std::vector<std::string>& fi
   workers.reserve(reading.threads);
   for (unsigned i = 0; i < reading.threads; ++i) workers.emplace_back(reading, files, next);
   const Clock::time_point start = Clock::now();
-  const std::size_t ran = run_in_threads(workers.size(), [&](std::size_t number) { workers[number].run(); });
+  const auto ran = run_in_threads(workers.size(), [&](std::size_t number) { workers[number].run(); });
+  if (!ran) return fail_with(ran.error(), "reading files");
   // Fewer threads would measure another load.
-  if (ran < workers.size()) {
+  if (*ran < workers.size()) {
     return fail(Errc::Failed,
                 "starting " + std::to_string(workers.size()) + " threads that read: the system allows " +
-                    std::to_string(ran),
+                    std::to_string(*ran),
                 "raise the limit on processes (`ulimit -u`, pids.max), or ask for fewer threads");
   }
   total.seconds += seconds_since(start);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "base/threads.hpp"
 #include "daemon/workers/verbs.hpp"
 
 namespace spark::workers {
@@ -67,7 +68,9 @@ Result<json::object> answer(const std::string& name, std::string_view text) {
     if (verb.name != name) continue;
     auto request = parse_json_object(text);
     if (!request) return request.take_error();
-    return verb.run(*request, [](const json::object& progress) { write_line({{"progress", progress}}); });
+    return no_throw([&] {
+      return verb.run(*request, [](const json::object& progress) { write_line({{"progress", progress}}); });
+    });
   }
   return fail(Errc::Invalid, "no worker verb '" + name + "'", "workers are started by spark-staged itself");
 }

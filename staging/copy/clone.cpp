@@ -49,8 +49,10 @@ class TakeUnchanged {
         links_(previous.may_share_files) {}
 
   Result<> go() {
-    run_in_threads(std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1),
-                   [this](std::size_t) { work(); });
+    const auto ran =
+        run_in_threads(std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1),
+                       [this](std::size_t) { work(); });
+    if (!ran) return fail_with(ran.error(), "taking over what is unchanged");
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
     for (const std::size_t index : refused_) resumed_.unchanged[index] = false;
     return {};

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "base/text.hpp"
+#include "base/threads.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/copy/lanes/tuning.hpp"
 #include "staging/copy/large_files.hpp"
@@ -162,8 +163,9 @@ class Fill {
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     }
     // Deferred, that is after the large files, where no thread can be started.
-    auto others = std::async(std::launch::async | std::launch::deferred,
-                             [&] { return copy_small_files(context_, small, threads, job_.options->io); });
+    auto others = std::async(std::launch::async | std::launch::deferred, [&] {
+      return no_throw([&] { return copy_small_files(context_, small, threads, job_.options->io); });
+    });
     Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     auto left = others.get();
     if (!done && done.error().kind != Errc::Cancelled) return done;

@@ -219,7 +219,9 @@ class SmallFiles {
       share.next = files_.size() * i / shares;
       share.end = files_.size() * (i + 1) / shares;
     }
-    run_in_threads(shares, [&](std::size_t own) { work(own, reads_direct); });
+    const auto ran = run_in_threads(
+        shares, [&](std::size_t own) { work(own, reads_direct); }, [&] { *context_.failed = true; });
+    if (!ran) return fail_with(ran.error(), "copying small files");
     if (error_) return fail(std::move(*error_));
     return std::move(left_);
   }

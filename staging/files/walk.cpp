@@ -58,7 +58,9 @@ class Scan {
  private:
   Result<> list_all() {
     const unsigned wanted = folders_.empty() ? 0 : kWalkThreads;
-    run_in_threads(wanted, [this](std::size_t) { work(); });
+    const auto ran = run_in_threads(
+        wanted, [this](std::size_t) { work(); }, [this] { stop(); });
+    if (!ran) return fail_with(ran.error(), "listing " + tree_.shown(""));
     return error_ ? Result<>(fail(std::move(*error_))) : Result<>();
   }
 
@@ -71,6 +73,14 @@ class Scan {
   std::deque<Batch> batches_;
   unsigned busy_ = 0;  // threads that may find more
   std::optional<Error> error_;
+
+  void stop() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!error_) error_.emplace();
+    }
+    changed_.notify_all();
+  }
 
   void work() {
     std::unique_lock lock(mutex_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/threads.hpp"
 #include "base/units.hpp"
 #include "staging/copy/lanes/pace.hpp"
 #include "staging/copy/lanes/progress.hpp"
@@ -35,13 +36,14 @@ class Monitor {
   Counters counters;
 
   // Does `work` in a thread of its own while this one reports; in this one, silently, if there can be no
-  // other.
+  // other. `work` gives a Result; what it throws is an error.
   template <class Work>
   auto during(CopyPhase phase, Work work) {
     phase_ = phase;
     pace_ = Pace();
     report();
-    auto result = std::async(std::launch::async | std::launch::deferred, std::move(work));
+    auto result = std::async(std::launch::async | std::launch::deferred,
+                             [work = std::move(work)] { return no_throw(work); });
     while (result.wait_for(std::chrono::milliseconds(250)) == std::future_status::timeout) report();
     report();
     return result.get();

@@ -34,7 +34,9 @@ class Run {
   Result<> go() {
     const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
     const unsigned threads = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
-    run_in_threads(threads, [this](std::size_t) { work(); });
+    const auto ran = run_in_threads(
+        threads, [this](std::size_t) { work(); }, [this] { stop(); });
+    if (!ran) return fail_with(ran.error(), "copying files");
     if (error_) return fail(std::move(*error_));
     return {};
   }
@@ -198,14 +200,21 @@ class Run {
     return offer(seat.file);
   }
 
+  void stop() {
+    {
+      const std::scoped_lock lock(mutex_);
+      failed_ = true;
+    }
+    changed_.notify_all();
+  }
+
   // What stops because of an error elsewhere has errors as well: the first is the cause.
   void fail_run(Error error) {
     {
       const std::scoped_lock lock(mutex_);
       if (!error_) error_ = std::move(error);
-      failed_ = true;
     }
-    changed_.notify_all();
+    stop();
   }
 };
 

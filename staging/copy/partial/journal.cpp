@@ -177,7 +177,7 @@ void Journal::flush_waiting() {
     lines.swap(waiting_);
   }
   if (lines.empty()) return;
-  if (auto written = write_down(lines); !written) {
+  if (auto written = no_throw([&] { return write_down(lines); }); !written) {
     const std::scoped_lock lock(mutex_);
     error_ = std::move(written.error());
     failed_ = true;

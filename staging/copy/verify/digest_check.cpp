@@ -38,7 +38,10 @@ class DigestCheck {
   Result<> go() {
     count();
     const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
-    run_in_threads(std::min<std::size_t>(threads, digests_.size()), [this](std::size_t) { work(); });
+    const auto ran = run_in_threads(
+        std::min<std::size_t>(threads, digests_.size()), [this](std::size_t) { work(); },
+        [this] { next_ = digests_.size(); });
+    if (!ran) return fail_with(ran.error(), "checking " + copy_.shown(""));
     if (error_) return fail(std::move(*error_));
     if (wrong_.empty()) return {};
     std::ranges::sort(wrong_);

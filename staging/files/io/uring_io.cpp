@@ -35,6 +35,7 @@ class UringIo final : public Io {
 
   ~UringIo() override {
     if (!is_open_) return;
+    wait_for_all();
     ring_ends();
     io_uring_queue_exit(&ring_);
   }
@@ -79,19 +80,35 @@ class UringIo final : public Io {
   Request& wait() override {
     io_uring_cqe* cqe = nullptr;
     while (io_uring_cq_ready(&ring_) == 0 || io_uring_peek_cqe(&ring_, &cqe) != 0) {
-      io_uring_submit_and_wait(&ring_, 1);  // EINTR: again
+      const int submitted = io_uring_submit_and_wait(&ring_, 1);  // EINTR: again
+      if (submitted > 0) under_way_ += static_cast<unsigned>(submitted);
     }
     auto& request = *static_cast<Request*>(io_uring_cqe_get_data(cqe));
     request.result = cqe->res;
     io_uring_cqe_seen(&ring_, cqe);
+    --under_way_;
     return request;
   }
 
  private:
+  // After an exception: the kernel writes to the buffers until then. What was not submitted yet is dropped;
+  // its file may be closed, and the number another file's.
+  void wait_for_all() {
+    while (under_way_ > 0) {
+      io_uring_cqe* cqe = nullptr;
+      const int failed = io_uring_wait_cqe(&ring_, &cqe);
+      if (failed != 0 && failed != -EINTR) return;
+      if (failed != 0) continue;
+      io_uring_cqe_seen(&ring_, cqe);
+      --under_way_;
+    }
+  }
+
   unsigned lanes_;
   std::size_t size_;
   io_uring ring_{};
   bool is_open_ = false, is_registered_ = false;
+  unsigned under_way_ = 0;            // in the kernel
   std::unique_ptr<IoBuffer> memory_;  // freed after the ring, which may still write to it
 };
 

@@ -1,5 +1,7 @@
 // A copy where there may be no more threads, or too few: a limit on processes, as a job's control group has
 // one.
+#include <gmock/gmock.h>
+#include "tests/support/failing_allocation.hpp"
 #include "tests/support/thread_limit.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
@@ -49,6 +51,32 @@ TEST_P(CopyThreads, WhatIsUnchangedIsTakenOver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(More, CopyThreads, testing::Values(0, 1, 2));
+
+// Each allocation of a copy's own threads in turn: first all, then ever fewer of them.
+TEST_F(CopyTest, WithTooLittleMemoryInAThreadOfItsOwnTheCopyFailsWithThatAndTheNextIsWhole) {
+  for (int i = 0; i < 60; ++i)
+    write_text(source_ / std::to_string(i % 5) / std::to_string(i), noise(2000, 1));
+  write_text(source_ / "large", noise(9'000'000, 2));
+  unsigned failed = 0;
+  for (const IoKind io : {IoKind::Auto, IoKind::Threads}) {
+    options_.io = io;
+    options_.verify = true;
+    for (unsigned nth = 1, counted = nth; nth <= counted; nth += 1 + nth / 8) {
+      std::filesystem::remove_all(copy_);
+      const spark::test::FailingAllocation failing(nth);
+      const auto copied = copy_now();
+      counted = failing.counted();
+      if (!copied) {
+        ++failed;
+        EXPECT_THAT(copied.error().what, testing::HasSubstr("Cannot allocate memory")) << nth;
+      }
+    }
+    ASSERT_OK(copy_now());
+    EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+    std::filesystem::remove_all(copy_);
+  }
+  EXPECT_GT(failed, 10U);
+}
 
 }  // namespace
 }  // namespace spark::staging

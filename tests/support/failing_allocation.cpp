@@ -1,0 +1,46 @@
+#include "tests/support/failing_allocation.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace spark::test {
+namespace {
+
+std::atomic<bool> is_armed{false};
+std::atomic<unsigned> allocations{0}, failing{0};
+pthread_t maker{};
+
+}  // namespace
+
+FailingAllocation::FailingAllocation(unsigned nth) {
+  maker = ::pthread_self();
+  allocations = 0;
+  failing = nth;
+  is_armed = true;
+}
+FailingAllocation::~FailingAllocation() {
+  is_armed = false;
+}
+unsigned FailingAllocation::counted() const {
+  return allocations;
+}
+
+}  // namespace spark::test
+
+// Found before the C++ library's. All other forms of new and delete end here.
+void* operator new(std::size_t bytes) {
+  using namespace spark::test;
+  const bool counts = is_armed && ::pthread_equal(::pthread_self(), maker) == 0;
+  if (counts && ++allocations == failing) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
