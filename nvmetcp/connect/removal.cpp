@@ -53,10 +53,25 @@ std::vector<std::string> holders_of(const SystemRoot& root, const std::string& d
   return holders;
 }
 
-bool is_last_path(const std::vector<Controller>& all, const Controller& leaving) {
-  return std::none_of(all.begin(), all.end(), [&](const Controller& other) {
-    return other.name != leaving.name && other.subsystem == leaving.subsystem && !other.is_going();
-  });
+// The disks that a controller leads to, as programs open them: "nvme0n1".
+std::vector<std::string> devices_of(const SystemRoot& root, const std::string& controller) {
+  std::vector<std::string> names, devices;
+  collect_names(root / "sys/class/nvme" / controller, names);
+  for (const std::string& name : names) {
+    if (const auto node = parse_namespace_name(name)) devices.push_back(node->block_device());
+  }
+  return devices;
+}
+
+// Those that no other controller leads to. Another one of the same NQN may be of another target.
+std::vector<std::string> lost_with(const SystemRoot& root, const std::vector<Controller>& all,
+                                   const Controller& leaving) {
+  std::vector<std::string> lost = devices_of(root, leaving.name);
+  for (const Controller& other : all) {
+    if (other.name == leaving.name || other.subsystem != leaving.subsystem || other.is_going()) continue;
+    for (const std::string& kept : devices_of(root, other.name)) std::erase(lost, kept);
+  }
+  return lost;
 }
 
 // By a mount in whichever namespace, swap, or who opened it for itself alone: of a partition too.
@@ -69,13 +84,9 @@ bool is_claimed(const fs::path& device) {
   return true;
 }
 
-Result<> refuse_if_used(const SystemRoot& root, const std::string& controller) {
-  std::vector<std::string> names;
-  collect_names(root / "sys/class/nvme" / controller, names);
-  for (const std::string& name : names) {
-    const auto node = parse_namespace_name(name);
-    if (!node) continue;
-    const std::string device = node->block_device();
+Result<> refuse_if_used(const SystemRoot& root, const std::string& controller,
+                        const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) {
     if (const auto holders = holders_of(root, device); !holders.empty()) {
       return fail(Errc::Refused,
                   "disconnecting " + controller + ": " + join(holders, ", ") + " is built on its " + device,
@@ -138,8 +149,8 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
     return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
                 "that program keeps it, and takes it away when it is told to");
   }
-  if (users == Users::Spared && is_last_path(*all, *found)) {
-    if (auto free = refuse_if_used(root, controller); !free) {
+  if (users == Users::Spared) {
+    if (auto free = refuse_if_used(root, controller, lost_with(root, *all, *found)); !free) {
       return free.take_error();
     }
   }

@@ -96,8 +96,18 @@ TEST_F(RemovalTest, TheLastPathOfADeviceThatIsBuiltOnIsRefused) {
 TEST_F(RemovalTest, OneOfTwoPathsMayGoUnderAHolder) {
   sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
   sysfs.add_controller(tcp_controller("nvme2", "s"));
+  sysfs.add_node("nvme2", "nvme0c2n1", 1);
   const FakeKernel kernel(sysfs, "nvme1");
   EXPECT_EQ(remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, kSoon).value(), Change::Done);
+}
+
+TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNoPathToADeviceThatIsBuiltOn) {
+  sysfs.write("sys/class/block/nvme0n1/holders/md127", "");
+  sysfs.add_controller(tcp_controller("nvme2", "s"));
+  sysfs.add_node("nvme2", "nvme0c2n2", 2);
+  const auto removed = remove_controller(sysfs.root(), "nvme1", "s", Users::Spared, milliseconds(100));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind, Errc::Refused);
 }
 
 // As a mount does, in whichever namespace, of the disk or of a partition.
