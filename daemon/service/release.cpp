@@ -5,10 +5,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "base/text.hpp"
@@ -190,15 +188,6 @@ asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvm
             (gone ? controller.name + " disconnected" : gone.error().what));
 }
 
-// The connections to discovery services that the daemon listens at.
-std::vector<nvmetcp::Controller> watches(Sight& sight) {
-  auto all = sight.controllers().value_or(std::vector<nvmetcp::Controller>{});
-  std::erase_if(all, [](const nvmetcp::Controller& controller) {
-    return !controller.is_discovery || controller.owner != nvmetcp::kOwner;
-  });
-  return all;
-}
-
 }  // namespace
 
 asio::awaitable<std::string> release_volume(Actions actions, const config::Volume& volume, SharedLink& link,
@@ -206,36 +195,6 @@ asio::awaitable<std::string> release_volume(Actions actions, const config::Volum
                                             ReleaseReason reason) {
   Release release(std::move(actions), volume, link, clock, patience, reason);
   co_return co_await release.go();
-}
-
-std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight) {
-  std::set<std::string> ours, named;  // subsystems
-  std::set<std::filesystem::path> mount_points;
-  for (const auto& controller : sight.controllers().value_or(std::vector<nvmetcp::Controller>{})) {
-    if (!controller.is_discovery && controller.owner == nvmetcp::kOwner) ours.insert(controller.subsystem);
-  }
-  for (const config::Volume& volume : config.volumes) {
-    mount_points.insert(volume.mount);
-    if (volume.nvme) named.insert(volume.nvme->subsystem);
-  }
-  std::vector<config::Volume> found;
-  const auto add = [&](const std::string& subsystem, const std::filesystem::path& mount) {
-    config::Volume volume;
-    volume.name = mount.empty() ? printable(subsystem) : printable(mount.native());
-    volume.nvme = config::NvmeSource{"", subsystem, config::kAnyNamespace, "", ""};
-    volume.mount = mount;
-    found.push_back(std::move(volume));
-    named.insert(subsystem);
-  };
-  for (const mounts::Mount& mount : sight.mounts().value_or(std::vector<mounts::Mount>{})) {
-    const auto subsystem = sight.subsystem_of_device(mount.device_number);
-    if (subsystem && ours.contains(*subsystem) && mount_points.insert(mount.target).second)
-      add(*subsystem, mount.target);
-  }
-  for (const std::string& subsystem : ours) {
-    if (!named.contains(subsystem)) add(subsystem, {});
-  }
-  return found;
 }
 
 void release_all(const config::Config& config, const std::string& program,
@@ -256,23 +215,17 @@ void release_all(const config::Config& config, const std::string& program,
     if (failure) log::error("releasing a volume: " + in_words(failure) + "; continuing with the others");
     if (--left == 0) context.stop();
   };
-  std::map<std::string, std::shared_ptr<SharedLink>>
-      links;  // by subsystem; all of NFS together, which has none
-  for (const config::Volume& volume : volumes) {
-    auto& link = links[volume.nvme ? volume.nvme->subsystem : ""];
-    if (!link) link = std::make_shared<SharedLink>();
-    ++link->volumes;
-  }
-  for (const config::Volume& besides_it : besides) {
-    const auto link = links.find(besides_it.nvme->subsystem);
-    const bool stays = reason == ReleaseReason::Asked && !besides_it.mount.empty();
-    if (stays && link != links.end()) link->second->is_needed = true;
-  }
-  for (const config::Volume& volume : volumes) {
-    auto link = links[volume.nvme ? volume.nvme->subsystem : ""];
+  const auto links = links_of(config, volumes);
+  for (std::size_t i = 0; i < volumes.size(); ++i) {
+    const config::Volume& volume = volumes[i];
+    const bool stays = volume.nvme && std::ranges::any_of(besides, [&](const config::Volume& one) {
+                         return !one.mount.empty() && one.nvme->subsystem == volume.nvme->subsystem;
+                       });
+    if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
     auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
                                                             [] { return false; });
-    asio::co_spawn(context, release_one(std::move(actions), volume, std::move(link), clock, reason),
+    know_controllers(*actions, config, volume);
+    asio::co_spawn(context, release_one(std::move(actions), volume, links[i], clock, reason),
                    stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {

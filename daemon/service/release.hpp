@@ -5,11 +5,10 @@
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/clock.hpp"
 #include "daemon/config/model.hpp"
-#include "daemon/sight.hpp"
+#include "daemon/service/release_scope.hpp"
 #include "daemon/volumes/actions.hpp"
 
 namespace spark {
@@ -20,13 +19,6 @@ struct ReleasePatience {
   unsigned silent_looks = 2;  // in a row, until a target that has answered counts as silent
 };
 
-// The connection to one subsystem, of which each volume is a namespace.
-struct SharedLink {
-  std::size_t volumes = 0;  // that are not through yet: the last one disconnects
-  bool is_needed = false;   // one of them stays mounted
-  bool is_silent = false;   // one of them got no answer over it
-};
-
 enum class ReleaseReason { Asked, Shutdown };
 
 // A sentence for the log.
@@ -34,10 +26,6 @@ boost::asio::awaitable<std::string> release_volume(std::shared_ptr<volumes::Volu
                                                    const config::Volume& volume, SharedLink& link,
                                                    const Clock& clock, ReleasePatience patience,
                                                    ReleaseReason reason);
-
-// What is connected by us and not in the configuration: volumes that left it while they were in use, or all
-// of them if the file can't be read. One for each mount, and one without for a subsystem that has none.
-std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight);
 
 // All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
 // also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/config/parse.hpp"
+#include "daemon/config/targets.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/worker_actions.hpp"
@@ -18,13 +19,6 @@ asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object
   const auto removed =
       co_await runner.ask("mount points", "remove-guards", std::move(request), kRemoveGuards);
   if (!removed) log::survived(removed.error());
-}
-
-// By name, or by an address that both have: its controllers are those of both then.
-bool is_same_target(const config::Target& one, const config::Target& other) {
-  return one.name == other.name || std::ranges::any_of(one.portals, [&](const config::Portal& portal) {
-           return std::ranges::find(other.portals, portal) != other.portals.end();
-         });
 }
 
 }  // namespace
@@ -47,7 +41,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
     return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
       return other != self && self->settings().nvme &&
              other->wants_subsystem(self->settings().nvme->subsystem) &&
-             is_same_target(*self->target(), *other->target());
+             config::is_same_target(*self->target(), *other->target());
     });
   };
   const auto target_at = [this](const nvmetcp::Portal& numeric) {

@@ -204,6 +204,94 @@ TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
+// Two targets that offer a subsystem of the same NQN, one of which is the volume's.
+class ReleaseOfTwoTargetsTest : public ReleaseTest {
+ protected:
+  ReleaseOfTwoTargetsTest() {
+    config.targets["rose"] = target("rose", "10.0.0.5");
+    config.targets["spare"] = target("spare", FakeWorld::kOtherAddress);
+    config.volumes = {volume};
+    other = world.plug_in_other("raid5-data", false);
+  }
+  static config::Target target(const std::string& name, const std::string& address) {
+    config::Target made;
+    made.name = name;
+    made.portals = {{address, 4420}};
+    return made;
+  }
+  // Side by side, as they all are.
+  std::vector<std::string> release_all() {
+    boost::asio::io_context context;
+    const auto links = links_of(config, config.volumes);
+    std::vector<std::string> said(config.volumes.size());
+    auto go = [&](std::size_t index) -> boost::asio::awaitable<void> {
+      const auto actions = std::make_shared<FakeVolumeActions>(world);
+      know_controllers(*actions, config, config.volumes[index]);
+      const ReleasePatience patience{Duration(20), Duration(1)};
+      said[index] =
+          co_await release_volume(actions, config.volumes[index], *links[index], clock, patience, why);
+    };
+    for (std::size_t i = 0; i < said.size(); ++i)
+      boost::asio::co_spawn(context, go(i), boost::asio::detached);
+    context.run();
+    return said;
+  }
+
+  config::Config config;
+  std::string other;  // the other target's controller
+};
+
+TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsControllerOfTheSameNqnStays) {
+  EXPECT_THAT(release_all(), ElementsAre("volume datasets: unmounted, nvme7 disconnected"));
+  ASSERT_EQ(world.controllers.size(), 1u);
+  EXPECT_EQ(world.controllers[0].name, other);
+}
+
+TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsLiveControllerIsNoLinkToASilentOne) {
+  world.controllers[0].state = "connecting";
+  EXPECT_THAT(release_all(), ElementsAre(HasSubstr("does not answer: cut off")));
+  EXPECT_THAT(world.touched, ElementsAre("cut off"));
+  ASSERT_EQ(world.controllers.size(), 1u);
+  EXPECT_EQ(world.controllers[0].name, other);
+}
+
+TEST_F(ReleaseOfTwoTargetsTest, EachTargetsVolumeEndsItsOwnConnectionAlone) {
+  config.volumes.push_back(unmounted_neighbour());
+  config.volumes.back().nvme->target = "spare";
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  EXPECT_THAT(release_all(), ElementsAre(HasSubstr("in use by python3 (pid 7)"),
+                                         "volume logs: not mounted, " + other + " disconnected"));
+  ASSERT_EQ(world.controllers.size(), 1u);
+  EXPECT_EQ(world.controllers[0].name, "nvme7");
+}
+
+TEST_F(ReleaseOfTwoTargetsTest, AConnectionThatWasMadeToAHostNameIsFoundByItsOwner) {
+  config.targets["rose"].portals = {{"nas.lan", 4420}};
+  world.controllers[0].owner = "spark-stage";
+  EXPECT_THAT(release_all(), ElementsAre("volume datasets: unmounted, nvme7 disconnected"));
+  EXPECT_EQ(world.controllers.size(), 1u);
+}
+
+TEST_F(ReleaseOfTwoTargetsTest, AConnectionToAVolumesTargetIsNeverTakenForOneToAHostName) {
+  config.targets["rose"].portals = {{"nas.lan", 4420}};
+  config.volumes.push_back(unmounted_neighbour());
+  config.volumes.back().nvme->target = "spare";
+  for (auto& controller : world.controllers) controller.owner = "spark-stage";
+  EXPECT_THAT(release_all(), ElementsAre("volume datasets: unmounted, nvme7 disconnected",
+                                         "volume logs: not mounted, " + other + " disconnected"));
+}
+
+TEST_F(ReleaseOfTwoTargetsTest, TargetsThatShareAnAddressShareTheirLink) {
+  config.targets["again"] = target("again", "10.0.0.5");
+  config.volumes.push_back(unmounted_neighbour());
+  config.volumes.back().nvme->target = "again";
+  world.unmount_error =
+      Error{Errc::Refused, "unmounting /mnt/data: it is in use by python3 (pid 7)", "end it"};
+  release_all();
+  EXPECT_EQ(world.count("disconnect"), 0);
+}
+
 TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
   test::FakeSysfs sysfs;
   const SystemClock clock;
