@@ -64,7 +64,9 @@ std::string Volume::name_strangers() const {
 }
 
 // No controller of another target leads to the namespace. One that is not live, as an address leaves behind
-// that the target has no more, is in the way only where ours is connected and does not show it.
+// that the target has no more, is in the way only where ours is connected and does not show it; one of a
+// target of the configuration always is, as its I/O would go on over our connection if the two disks had one
+// identity, as copies have.
 Result<> Volume::check_no_rival() const {
   const config::NvmeSource& source = *settings_.nvme;
   auto strangers = actions_->strangers(source.subsystem);
@@ -72,7 +74,10 @@ Result<> Volume::check_no_rival() const {
   const auto block = actions_->find_namespace(source.subsystem, source.nsid);
   const auto ours = actions_->controllers(source.subsystem);
   const bool is_connected = ours && std::ranges::any_of(*ours, &nvmetcp::Controller::is_live);
-  if (block || !is_connected) std::erase_if(strangers, [](const auto& one) { return !one.is_live(); });
+  if (block || !is_connected) {
+    std::erase_if(strangers,
+                  [&](const auto& one) { return !one.is_live() && actions_->target_at(one.portal).empty(); });
+  }
   const auto theirs = actions_->find_namespace_below(strangers, source.nsid);
   if (!theirs || (block && block->device_number != theirs->device_number)) return {};
   return fail(

@@ -1,158 +1,17 @@
-// A fabric, a disk and a mount table in memory, with scripts for what goes wrong. Records what was touched.
+// What a volume does and sees in a world in memory.
 #pragma once
 
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <functional>
-#include <map>
-#include <set>
 
 #include "daemon/volumes/actions.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 #include "tests/support/fake_reservations.hpp"
+#include "tests/support/fake_world.hpp"
 
 namespace spark::volumes {
-
-struct FakeWorld {
-  static constexpr const char* kNode = "spark1";
-  static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
-  static constexpr int kRootMount = 20;
-  static constexpr const char* kOtherAddress = "10.0.0.9";    // of another target
-  static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without
-  static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
-
-  // The target.
-  bool target_up = true, has_discovery = true;
-  std::vector<nvmetcp::OfferedSubsystem> offers;
-  mounts::Superblock superblock;
-  nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
-  std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
-  std::optional<Error> unsecured;              // a path without what is asked for
-  std::optional<mounts::Published> published;  // in the file system
-  std::optional<nvmetcp::Smart> smart;         // none: the target has no such page
-
-  // This host.
-  std::vector<nvmetcp::Controller> controllers;
-  std::optional<nvmetcp::Namespace> block;
-  std::optional<nvmetcp::Namespace> hidden;  // found when it is looked for again
-  std::vector<mounts::Mount> mounts;
-  // Of controllers that do not lead to `block`: what they lead to.
-  std::map<std::string, std::optional<nvmetcp::Namespace>> others;
-  std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
-  std::optional<FilesystemIdentity> pinned;
-  unsigned silent_probes = 0;  // so many of the next ones get no answer
-  bool mount_table_readable = true, answers = true, shared = false;
-  bool shut_down = false, stuck = false;
-  unsigned io_per_look = 0;   // of other programs, that ended since it was asked for the last time
-  bool mount_answers = true;  // not while other programs hold up who asks
-  std::string mounted_uuid;   // as the kernel has it
-  Result<Intent> intent;      // on the drive
-  std::optional<Error> intent_error;
-  double probe_us = 250;
-  std::string namespace_uuid;
-  json::object history;
-  std::string users;                                      // of a mount that is detached
-  std::string open_files;                                 // of a mount that is there: who
-  std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
-  nvmetcp::ConnectOptions last_options;                   // of the last connect
-  std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
-                        while_unmounting = [] {};
-  Duration unmount_takes{0}, intent_takes{0};
-  unsigned publish_takes = 1;  // turns of the loop
-  mounts::MountRequest last_mount;
-  mounts::Guard guard{true, "", {}};  // of the mount point
-  std::optional<Error> guard_error;
-  std::vector<bool> guarded;  // each time: whether the volume was mounted there
-  dev_t next_device = 100;
-  int next_controller = 7, next_mount = kRootMount + 1;
-  std::set<std::string> unreachable;         // addresses
-  std::map<std::string, std::string> names;  // of targets → address
-
-  std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
-
-  void offer(const std::string& nqn, const std::string& address, std::uint16_t port) {
-    nvmetcp::OfferedSubsystem offered;
-    offered.nqn = nqn;
-    offered.transport = "tcp";
-    offered.portal = {address, port};
-    offers.push_back(offered);
-  }
-  void set_link(const std::string& state) {
-    for (auto& controller : controllers) controller.state = state;
-  }
-  // The kernel gave up: controller, namespace and device vanish; the mount stays behind, dead.
-  void lose_device() {
-    controllers.clear();
-    block.reset();
-    owners.clear();
-  }
-  // One more path, or the one that is there; the first brings the device.
-  std::string plug_in(const std::string& nqn, const nvmetcp::Portal& portal = {"10.0.0.5", 4420}) {
-    for (const auto& controller : controllers) {
-      if (controller.portal == portal) return controller.name;
-    }
-    nvmetcp::Controller controller;
-    controller.name = "nvme" + std::to_string(next_controller++);
-    controller.subsystem = nqn;
-    controller.transport = "tcp";
-    controller.state = "live";
-    controller.portal = portal;
-    controller.host_nqn = kHost;
-    controllers.push_back(controller);
-    if (block) return controller.name;
-    nvmetcp::Namespace made;
-    made.device = "nvme7n1";
-    made.nsid = 1;
-    made.uuid = namespace_uuid;
-    made.device_number = next_device++;
-    block = made;
-    owners[made.device_number] = nqn;
-    return controller.name;
-  }
-  // A connection to another target that offers the same NQN. As the kernel has it: its namespace of the same
-  // number is there (`first`), or is not, since ours was there before.
-  std::string plug_in_other(const std::string& nqn, bool first = true) {
-    nvmetcp::Controller controller;
-    controller.name = "nvme" + std::to_string(next_controller++);
-    controller.subsystem = nqn;
-    controller.transport = "tcp";
-    controller.state = "live";
-    controller.portal = {kOtherAddress, 4420};
-    controller.host_nqn = kHost;
-    controllers.push_back(controller);
-    auto& its = others[controller.name];
-    if (!first) return controller.name;
-    its = nvmetcp::Namespace{};
-    its->device = "nvme9n1";
-    its->nsid = 1;
-    its->device_number = next_device++;
-    owners[its->device_number] = nqn;
-    return controller.name;
-  }
-  void unplug(const std::string& address) {
-    std::erase_if(controllers, [&](const auto& controller) { return controller.portal.address == address; });
-  }
-  void mount(const std::string& target, bool read_only, dev_t device,
-             const std::string& source = "/dev/nvme7n1", const std::string& type = "ext4") {
-    mounts::Mount mounted;
-    mounted.source = source;
-    mounted.target = target;
-    mounted.type = type;
-    mounted.options = read_only ? "ro,noatime" : "rw,noatime";
-    mounted.super_options = read_only ? "ro,norecovery" : "rw";
-    mounted.device_number = device;
-    mounted.id = next_mount++;
-    const mounts::Mount* below = mounts::mounted_at(mounts, target);
-    mounted.parent_id = below == nullptr ? kRootMount : below->id;
-    mounts.push_back(mounted);
-  }
-  std::ptrdiff_t count(const std::string& what) const {
-    return std::count(touched.begin(), touched.end(), what);
-  }
-};
 
 class FakeVolumeActions final : public VolumeActions {
  public:
@@ -208,6 +67,7 @@ class FakeVolumeActions final : public VolumeActions {
                                              nvmetcp::Users users) override {
     world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
     std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
+    world_.forget_lost();
     if (world_.controllers.empty()) world_.lose_device();
     co_return Change::Done;
   }
@@ -235,8 +95,8 @@ class FakeVolumeActions final : public VolumeActions {
       users = gone->users;
     }
     if (world_.mount_error) co_return fail(*world_.mount_error);
-    world_.mount(request.target, request.read_only, world_.block ? world_.block->device_number : 0,
-                 request.source, request.type == "nfs" ? "nfs4" : request.type);
+    world_.mount(request.target, request.read_only, world_.number_of(request.source), request.source,
+                 request.type == "nfs" ? "nfs4" : request.type);
     if (!identity.uuid.empty()) world_.pinned = identity;
     co_return Mounted{Change::Done, std::move(users)};
   }
@@ -321,7 +181,9 @@ class FakeVolumeActions final : public VolumeActions {
     co_return Result<>{};
   }
   asio::awaitable<Result<>> save_intent(Intent intent) override {
-    world_.touched.emplace_back(intent.up ? "record up" : "record down");
+    world_.touched.emplace_back(intent.up            ? "record up"
+                                : intent.is_released ? "record released"
+                                                     : "record down");
     if (world_.intent_takes.count() > 0) {
       asio::steady_timer timer(co_await asio::this_coro::executor, world_.intent_takes);
       co_await timer.async_wait(asio::use_awaitable);
@@ -381,7 +243,9 @@ class FakeVolumeActions final : public VolumeActions {
   bool has_stuck_worker() override { return world_.stuck; }
   bool subsystem_shared() override { return world_.shared; }
   std::string target_at(const nvmetcp::Portal& numeric) override {
-    return numeric.address == FakeWorld::kOtherAddress ? "spare" : "";
+    return numeric.address == FakeWorld::kOtherAddress ? "spare"
+           : numeric.address == "10.0.0.5"             ? "rose"
+                                                       : "";
   }
 
  private:

@@ -111,5 +111,88 @@ TEST_F(VolumeTest, ARestartedDaemonFindsTheMountOfATargetThatHasAName) {
   EXPECT_EQ(world.controllers.size(), 1U);
 }
 
+// Two volumes, one of each target.
+class TwoTargetsTest : public VolumeTest {
+ protected:
+  TwoTargetsTest() { world.has_discovery = false; }  // the fake's log is one, and not each target's own
+  ~TwoTargetsTest() override {
+    if (second) second->stop();
+  }
+  void start_second() {
+    config::Volume copies = settings;
+    copies.name = "copies";
+    copies.nvme->target = "spare";
+    copies.mount = "/mnt/copies";
+    config::Target spare;
+    spare.name = "spare";
+    spare.portals = {{FakeWorld::kOtherAddress, 4420}};
+    second = std::make_shared<Volume>(context.get_executor(), copies, spare,
+                                      std::make_unique<FakeVolumeActions>(world), clock, pace,
+                                      [](const Volume&, State) {});
+    second->start();
+  }
+  bool second_becomes(State state) {
+    return run_until([&] { return second->status().state == state; });
+  }
+  // The kernel gives the first target's connection up, and that target does not come back.
+  void lose_first() {
+    world.unreachable.insert("10.0.0.5");
+    world.unplug("10.0.0.5");
+  }
+
+  std::shared_ptr<Volume> second;
+};
+
+TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhileTheFirstIsReady) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  start_second();
+  ASSERT_TRUE(second_becomes(State::Refused));
+  EXPECT_THAT(second->status().reason, HasSubstr("nvme7 at 10.0.0.5:4420 (target rose)"));
+  EXPECT_EQ(world.controllers.size(), 1U);
+}
+
+TEST_F(TwoTargetsTest, TheSecondIsRefusedAndNotConnectedWhileTheFirstIsStalled) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.set_link("connecting");
+  ASSERT_TRUE(becomes(State::Stalled));
+  start_second();
+  ASSERT_TRUE(second_becomes(State::Refused));
+  EXPECT_THAT(second->status().reason, HasSubstr("(target rose)"));
+  EXPECT_EQ(world.controllers.size(), 1U) << "what waits for the first would go over it";
+}
+
+TEST_F(TwoTargetsTest, OnceTheSecondHasTheFirstsPlaceTheFirstIsRefusedWithAReasonUntilItIsDown) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  start_second();
+  ASSERT_TRUE(second_becomes(State::Refused));
+  seen.clear();
+  lose_first();
+  ASSERT_TRUE(second_becomes(State::Ready)) << second->status().reason;
+  world.unreachable.clear();
+  ASSERT_TRUE(becomes(State::Refused)) << reason();
+  EXPECT_THAT(reason(), HasSubstr("10.0.0.9:4420 (target spare)"));
+  world.controllers.back().state = "connecting";
+  ASSERT_TRUE(second_becomes(State::Stalled));
+  ASSERT_TRUE(
+      run_until([&, looks = world.count("discover")] { return world.count("discover") > looks + 3; }));
+  EXPECT_EQ(volume->status().state, State::Refused);
+  EXPECT_THAT(seen, Not(Contains(State::Ready)));
+  EXPECT_EQ(world.controllers.size(), 1U);
+  world.controllers.back().state = "live";
+  EXPECT_TRUE(await(context, second->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_TRUE(becomes(State::Ready)) << reason();
+}
+
+TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhereBothConnectAtOnce) {
+  world.while_connecting = [this] { world.plug_in(kNqn); };  // the first one's, a moment earlier
+  start_second();
+  ASSERT_TRUE(second_becomes(State::Refused));
+  EXPECT_THAT(second->status().reason, HasSubstr("(target rose)"));
+  EXPECT_EQ(world.count("mount ro"), 0);
+}
+
 }  // namespace
 }  // namespace spark::volumes
