@@ -14,6 +14,9 @@ struct Intent {
   bool up = true;
   WallTime since{};  // when it was taken down
   std::string by{};  // who took it down: "alice", "uid 0"
+  // Unmounted and disconnected since. Without it, a crash came in between, and the daemon does so at its
+  // start; what is mounted or connected after it is another's.
+  bool is_released = false;
 };
 
 json::object to_json(const Intent& intent);

@@ -10,12 +10,8 @@
 namespace spark::volumes {
 
 asio::awaitable<Result<>> Volume::bring_up_nvme() {
-  co_await learn_names();
-  Place place = look_at_mount();
-  if (place == Place::Foreign) {
-    co_await learn_offers();
-    place = look_at_mount();
-  }
+  const auto found = co_await find_place();
+  const Place place = found.value_or(look_at_mount());
   if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
   if (place == Place::Ours && look_at_paths() != Link::Gone) co_return co_await adopt_mount();
   if (place == Place::Broken) {

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "daemon/volumes/volume.hpp"
 #include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::volumes {
 
@@ -14,14 +15,18 @@ bool Volume::has_strangers() const {
 }
 
 // Which addresses a host name leads to is asked only where a controller is there that may be at one of them.
-asio::awaitable<void> Volume::learn_names() {
+// False: a name can't be looked up.
+asio::awaitable<bool> Volume::learn_names() {
+  bool are_known = true;
   for (const Portal& portal : portals_) {
-    if (!has_strangers()) co_return;
+    if (!has_strangers()) co_return true;
     if (nvmetcp::is_numeric(portal.address.address)) continue;
     const auto numeric = co_await actions_->resolve(portal.address);
+    are_known = are_known && numeric.has_value();
     if (!numeric) continue;
     for (const nvmetcp::Portal& one : *numeric) actions_->addresses().learn(one);
   }
+  co_return are_known;
 }
 
 // The target may have more addresses than the configuration names: its own discovery log says so.
@@ -32,6 +37,19 @@ asio::awaitable<void> Volume::learn_offers() {
     const auto log = co_await actions_->discover(portal.address, target_->interface);
     if (log) learn_from(*log);
   }
+}
+
+// What is mounted, once it is known which controllers are the target's.
+asio::awaitable<Result<Place>> Volume::find_place() {
+  const bool are_names_known = co_await learn_names();
+  if (look_at_mount() == Place::Foreign) co_await learn_offers();
+  const auto strangers = actions_->strangers(settings_.nvme->subsystem);
+  const bool may_be_own = std::ranges::any_of(
+      strangers, [](const nvmetcp::Controller& one) { return one.owner == nvmetcp::kOwner; });
+  if (are_names_known || !may_be_own) co_return look_at_mount();
+  co_return fail(Errc::Unavailable, "whether " + name_strangers() + " is of target " +
+                                        printable(target_->name) +
+                                        " can't be told: its name can't be looked up");
 }
 
 void Volume::learn_from(const nvmetcp::DiscoveryLog& log) {

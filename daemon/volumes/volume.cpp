@@ -93,8 +93,9 @@ asio::awaitable<void> Volume::wait_for_answer() {
 }
 
 bool Volume::wants_subsystem(const std::string& subsystem) const {
+  const bool is_released = intent_ && intent_->is_released;
   return settings_.nvme && settings_.nvme->subsystem == subsystem && status_.state != State::Down &&
-         !stopped_;
+         !is_released && !stopped_;
 }
 
 asio::awaitable<void> Volume::run() {
@@ -137,7 +138,7 @@ asio::awaitable<void> Volume::run() {
 }
 
 asio::awaitable<Result<>> Volume::bring_up() {
-  if (auto intended = check_intent(); !intended) co_return intended;
+  if (auto intended = co_await follow_intent(); !intended) co_return intended;
   const Standing standing = look_at_place(*actions_, settings_);
   if (standing.place == Place::Covered) co_return fail(covered(settings_, standing));
   if (settings_.nfs) co_return co_await bring_up_nfs();
@@ -172,44 +173,47 @@ asio::awaitable<Result<>> Volume::clear_broken_mount() {
   co_return Result<>{};
 }
 
-// Unmount, then disconnect. What can't be done leaves the volume as it was, with the reason given to who
-// asked.
+// What can't be taken down stays as it was, with the reason given to who asked.
 asio::awaitable<void> Volume::take_down() {
-  const auto answer = [this](Result<> result) {
-    down_answer_ = std::move(result);
-    answered_.cancel();
-  };
-  if (status_.state != State::Down) {
-    while (connecting_path_)
-      co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
-    Result<> done;
-    const auto released = co_await release_mount(*actions_, settings_);
-    if (!released) done = fail(released.error());
-    if (released && !released->still_reserved.empty()) status_.warnings.push_back(released->still_reserved);
-    const bool disconnects = released && settings_.nvme && on_down_ == Connection::Removed;
-    if (disconnects && !actions_->subsystem_shared()) {
-      auto gone = co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::Spared);
-      done = std::move(gone.outcome);
-    }
-    if (!done) {
-      wanted_up_ = true;
-      note_intent(Intent{});  // at once: the next step looks at it, and keep_down() has yet to record it
-      answer(std::move(done));
-      co_return;
-    }
-    was_ready_ = is_broken_ = status_.foreign_writes = false;
-    fence_lost_.clear();
-    status_.fence = {};
-    status_.published.reset();
-    status_.damage.clear();
-    status_.history.outage_ends(clock_.wall(), std::nullopt);
-    remember();
-    status_.device.clear();
-    status_.paths.clear();
-    set_state(State::Down);
+  Result<> done;
+  if (status_.state != State::Down) done = co_await leave_host();
+  if (!done) {
+    wanted_up_ = true;
+    // At once: the next step looks at it, and keep_down() has yet to record it.
+    if (is_new_down_) note_intent(Intent{});
   }
-  answer({});
-  if (!wanted_up_ && !stopped_) co_await sleep(Duration::max());
+  is_new_down_ = false;
+  const bool is_down = done.has_value();
+  down_answer_ = std::move(done);
+  answered_.cancel();
+  if (is_down && !wanted_up_ && !stopped_) co_await sleep(Duration::max());
+}
+
+// Unmount, then disconnect; all of it, or as much as can be done. Whatever is gone already is passed over.
+asio::awaitable<Result<>> Volume::leave_host() {
+  while (connecting_path_)
+    co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
+  if (settings_.nvme) {
+    if (const auto found = co_await find_place(); !found) co_return fail(found.error());
+  }
+  const auto released = co_await release_mount(*actions_, settings_);
+  if (!released) co_return fail(released.error());
+  if (!released->still_reserved.empty()) status_.warnings.push_back(released->still_reserved);
+  if (settings_.nvme && on_down_ == Connection::Removed && !actions_->subsystem_shared()) {
+    auto gone = co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::Spared);
+    if (!gone.outcome) co_return std::move(gone.outcome);
+  }
+  was_ready_ = is_broken_ = status_.foreign_writes = false;
+  fence_lost_.clear();
+  status_.fence = {};
+  status_.published.reset();
+  status_.damage.clear();
+  status_.history.outage_ends(clock_.wall(), std::nullopt);
+  remember();
+  status_.device.clear();
+  status_.paths.clear();
+  set_state(State::Down);
+  co_return Result<>{};
 }
 
 // While a step runs or failed: a volume that was ready before is recovering, once its dead mount gives way.

@@ -132,6 +132,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> clear_broken_mount();
   asio::awaitable<void> guard_mount_point();
   asio::awaitable<void> take_down();
+  asio::awaitable<Result<>> leave_host();
   asio::awaitable<void> wait_for_answer();
 
   // watch.cpp: a mounted volume's health
@@ -157,14 +158,17 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<Result<>> record(Intent intent);
   asio::awaitable<Result<>> save(Intent intent);
   void note_intent(Result<Intent> intent);
-  Result<> check_intent();
+  asio::awaitable<void> note_released();
+  asio::awaitable<Result<>> follow_intent();
+  asio::awaitable<Result<>> finish_down();
 
   // target.cpp: another target's controllers, of the same NQN
   bool has_strangers() const;
   std::string name_strangers() const;
   Result<> check_no_rival() const;
-  asio::awaitable<void> learn_names();
+  asio::awaitable<bool> learn_names();
   asio::awaitable<void> learn_offers();
+  asio::awaitable<Result<Place>> find_place();
   void learn_from(const nvmetcp::DiscoveryLog& log);
   asio::awaitable<void> look_at_strangers();
 
@@ -265,6 +269,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool wanted_up_ = true;
   Result<Intent> intent_;  // an error: not known
   bool is_recording_ = false;
+  bool is_new_down_ = false;  // it was to be up until the `down` that is under way
   Connection on_down_ = Connection::Removed;
   bool tried_ = false;         // and failed, since it was last ready or asked up
   bool was_ready_ = false;     // since it was last asked up: what is under way now is a recovery

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from rig.house import TARGET_ADDRESS
+from rig.product import UNIT
 from rig.target import stable_uuid
 
 OTHER_UUID = stable_uuid("another file system")
@@ -28,6 +30,60 @@ def test_a_volume_that_was_taken_down_stays_down_until_it_is_brought_up(house):
         house.product.wait_volume("idle", "ready", 90)
         house.product.restart()
         house.product.wait_volume("idle", "ready", 90)
+
+
+INTENT = "/var/lib/spark-stage/volumes/{}.intent.json"
+# As the daemon writes it before it does anything.
+TAKEN_DOWN = '{"wanted": "down", "since_ms": 1790000000000, "by": "alice", "released": false}'
+
+
+def start_after_a_crash(house, name, then=":"):
+    """As if the daemon had ended between the record and what it stands for."""
+    house.host.sh(f"systemctl stop {UNIT}", 60)
+    house.host.put(INTENT.format(name), TAKEN_DOWN)
+    house.host.sh(f"{then}; systemctl start {UNIT}", 60)
+
+
+def is_connected(house, name):
+    return house.host.run(f"grep -qx {name} /sys/class/nvme/*/subsysnqn").rc == 0
+
+
+def check_released(house, name):
+    volume = house.product.wait_volume(name, "down", 60)
+    assert volume["down"] == {"since": "2026-09-21T14:13:20Z", "by": "alice"}, volume
+    assert house.host.run(f"mountpoint -q /mnt/{name}").rc != 0
+    assert not is_connected(house, name)
+    house.product.sh(f"volumes up {name}")
+    house.product.wait_volume(name, "ready", 90)
+
+
+def test_a_take_down_that_a_crash_cut_short_is_finished_at_the_next_start(house):
+    with house.volume("short", fill="echo hello >file"):
+        house.product.wait_volume("short", "ready", 90)
+        start_after_a_crash(house, "short")
+        check_released(house, "short")
+        start_after_a_crash(house, "short", then="umount /mnt/short")
+        check_released(house, "short")
+        with user_of(house, "/mnt/short/file"):
+            start_after_a_crash(house, "short")
+            reason = house.product.wait_volume("short", "refused", 60)["reason"]
+            assert "taken down by alice" in reason and "sleep" in reason, reason
+            assert house.host.get("/mnt/short/file") == "hello\n"
+        check_released(house, "short")
+
+
+def test_what_is_connected_by_hand_once_a_volume_is_down_is_left_alone(house):
+    with house.volume("handy"):
+        house.product.wait_volume("handy", "ready", 90)
+        house.product.sh("volumes down handy")
+        house.host.sh(f"nvme connect -t tcp -n handy -a {TARGET_ADDRESS} -s 4420", 60)
+        try:
+            house.product.restart()
+            house.product.wait_volume("handy", "down", 60)
+            house.product.sh("volumes down handy")
+            assert is_connected(house, "handy")
+        finally:
+            house.host.sh("nvme disconnect -n handy", 60)
 
 
 def reboot(house):

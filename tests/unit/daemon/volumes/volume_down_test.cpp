@@ -43,7 +43,7 @@ TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(volume->status().state, State::Down);
   std::erase(world.touched, "probe");  // one may have been due
-  EXPECT_THAT(world.touched, ElementsAre("record down", "unmount", "disconnect"));
+  EXPECT_THAT(world.touched, ElementsAre("record down", "unmount", "disconnect", "record released"));
   EXPECT_TRUE(ask_down()) << "asking again finds it down";
   EXPECT_TRUE(ask_up());
   EXPECT_TRUE(becomes(State::Ready));
@@ -121,9 +121,8 @@ TEST_F(DownTest, ADownThatIsRefusedNeverShowsAsDownWhileThatIsRecorded) {
   EXPECT_TRUE(becomes(State::Ready));
 }
 
-// A crash between the record and the unmount; or an operator who mounted it meanwhile.
-TEST_F(DownTest, OneThatIsToBeDownAndIsMountedIsLeftAloneUntilAnOperatorDecides) {
-  world.intent = Intent{false, clock.wall(), "alice"};
+TEST_F(DownTest, WhatIsMountedOnceItWasTakenDownIsLeftAloneUntilAnOperatorDecides) {
+  world.intent = Intent{false, clock.wall(), "alice", true};
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
   start();
@@ -133,6 +132,16 @@ TEST_F(DownTest, OneThatIsToBeDownAndIsMountedIsLeftAloneUntilAnOperatorDecides)
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(world.count("unmount"), 1);
   EXPECT_EQ(volume->status().state, State::Down);
+}
+
+TEST_F(DownTest, WhatIsConnectedOnceItWasTakenDownIsLeftAlone) {
+  world.intent = Intent{false, clock.wall(), "alice", true};
+  world.plug_in(kNqn);
+  start();
+  ASSERT_TRUE(becomes(State::Down));
+  EXPECT_TRUE(ask_down()) << "it is down";
+  EXPECT_TRUE(world.touched.empty());
+  EXPECT_EQ(world.controllers.size(), 1u);
 }
 
 TEST_F(DownTest, AnIntentThatCantBeReadBringsNothingUpOrDownUntilAnOperatorDecides) {
