@@ -224,11 +224,36 @@ asio::awaitable<void> Volume::stop_writing_to(std::string other_uuid) {
 // Before 6.15 Linux writes an ext4's superblock when it unmounts it, also of one that was shut down: over
 // that of the other file system. A mount whose device is gone can't.
 asio::awaitable<void> Volume::leave_other_filesystem(std::string reason) {
+  is_exchanged_ = true;
   co_await lose_fence(std::move(reason));
-  if (actions_->subsystem_shared()) co_return;
+  if (!actions_->subsystem_shared()) co_await cut_off();
+}
+
+asio::awaitable<void> Volume::cut_off() {
   const auto gone =
       co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::CutOff);
   if (!gone.outcome) log::survived(gone.outcome.error());
+}
+
+// Other volumes may have needed the connection until now; or the file system is back.
+asio::awaitable<Result<>> Volume::check_may_unmount() {
+  if (!is_exchanged_ || look_at_mount() != Place::Broken) co_return Result<>{};
+  if (auto free = check_nothing_waits(); !free) co_return free;
+  const auto superblock = co_await actions_->read_superblock(status_.device);
+  if (!superblock) co_return fail(superblock.error());
+  const auto pinned = actions_->pinned_identity();
+  is_exchanged_ = !pinned || superblock->uuid != pinned->uuid;
+  if (!is_exchanged_) co_return Result<>{};
+  if (actions_->subsystem_shared()) {
+    co_return fail(Errc::Refused,
+                   fence_lost_ +
+                       "; the dead mount stays, as its unmount would write to the other file system, "
+                       "and other volumes use the connection",
+                   "take the other volumes of subsystem " + printable(settings_.nvme->subsystem) +
+                       " down, then it is cut off");
+  }
+  co_await cut_off();
+  co_return Result<>{};
 }
 
 // Ends when it is taken over, with whom from, or with why it can't be.

@@ -266,7 +266,7 @@ asio::awaitable<Result<>> Volume::mount_namespace(nvmetcp::Namespace block) {
   }
   link_trusted_from_ = {};
   healed_by_us_ = is_known_ = true;
-  is_broken_ = false;
+  is_broken_ = is_exchanged_ = false;
   fence_lost_.clear();
   left_behind_ = mounted->users;
   mounted_stamp_ = superblock->stamp;

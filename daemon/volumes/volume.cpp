@@ -159,6 +159,8 @@ asio::awaitable<Result<>> Volume::clear_broken_mount() {
   const bool lost_fence = !fence_lost_.empty();
   set_state(lost_fence ? State::Refused : State::Lost,
             lost_fence ? fence_lost_ : "taking the broken file system off " + settings_.mount.native());
+  if (auto may = co_await check_may_unmount(); !may) co_return may;
+  if (look_at_mount() == Place::Dead) co_return Result<>{};  // cut off: it stays until its successor is there
   const auto unmounted = co_await actions_->unmount(settings_.mount, false);
   if (!unmounted) {
     Error error = unmounted.error();
@@ -168,7 +170,7 @@ asio::awaitable<Result<>> Volume::clear_broken_mount() {
     co_return fail_with(std::move(error),
                         lost_fence ? fence_lost_ + "; the dead mount stays" : "the dead mount stays");
   }
-  is_broken_ = false;
+  is_broken_ = is_exchanged_ = false;
   fence_lost_.clear();
   co_return Result<>{};
 }
@@ -195,6 +197,7 @@ asio::awaitable<Result<>> Volume::leave_host() {
     co_await sleep(pace_.namespace_poll);  // it would be there again after the disconnect
   if (settings_.nvme) {
     if (const auto found = co_await find_place(); !found) co_return fail(found.error());
+    if (auto may = co_await check_may_unmount(); !may) co_return may;
   }
   const auto released = co_await release_mount(*actions_, settings_);
   if (!released) co_return fail(released.error());
@@ -203,7 +206,7 @@ asio::awaitable<Result<>> Volume::leave_host() {
     auto gone = co_await disconnect_subsystem(*actions_, settings_.nvme->subsystem, nvmetcp::Users::Spared);
     if (!gone.outcome) co_return std::move(gone.outcome);
   }
-  was_ready_ = is_broken_ = status_.foreign_writes = false;
+  was_ready_ = is_broken_ = is_exchanged_ = status_.foreign_writes = false;
   fence_lost_.clear();
   status_.fence = {};
   status_.published.reset();

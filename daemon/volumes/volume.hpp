@@ -207,6 +207,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   asio::awaitable<void> lose_fence(std::string reason);
   asio::awaitable<void> stop_writing_to(std::string other_uuid);
   asio::awaitable<void> leave_other_filesystem(std::string reason);
+  asio::awaitable<void> cut_off();
+  asio::awaitable<Result<>> check_may_unmount();
   void answer_take(const Result<>& result);
 
   // publish.cpp
@@ -294,6 +296,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   bool is_fresh_hold_ = false;         // the reservation was free before this attempt to mount
   std::string taken_from_;             // by the last take; empty: from nobody
   std::string fence_lost_;             // why this host may not write, while its mount is still there
+  bool is_exchanged_ = false;          // another file system was seen under the mount that is there
   std::string mmp_node_;               // what multi-mount protection called this host at the mount
   bool is_known_ = false;              // what is mounted: its superblock and fence were looked at
   std::uint64_t mounted_stamp_ = 0;    // of the superblock under a reader's mount

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
 namespace spark::volumes {
@@ -61,6 +62,48 @@ TEST_F(VolumeTest, AnotherFileSystemUnderAWritableMountIsWrittenToNoMore) {
   EXPECT_TRUE(run_until([&] { return reason().find("99999999") != std::string::npos; }));
   world.superblock.uuid = kUuid;
   EXPECT_TRUE(becomes(State::Ready));
+}
+
+class ExchangedTest : public VolumeTest {
+ protected:
+  ExchangedTest() {
+    settings.access = config::Access::Exclusive;
+    settings.fence = config::Fence::None;
+    world.shared = true;
+  }
+  void exchange() {
+    start();
+    ASSERT_TRUE(becomes(State::Ready));
+    world.superblock.uuid = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee";
+    ASSERT_TRUE(run_until([&] {
+      return reason().find("other volumes use the connection") != std::string::npos;
+    })) << reason();
+    EXPECT_EQ(volume->status().state, State::Refused);
+  }
+};
+
+TEST_F(ExchangedTest, AsLongAsOtherVolumesNeedTheConnectionTheMountIsNotUnmountedOverTheOtherFileSystem) {
+  exchange();
+  const auto down = await(context, volume->ask_down()).value_or(Result<>());
+  ASSERT_FALSE(down);
+  EXPECT_THAT(down.error().message(), HasSubstr("take the other volumes of subsystem raid5-data down"));
+  EXPECT_EQ(world.count("unmount") + world.count("cut off"), 0);
+  EXPECT_EQ(world.count("stop writing"), 1);
+}
+
+TEST_F(ExchangedTest, OnceTheyAreDownItIsCutOffBeforeTheUnmount) {
+  exchange();
+  world.shared = false;
+  ASSERT_TRUE(run_until([&] { return world.count("cut off") == 1; }));
+  world.superblock.uuid = kUuid;
+  EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(ExchangedTest, OnceItsOwnFileSystemIsBackItIsUnmountedAndMounted) {
+  exchange();
+  world.superblock.uuid = kUuid;
+  EXPECT_TRUE(becomes(State::Ready));
+  EXPECT_EQ(world.count("cut off"), 0);
 }
 
 TEST_F(VolumeTest, AnotherFileSystemUnderAnAdoptedWritableMountIsWrittenToNoMore) {
