@@ -86,6 +86,22 @@ def test_what_is_connected_by_hand_once_a_volume_is_down_is_left_alone(house):
             house.host.sh("nvme disconnect -n handy", 60)
 
 
+def test_an_outdated_reader_that_is_in_use_is_one_line_in_the_log_until_it_is_mounted_anew(house):
+    log = f"journalctl -u {UNIT} -o cat SPARK_VOLUME=old"
+    with house.volume("old", fill="echo hello >file"):
+        house.product.wait_volume("old", "ready", 90)
+        with user_of(house, "/mnt/old/file"):
+            # Another host opens it for writing, and closes it.
+            house.target_machine.sh("debugfs -w -R 'set_super_value mtime 20300101000000' /srv/old.img && sync")
+            volume = house.product.wait_volume("old", lambda volume: "sleep" in (volume["reason"] or ""), 60)
+            assert volume["state"] == "ready" and "written by another host" in volume["reason"], volume
+            before = house.host.sh(log)
+            house.host.sh("exec sleep 45", 90)  # several attempts to leave it, each later than the one before
+            assert house.host.sh(log) == before, "one line for each change, and nothing has changed"
+        house.product.wait_volume("old", lambda volume: volume["state"] == "ready" and not volume["reason"], 90)
+        assert house.host.get("/mnt/old/file") == "hello\n"
+
+
 def reboot(house):
     house.host.poweroff()
     house.start_host()
