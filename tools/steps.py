@@ -58,8 +58,8 @@ FIRST = [
 ]
 
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_power", "test_failing_drive", "test_config", "test_moving", "test_bench",
-              "test_docs"]
+ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
+              "test_config", "test_moving", "test_bench", "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows

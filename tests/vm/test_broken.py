@@ -7,9 +7,11 @@ from datetime import datetime
 
 import pytest
 
+from rig.house import TARGET_ADDRESS
 from rig.product import UNIT
 from rig.target import NVMET
 
+MUTE_PORT = 4430
 AWAY = {"lost", "recovering", "waiting"}
 
 
@@ -121,3 +123,45 @@ def test_the_daemon_stops_and_starts_whatever_its_target_does_and_the_mount_stay
             mend()
     house.wait_ready(120)
     assert house.host.sh("findmnt -n -o ID /mnt/rosa-storage") == before
+
+
+@contextmanager
+def connects_held_up(house, others):
+    """So many programs connect to a target that takes connections and says nothing: the kernel makes one after the other, and
+    waits ten seconds for each. Over when that target closes."""
+    mute = house.target_machine.spawn(f"exec python3 -c 'import socket, time; s = socket.create_server((\"\", {MUTE_PORT})); "
+                                      "s.listen(64); print(\"listening\", flush=True); time.sleep(600)'")
+    mute.wait_said("listening")
+    connects = house.host.spawn(f"for i in $(seq {others}); do nvme connect -t tcp -a {TARGET_ADDRESS} -s {MUTE_PORT} "
+                                "-n mute-$i & done; wait")
+    try:
+        house.host.wait_until(f"[ $(ps -eo stat,comm | grep -c '^D.* nvme$') -ge {others - 2} ]", 60)
+        yield
+    finally:
+        mute.signal(signal.SIGKILL)
+        connects.wait(120)
+
+
+def test_workers_that_wait_for_another_programs_connect_do_not_pile_up(house):
+    """A worker that the kernel holds outlives its deadline of 45 s and its killing; of each target there is one such worker."""
+    with house.volume("behind", fill="echo hello >file"):
+        house.product.wait_volume("behind", "ready", 90)
+        house.product.sh("volumes down behind")
+        with connects_held_up(house, others=9):
+            house.product.post("/v1/volumes/behind/up")
+            tried = house.product.wait_volume("behind", lambda volume: "an earlier worker" in (volume["reason"] or ""), 120)
+            held = held_workers(house)
+            assert held == house.product.status()["stuck_workers"] >= 1
+            for _ in range(3):
+                before = tried["next_attempt"]
+                tried = house.product.wait_volume("behind", lambda volume: volume["next_attempt"] not in (None, before), 60)
+            assert held_workers(house) == held and "an earlier worker" in tried["reason"], tried
+            assert {house.product.volume(name)["state"] for name in ("datasets", "nas")} == {"ready"}
+        house.product.wait_volume("behind", "ready", 90)
+        assert house.host.get("/mnt/behind/file") == "hello\n"
+        assert house.product.status()["stuck_workers"] == 0
+
+
+def held_workers(house):
+    """In the kernel, whatever signals they got."""
+    return int(house.host.sh("ps -eo stat,args | grep -c '^D.*[s]park-staged worker' || true"))

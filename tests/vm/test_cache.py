@@ -1,10 +1,9 @@
 """The cache makes room, keeps what is leased, finds what rotted, and outlasts the trouble of a dataset's source."""
 import json
-from contextlib import contextmanager
 
 import pytest
 
-from rig.house import DATASETS_MOUNT, SHARD_MIB, SHARDS
+from rig.house import CACHE, DATASETS_MOUNT, NAS_EXPORT, SHARD_MIB, SHARDS, TARGET_ADDRESS
 from rig.product import UNIT
 
 MIB = 1 << 20
@@ -15,30 +14,7 @@ STAGE_WORKERS = "pgrep -f 'worker [s]tage'"  # and not the shell that asks
 @pytest.fixture(autouse=True)
 def empty_cache(house):
     yield
-    for row in house.product.json("ls")["datasets"]:
-        for lease in row["leases"]:
-            house.product.run(f"release {lease['id']}")
-        house.product.run(f"evict {row['name']}")
-
-
-@contextmanager
-def configured(house, **sections):
-    house.product.configure(house.config(**sections))
-    try:
-        yield
-    finally:
-        house.product.configure(house.config())
-
-
-@contextmanager
-def slow_copy(house, dataset="slow", rate="8MB/s"):
-    """A client that stages a dataset slowly, once its copy is under way."""
-    client = house.host.spawn(f"spark-stage stage {dataset} --max-rate {rate} --json")
-    house.host.wait_until("spark-stage ls --json | grep -q '\"bytes_done\": [1-9]'", 60)
-    try:
-        yield client
-    finally:
-        house.host.run(f"pkill -INT -f 'spark-stage stage {dataset}'")
+    house.empty_cache()
 
 
 def staged_right(house, name, path):
@@ -48,7 +24,7 @@ def staged_right(house, name, path):
 # --- room ---
 
 def test_a_dataset_makes_way_for_another_one_and_that_is_told(house):
-    with configured(house, cache={"capacity": "260MiB"}):
+    with house.configured(cache={"capacity": "260MiB"}):
         images = house.product.json("stage images", 180)["datasets"][0]
         result = house.product.run("stage slow --json", 240)
         assert result.rc == 0, result.err
@@ -62,7 +38,7 @@ def test_a_dataset_makes_way_for_another_one_and_that_is_told(house):
 
 
 def test_what_is_leased_is_not_evicted_and_its_holder_is_named(house):
-    with configured(house, cache={"capacity": "260MiB"}):
+    with house.configured(cache={"capacity": "260MiB"}):
         house.product.json("stage images --lease 1h", 180)
         lease = house.product.dataset("images")["leases"][0]
         result = house.product.run("stage slow", 60)
@@ -77,7 +53,7 @@ def test_what_is_leased_is_not_evicted_and_its_holder_is_named(house):
 
 
 def test_a_dataset_larger_than_the_cache_is_refused_at_once(house):
-    with configured(house, cache={"capacity": "150MiB"}):
+    with house.configured(cache={"capacity": "150MiB"}):
         house.product.json("stage images", 180)
         result = house.product.run("stage slow", 60)
         assert result.rc == 5 and "whole cache" in result.err, result
@@ -88,7 +64,7 @@ def test_too_few_inodes_are_refused_before_the_first_byte(house):
     house.host.sh("mkdir -p /local/tiny && mount -t tmpfs -o size=64m,nr_inodes=100 tmpfs /local/tiny && "
                   "mkdir -p /local/many && cd /local/many && touch $(seq 200)")
     try:
-        with configured(house, cache={"path": "/local/tiny/cache"}, datasets={"many": {"path": "/local/many"}}):
+        with house.configured(cache={"path": "/local/tiny/cache"}, datasets={"many": {"path": "/local/many"}}):
             house.host.sh(f"systemctl stop {UNIT}; mv /var/lib/spark-stage/catalog.sqlite /root/; "
                           f"rm -f /var/lib/spark-stage/catalog.sqlite-*; systemctl start {UNIT}", 60)
             result = house.product.run("stage many", 60)
@@ -149,7 +125,7 @@ def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
 
 def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(house):
     house.host.sh("mkdir /local/summed && cd /local/summed && echo weights >model && sha256sum model >SHA256SUMS")
-    with configured(house, datasets={"summed": {"path": "/local/summed"}}):
+    with house.configured(datasets={"summed": {"path": "/local/summed"}}):
         house.product.sh("stage summed", 60)
         assert "1 file as published" in house.product.sh("verify summed --sha256", 60)
         house.host.sh("echo tampered >/local/summed/model")
@@ -164,7 +140,7 @@ def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(
 # --- the source in trouble ---
 
 def test_a_copy_outlasts_an_outage_of_its_volume(house):
-    with slow_copy(house) as client:
+    with house.slow_copy() as client:
         house.target_machine.freeze()
         try:
             house.product.wait_dataset("slow", "stalled", 60, reason="datasets")
@@ -196,14 +172,14 @@ def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
 def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
     """One that reads a small file with a plain system call: what io_uring reads does not keep its process."""
     house.host.sh("mkdir -p /local/other && head -c 20M /dev/urandom >/local/other/x")
-    with slow_copy(house, "small", "1MB/s"):
+    with house.slow_copy("small", "1MB/s"):
         house.target_machine.freeze()
         try:
             house.product.wait_dataset("small", "stalled", 60)
             house.host.sh("pkill -INT -f 'spark-stage stage small'")
             house.host.wait_until("[ $(spark-stage status --json | grep -o '\"stuck_workers\": [0-9]*' | "
                                   "grep -o '[0-9]*$') -ge 1 ]", 60)
-            with configured(house, datasets={"small": {"path": "/local/other"}}):
+            with house.configured(datasets={"small": {"path": "/local/other"}}):
                 staged = house.product.json("stage small", 60)["datasets"][0]
                 house.host.sh(f"cmp /local/other/x {staged['path']}/x")
         finally:
@@ -216,7 +192,7 @@ def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
 
 def test_what_is_in_the_cache_waits_for_no_other_copy(house):
     house.product.sh("stage images", 180)
-    with slow_copy(house, rate="2MB/s"):
+    with house.slow_copy(rate="2MB/s"):
         images = house.product.json("stage images", 60)["datasets"][0]
         assert images["served_from"] == "cache"
         assert house.product.dataset("slow")["state"] == "copying"
@@ -224,7 +200,7 @@ def test_what_is_in_the_cache_waits_for_no_other_copy(house):
 
 def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
     house.product.sh("stage images", 180)
-    with slow_copy(house):
+    with house.slow_copy():
         worker = f"$({STAGE_WORKERS} | head -1)"
         assert "idle" not in house.host.sh(f"ionice -p {worker}")
         job = house.host.spawn("spark-stage run images -- sleep 300")
@@ -234,3 +210,21 @@ def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
         job.wait(20)
         house.host.wait_until(f"! ionice -p {worker} | grep -q idle", 20)
         assert house.host.sh(f"ps -o ni= -p {worker}").strip() == "0"
+
+
+def test_a_limited_copy_blocks_no_other_and_a_request_without_a_limit_ends_its_limit(house):
+    """Two copies at 2 MB/s would last 150 and 100 seconds. NFS 4.1 has the zeros of a hole sent and written like any data."""
+    house.target_machine.sh(f"mkdir {NAS_EXPORT}/long && truncate -s 300M {NAS_EXPORT}/long/file")
+    far = {"far": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/far", "options": ["vers=4.1"]}}
+    with house.configured(volumes=far):
+        house.product.wait_volume("far", "ready")
+        with house.slow_copy("far:long", "2MB/s"), house.slow_copy("slow", "2MB/s") as slow:
+            assert house.product.json("stage images", 180)["datasets"][0]["served_from"] == "copied"
+            assert {house.product.dataset(name)["state"] for name in ("far:long", "slow")} == {"copying"}
+            joined = house.product.json("stage slow", 240)["datasets"][0]
+            assert house.product.dataset("far:long")["state"] == "copying", "the limit of 2 MB/s went on"
+            result = slow.wait(60)
+            assert result.rc == 0 and json.loads(result.out)["datasets"][0]["path"] == joined["path"], result
+            staged_right(house, "slow", joined["path"])
+    house.host.sh(f"rm -r {CACHE}/.partial/far*")
+    house.target_machine.sh(f"rm -r {NAS_EXPORT}/long")

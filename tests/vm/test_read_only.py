@@ -90,13 +90,30 @@ def test_a_job_writes_beside_its_data_as_the_page_says(house, images):
 
 
 def test_a_snapshot_of_links_is_named_in_a_warning_and_copied_whole_when_asked_for(house):
-    with house.volume("hub", access="exclusive", fence="none",
-                      fill="mkdir -p m/blobs m/snapshots/r; echo weights >m/blobs/a; ln -s ../../blobs/a m/snapshots/r/model"):
+    snapshot = {"volume": "hub", "path": "m/snapshots/r"}
+    datasets = {"kept": snapshot, "whole": {**snapshot, "links": "copy"}, "strict": {**snapshot, "links": "refuse"}}
+    with house.volume("hub", access="exclusive", fence="none", datasets=datasets, fill="""
+            mkdir -p m/blobs m/snapshots/r; cd m/snapshots/r; echo weights >../../blobs/a
+            ln -s ../../blobs/a model; ln -s /mnt/hub/m/blobs/a absolute; ln -s /etc/hostname host"""):
         house.product.wait_volume("hub", "ready")
-        kept = house.product.run("stage hub:m/snapshots/r --json", 60)
-        assert json.loads(kept.out)["datasets"][0]["outside_links"] == 1
+        kept = house.product.run("stage kept --json", 60)
+        assert json.loads(kept.out)["datasets"][0]["outside_links"] == 3
         assert "model -> ../../blobs/a" in kept.err and "links: copy" in kept.err
-        house.product.sh("evict hub:m/snapshots/r")
+
+        result = house.product.run("stage whole --json", 60)
+        whole = json.loads(result.out)["datasets"][0]
+        assert (whole["copied_links"], whole["outside_links"]) == (2, 1)
+        assert "host -> /etc/hostname (not on the source's mount)" in result.err, result.err
+        for name in ("model", "absolute"):
+            house.host.sh(f"[ ! -L {whole['path']}/{name} ] && [ $(cat {whole['path']}/{name}) = weights ]")
+            written = house.host.run(f"echo x >>{whole['path']}/{name}")
+            assert written.rc != 0 and "Read-only file system" in written.err, written
+        assert house.product.json("stage whole", 60)["datasets"][0]["served_from"] == "cache"
+
+        strict = house.product.run("stage strict", 60)
+        assert strict.rc == 7 and "model -> ../../blobs/a" in strict.err, strict
+        for name in ("kept", "whole"):
+            house.product.sh(f"evict {name}")
 
 
 def test_released_copies_are_their_owners_to_delete_until_the_daemon_serves_them_again(house, images):

@@ -1,5 +1,6 @@
 """The set-up that most scenarios share: one target with a dataset volume and an NFS export, one host with a drive."""
 import shlex
+import signal
 import time
 from contextlib import contextmanager
 
@@ -85,6 +86,32 @@ class House:
             self.product.wait_volume(name, "ready", deadline)
         return time.monotonic() - began
 
+    @contextmanager
+    def configured(self, **sections):
+        """The shared configuration and these additions to it, for a while."""
+        self.product.configure(self.config(**sections))
+        try:
+            yield
+        finally:
+            self.product.configure(self.config())
+
+    @contextmanager
+    def slow_copy(self, dataset="slow", rate="8MB/s"):
+        """A client that stages a dataset slowly, once its copy is under way."""
+        client = self.host.spawn(f"exec spark-stage stage {dataset} --max-rate {rate} --json")
+        self.product.wait_dataset(dataset, lambda row: (row.get("progress") or {}).get("bytes_done", 0) > 0)
+        try:
+            yield client
+        finally:
+            client.signal(signal.SIGINT)
+            client.wait(60)
+
+    def empty_cache(self):
+        for row in self.product.json("ls")["datasets"]:
+            for lease in row["leases"]:
+                self.product.run(f"release {lease['id']}")
+            self.product.run(f"evict {row['name']}")
+
     def below_the_copies(self, command):
         """What a drive does to a copy, below the read-only mount through which jobs see it."""
         self.host.sh("unshare -m sh -c " + shlex.quote(f"umount {CACHE}/data && {command}") + " && sync")
@@ -100,7 +127,7 @@ class House:
 
     @contextmanager
     def volume(self, name, *, target="rose", kind="ext4", mmp=False, fill="true", uuid=None, size="256M", port=4420,
-               allowed_hosts=None, fs_name=None, targets=None, tls=False, **keys):
+               allowed_hosts=None, fs_name=None, targets=None, tls=False, datasets=None, **keys):
         """One more volume, of a subsystem of its own with a new file system; taken away at the end."""
         device = self.target.image(name, size)
         fs_uuid = self.target.filesystem(device, kind=kind, name=fs_name or name, fill=fill, mmp=mmp)
@@ -108,7 +135,7 @@ class House:
         body = {"target": target, "subsystem": name, "mount": f"/mnt/{name}", "filesystem": {"uuid": uuid or fs_uuid},
                 **keys}
         try:
-            self.product.configure(self.config(targets=targets, volumes={name: body}))
+            self.product.configure(self.config(targets=targets, volumes={name: body}, datasets=datasets))
             yield name
         finally:
             self.product.run(f"volumes down {name}")

@@ -99,13 +99,15 @@ class Product:
         """Until the volume has tried in vain and says when it tries again; returns it."""
         return self.wait_volume(name, lambda volume: volume["state"] == "waiting" and volume["next_attempt"], deadline)
 
-    def wait_dataset(self, name, state, deadline=60, reason=""):
-        """`reason`: words in its reason, which may be another one at first."""
+    def wait_dataset(self, name, wanted, deadline=60, reason=""):
+        """Until its row of `ls` satisfies `wanted`, a state or a predicate; returns it. `reason`: words in its reason, which
+        may be another one at first."""
+        predicate = wanted if callable(wanted) else lambda row: row["state"] == wanted
         end = time.monotonic() + patience(deadline)
         while True:
             row = self.dataset(name)
-            if row and row["state"] == state and reason in (row.get("reason") or ""):
+            if row and predicate(row) and reason in (row.get("reason") or ""):
                 return row
             if time.monotonic() > end:
-                raise GuestTimeout(f"dataset '{name}' is not {state} after {patience(deadline):.0f} s: {row}")
+                raise GuestTimeout(f"dataset '{name}' is not {wanted} after {patience(deadline):.0f} s: {row}")
             time.sleep(0.2)

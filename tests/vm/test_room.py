@@ -1,0 +1,157 @@
+"""What makes way for what: copies that are in use, requests cut short by a crash, entries that can't be deleted, sources that
+take less than their copies. Most of the datasets are folders of the drive that carries the cache."""
+import json
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from rig.house import CACHE, NAS_EXPORT, TARGET_ADDRESS
+
+MIB = 1 << 20
+SETS = {"older": 24, "newer": 40, "spare": 16}  # MiB
+OWNER = 1234  # of the files of `older`: to ask whether another user's file is open takes a capability of the unit
+# Only a daemon that is not there yet, or still opens the cache, is asked again.
+UNTIL_TAKEN = "until spark-stage {}; do status=$?; [ $status = 4 ] || exit $status; done"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sets(house):
+    make = "; ".join(f"mkdir -p /local/sets/{name}; head -c {size}M /dev/urandom >/local/sets/{name}/file"
+                     for name, size in SETS.items())
+    house.host.sh(f"set -e; {make}; chown -R {OWNER} /local/sets/older", 60)
+    yield
+    house.host.sh("rm -r /local/sets")
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(house):
+    yield
+    house.empty_cache()
+
+
+def room(house, mib):
+    return house.configured(cache={"capacity": f"{mib}MiB"}, datasets={name: {"path": f"/local/sets/{name}"} for name in SETS})
+
+
+def stage(house, name):
+    return house.product.json(f"stage {name}", 90)["datasets"][0]
+
+
+def check_right(house, name, path):
+    house.host.sh(f"cmp /local/sets/{name}/file {path}/file", 60)
+
+
+@contextmanager
+def user_of(house, path):
+    process = house.host.spawn(f"sh -c 'echo open >&2; exec sleep 600' <{path}")
+    process.wait_said("open")
+    try:
+        yield
+    finally:
+        process.signal(signal.SIGKILL)
+
+
+def test_a_copy_whose_file_is_open_is_waited_for_and_nothing_is_deleted_meanwhile(house):
+    with room(house, 50):
+        older = stage(house, "older")
+        with user_of(house, f"{older['path']}/file"):
+            client = house.host.spawn("exec spark-stage stage newer --json")
+            row = house.product.wait_dataset("newer", "copying", 60, reason="is open")
+            assert "older" in row["reason"], row
+            assert house.product.dataset("older")["state"] == "ready"
+            check_right(house, "older", older["path"])
+            assert client.rc is None
+        result = client.wait(90)
+        assert result.rc == 0, result.err
+        newer = json.loads(result.out)["datasets"][0]
+        assert [one["name"] for one in newer["evicted"]] == ["older"]
+        assert house.host.run(f"[ -e {older['path']} ]").rc != 0
+        check_right(house, "newer", newer["path"])
+
+
+def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
+    show = "sh -c 'ls $SPARK_STAGE_NEWER/file $SPARK_STAGE_OLDER/file'"
+    with room(house, 50):
+        older = stage(house, "older")
+        result = house.product.run(f"run newer older -- {show}", 90)
+        assert result.rc == 5 and result.out == "", result
+        assert "older" in result.err and "in use" in result.err, result.err
+        assert house.product.dataset("older")["state"] == "ready"
+        check_right(house, "older", older["path"])
+    with room(house, 70):
+        stage(house, "spare")
+        result = house.product.run(f"run newer older -- {show}", 90)
+        assert result.rc == 0 and result.out.count("\n") == 2, result
+        assert "spare was evicted" in result.err, result.err
+        assert house.product.dataset("older")["path"] == older["path"]
+
+
+def test_a_crash_during_a_copy_keeps_leases_and_no_request_after_it_is_refused(house):
+    """The cache has room for the copy once, so a promise that outlived its daemon would be one too many."""
+    with room(house, sum(SETS.values()) + 4):
+        older = house.product.json("stage older --lease 1h", 90)["datasets"][0]
+        stage(house, "spare")
+        leases = house.product.dataset("older")["leases"]
+        with house.slow_copy("newer", "4MB/s") as client:
+            house.host.sh(f"kill -9 {house.product.main_pid()}")
+            asked = [house.host.spawn(UNTIL_TAKEN.format(verb)) for verb in ("evict spare", "stage newer --json")]
+            evicted, staged = [process.wait(90) for process in asked]
+            assert evicted.rc == 0, evicted
+            assert staged.rc == 0, staged
+            check_right(house, "newer", json.loads(staged.out)["datasets"][0]["path"])
+            assert client.wait(90).rc == 0, client.err
+        assert house.product.dataset("older")["leases"] == leases
+        refused = house.product.run("evict older")
+        assert refused.rc == 7 and leases[0]["holder"] in refused.err, refused
+        check_right(house, "older", older["path"])
+
+
+def test_an_entry_that_can_not_be_deleted_is_its_datasets_own_trouble(house):
+    with room(house, 200):
+        older = stage(house, "older")
+        house.below_the_copies(f"chattr +i {older['path']}/file")
+        try:
+            result = house.product.run("evict older")
+            assert result.rc == 1 and "older" in result.err and "Operation not permitted" in result.err, result
+            for crash in (lambda: None, house.product.kill):
+                crash()
+                house.product.wait_dataset("older", "evicting", 60, reason="Operation not permitted")
+                check_right(house, "newer", stage(house, "newer")["path"])
+                house.product.sh("verify newer", 60)
+                house.product.sh("evict newer")
+            assert "Operation not permitted" in house.product.sh("ls")
+            check_right(house, "older", stage(house, "older")["path"])
+        finally:
+            house.host.sh(f"chattr -f -R -i {CACHE}/.trash || true")
+        house.product.sh("evict older")
+        assert house.product.dataset("older")["state"] == "absent"
+        assert house.host.sh(f"ls -A {CACHE}/.trash") == ""
+
+
+def test_room_is_promised_for_what_a_copy_will_take_not_for_what_its_source_takes(house):
+    """A file with a hole: NFS 4.2 tells where it is, and the copy has it too. NFS 4.1 only tells that the file takes less than
+    its size, as with one that its server compresses, and all of its bytes are written."""
+    house.target_machine.sh(f"mkdir {NAS_EXPORT}/thin && cd {NAS_EXPORT}/thin && truncate -s 60M file && "
+                            "head -c 1M /dev/urandom | dd of=file conv=notrunc status=none && sync")
+    packed = {"packed": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/packed", "options": ["vers=4.1"]}}
+    with house.configured(cache={"capacity": "40MiB"}, volumes=packed):
+        house.product.wait_volume("packed", "ready")
+        result = house.product.run("stage packed:thin", 60)
+        assert result.rc == 5 and "whole cache" in result.err and "60" in result.err, result
+        assert taken(house, "nas:thin") < 8 * MIB
+    with house.configured(volumes=packed):
+        house.product.wait_volume("packed", "ready")
+        assert taken(house, "packed:thin") >= 60 * MIB
+    house.target_machine.sh(f"rm -r {NAS_EXPORT}/thin")
+
+
+def taken(house, dataset):
+    """By the dataset's copy, alone in the cache; by the cache's own count as well, in whole blocks."""
+    staged = house.product.json(f"stage {dataset}", 90)["datasets"][0]
+    house.host.sh(f"sync -f {CACHE}")
+    on_disk = int(house.host.sh(f"du -s -B1 {staged['path']} | cut -f1"))
+    counted = house.product.status()["cache"]["used_bytes"]
+    house.product.sh(f"evict {dataset}")
+    assert on_disk <= counted <= on_disk + MIB, (dataset, on_disk, counted)
+    return counted
