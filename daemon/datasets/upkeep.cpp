@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/datasets/stager.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
@@ -183,8 +184,11 @@ Result<std::shared_ptr<Job>> Stager::evict(const std::string& dataset) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
                 how_to_end(jobs_that_stage(dataset)));
   }
-  const bool has_rest = failed_.contains(dataset);  // what a failed staging left
-  if (auto known = check_known(dataset); !known && !has_rest) return known.take_error();
+  // What a staging left that failed or was interrupted has no row: the worker looks for it.
+  const bool may_have_rest = failed_.contains(dataset) || config::find_dataset(config_(), dataset);
+  if (auto known = check_known(dataset); !known && !(may_have_rest && known.error().kind == Errc::NotFound)) {
+    return known.take_error();
+  }
   if (const auto held = leases_.of(dataset); !held.empty()) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");

@@ -147,7 +147,7 @@ def test_workers_that_wait_for_another_programs_connect_do_not_pile_up(house):
     with house.volume("behind", fill="echo hello >file"):
         house.product.wait_volume("behind", "ready", 90)
         house.product.sh("volumes down behind")
-        with connects_held_up(house, others=9):
+        with connects_held_up(house, others=12):
             house.product.post("/v1/volumes/behind/up")
             tried = house.product.wait_volume("behind", lambda volume: "an earlier worker" in (volume["reason"] or ""), 120)
             held = held_workers(house)

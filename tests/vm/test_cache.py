@@ -226,5 +226,6 @@ def test_a_limited_copy_blocks_no_other_and_a_request_without_a_limit_ends_its_l
             result = slow.wait(60)
             assert result.rc == 0 and json.loads(result.out)["datasets"][0]["path"] == joined["path"], result
             staged_right(house, "slow", joined["path"])
-    house.host.sh(f"rm -r {CACHE}/.partial/far*")
+        house.host.wait_until("spark-stage evict far:long", 30)  # what the interrupted copy left
+        assert house.host.sh(f"ls {CACHE}/.partial") == ""
     house.target_machine.sh(f"rm -r {NAS_EXPORT}/long")

@@ -163,5 +163,14 @@ TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
   EXPECT_EQ(state_of("imagenet"), "absent");
 }
 
+TEST_F(RequestTest, WhatAnInterruptedStagingLeftCanBeEvictedToo) {
+  start();
+  const auto job = stager->evict("models");  // has no row; the daemon may have been restarted since
+  ASSERT_TRUE(job) << job.error().message();
+  ASSERT_TRUE(ends(*job));
+  EXPECT_EQ(kind_of(*job), "done");
+  EXPECT_EQ(worker.calls("evict"), 1);
+}
+
 }  // namespace
 }  // namespace spark::datasets
