@@ -71,7 +71,9 @@ class Exchange {
     const error_code sent = await(deadlines_.answer, [&](auto done) {
       http::async_write(socket_, message, [done](error_code error, std::size_t) mutable { done(error); });
     });
-    return sent ? broken(sent, deadlines_.answer) : Result<>();
+    // A daemon that refuses a connection answers before it reads: that answer is still there.
+    const bool may_have_answered = sent == asio::error::broken_pipe || sent == asio::error::connection_reset;
+    return sent && !may_have_answered ? broken(sent, deadlines_.answer) : Result<>();
   }
 
   Result<> read_header(Parser& parser) {

@@ -120,6 +120,14 @@ TEST_F(ClientTest, AnErrorIsAnAnswerToo) {
   EXPECT_EQ(send(server.socket())->status, 403u);
 }
 
+// As of a daemon that takes no more connections of this user.
+TEST_F(ClientTest, AnAnswerToARequestThatWasNotReadToItsEndIsAnAnswer) {
+  Server server([](int c) { say(c, answer("429 Too Many Requests", "{}")); });
+  const auto got = send(server.socket(), {"POST", "/v1/stagings", std::string(8 << 20, ' ')});
+  ASSERT_TRUE(got) << got.error().message();
+  EXPECT_EQ(got->status, 429u);
+}
+
 TEST_F(ClientTest, ByteByByteIsFine) {
   Server server([](int c) {
     for (const char byte : answer("200 OK", "{}")) {
