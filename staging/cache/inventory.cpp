@@ -11,10 +11,6 @@
 namespace spark::staging {
 namespace {
 
-std::uint64_t over(std::uint64_t a, std::uint64_t b) {
-  return a > b ? a - b : 0;
-}
-
 void add_rows(Inventory& inventory, const std::vector<GenerationRow>& rows) {
   for (const GenerationRow& row : rows) {
     Share& share = inventory[folder_name(row.dataset)];

@@ -13,6 +13,11 @@
 
 namespace spark::staging {
 
+// What `a` is more than `b`.
+inline std::uint64_t over(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
 // One dataset's share.
 struct Share {
   std::string dataset;  // the folder's name where only that is known

@@ -25,10 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRoomPoll{100}, kLongestPause{5'000};
 constexpr std::chrono::seconds kCountAgain{10};  // what other copies have written meanwhile
 
-std::uint64_t over(std::uint64_t a, std::uint64_t b) {
-  return a > b ? a - b : 0;
-}
-
 // Held by whoever reserves or evicts to reserve.
 Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& request, const StopFlag& stop) {
   const std::string shown = printable(folder.partials().native());

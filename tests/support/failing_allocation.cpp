@@ -10,7 +10,7 @@ namespace spark::test {
 namespace {
 
 std::atomic<bool> is_armed{false};
-std::atomic<unsigned> allocations{0}, failing{0};
+std::atomic<unsigned> allocations{0}, refusing{0};
 pthread_t maker{};
 
 }  // namespace
@@ -18,7 +18,7 @@ pthread_t maker{};
 FailingAllocation::FailingAllocation(unsigned nth) {
   maker = ::pthread_self();
   allocations = 0;
-  failing = nth;
+  refusing = nth;
   is_armed = true;
 }
 FailingAllocation::~FailingAllocation() {
@@ -30,17 +30,18 @@ unsigned FailingAllocation::counted() const {
 
 }  // namespace spark::test
 
-// Found before the C++ library's. All other forms of new and delete end here.
-void* operator new(std::size_t bytes) {
+// Found before the C++ library's. All other forms of new and delete end here. Inlined, the compiler would see
+// free() for what new gave.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   using namespace spark::test;
   const bool counts = is_armed && ::pthread_equal(::pthread_self(), maker) == 0;
-  if (counts && ++allocations == failing) throw std::bad_alloc();
+  if (counts && ++allocations == refusing) throw std::bad_alloc();
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
   std::free(memory);
 }
