@@ -8,13 +8,13 @@ STAGE_WORKERS = "'worker [s]tage'"  # and not the shell that asks
 
 
 def test_a_file_that_another_host_changes_during_the_copy_is_never_published_as_a_mixture(house):
-    """As far as this host knows it did not change: it may remember the file's size and times for ten minutes, and has no
-    delegation that its server would recall. Only a question to the server finds out."""
+    """As far as this host knows it did not change: it may remember the file's size and times for ten minutes, has no delegation
+    that its server would recall, and asks for no time of the last read. Only a question to the server finds out."""
     server, product = house.target_machine, house.product
     write = f"head -c 16M /dev/urandom | dd of={FILE} conv=notrunc bs=1M iflag=fullblock status=none && sync -f {FILE}"
     server.sh(f"echo 0 >/proc/sys/fs/leases-enable; mkdir {NAS_EXPORT}/moving && {write}")
     remembering = {"remembering": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/remembering",
-                                   "options": ["vers=4.2", "actimeo=600"]}}
+                                   "options": ["vers=4.2", "actimeo=600", "noatime"]}}
     try:
         with house.configured(volumes=remembering, cache={"chunk": "256KiB", "depth": 1}):
             product.wait_volume("remembering", "ready")

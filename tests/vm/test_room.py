@@ -71,6 +71,8 @@ def test_a_copy_whose_file_is_open_is_waited_for_and_nothing_is_deleted_meanwhil
 
 
 def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
+    """The second is looked at and found as it should be while the first, of many files, is still being listed."""
+    house.host.sh("cd /local/sets/newer && touch $(seq 1500)")
     show = "sh -c 'ls $SPARK_STAGE_NEWER/file $SPARK_STAGE_OLDER/file'"
     with room(house, 50):
         older = stage(house, "older")
@@ -85,6 +87,7 @@ def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
         assert result.rc == 0 and result.out.count("\n") == 2, result
         assert "spare was evicted" in result.err, result.err
         assert house.product.dataset("older")["path"] == older["path"]
+    house.host.sh("cd /local/sets/newer && rm $(seq 1500)")
 
 
 def test_a_crash_during_a_copy_keeps_leases_and_no_request_after_it_is_refused(house):
