@@ -110,7 +110,8 @@ class House:
         for row in self.product.json("ls")["datasets"]:
             for lease in row["leases"]:
                 self.product.run(f"release {lease['id']}")
-            self.product.run(f"evict {row['name']}")
+            if row["state"] != "absent":
+                self.product.run(f"evict {row['name']}")
 
     def below_the_copies(self, command):
         """What a drive does to a copy, below the read-only mount through which jobs see it."""
