@@ -78,7 +78,7 @@ def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
         older = stage(house, "older")
         result = house.product.run(f"run newer older -- {show}", 90)
         assert result.rc == 5 and result.out == "", result
-        assert "older" in result.err and "in use" in result.err, result.err
+        assert "not to be evicted: older" in result.err, result.err
         assert house.product.dataset("older")["state"] == "ready"
         check_right(house, "older", older["path"])
     with room(house, 70):
