@@ -1,5 +1,6 @@
 #include "daemon/mounts/mount_errors.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -39,11 +40,15 @@ constexpr std::array kBlockErrors = {
 };
 
 // With MMP the kernel watches the block for its interval and then gives up; which number that is changed
-// between kernels.
+// between kernels. That it watches for longer than usual is no refusal.
 bool is_mmp_refusal(int error_number, const Superblock& superblock, const std::string& kernel_words) {
-  const bool in_words = kernel_words.find("multi-mount") != std::string::npos ||
-                        kernel_words.find("MMP") != std::string::npos ||
-                        kernel_words.find("active on another node") != std::string::npos;
+  const auto says_so = [](const std::string& line) {
+    const bool is_about_it = line.find("multi-mount") != std::string::npos ||
+                             line.find("MMP") != std::string::npos ||
+                             line.find("active on another node") != std::string::npos;
+    return is_about_it && line.find("please wait") == std::string::npos;
+  };
+  const bool in_words = std::ranges::any_of(split(kernel_words, ';'), says_so);
   return superblock.has_mmp && (in_words || (error_number == EBUSY && superblock.being_written));
 }
 

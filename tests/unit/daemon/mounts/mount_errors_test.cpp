@@ -53,6 +53,20 @@ TEST(BlockErrors, AnXfsThatTheKernelHasAlreadyIsNoWrongOption) {
   EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID"));
 }
 
+// As the target answered a read of the journal, after the kernel had watched the MMP block for its interval.
+TEST(BlockErrors, AnErrorOfTheDeviceAfterMmpsWaitIsNoRefusal) {
+  Superblock superblock;
+  superblock.has_mmp = true;
+  superblock.mmp_node = "spark1";
+  const Error error = explain_block_mount({"/dev/nvme1n2", "/mnt/v", "ext4", false, {}}, EIO, superblock,
+                                          "EXT4-fs warning (device nvme1n2): ext4_multi_mount_protect:334: "
+                                          "MMP interval 42 higher than expected, please "
+                                          "wait.; EXT4-fs (nvme1n2): error loading journal");
+  EXPECT_EQ(error.kind, Errc::Unavailable);
+  EXPECT_THAT(error.what, HasSubstr("the device doesn't answer reads"));
+  EXPECT_THAT(error.what, testing::Not(HasSubstr("spark1")));
+}
+
 TEST(BlockErrors, MmpIsKnownByTheKernelsWordsOrByABusyWriter) {
   const MountRequest request{"/dev/nvme1n1", "/mnt/v", "ext4", false, {}};
   Superblock superblock;
