@@ -14,9 +14,9 @@
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
+#include "daemon/volumes/adapters/worker_seams.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/release_step.hpp"
-#include "daemon/volumes/worker_actions.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
 
@@ -25,21 +25,21 @@ namespace {
 
 namespace asio = boost::asio;
 
-using Actions = std::shared_ptr<volumes::VolumeActions>;
+using volumes::Seams;
 
 using Released = Result<volumes::Released>;
 
 // Outlives whoever asked, who may have seen that it hangs.
-asio::awaitable<void> release_into(Actions actions, config::Volume volume,
+asio::awaitable<void> release_into(Seams seams, config::Volume volume,
                                    std::shared_ptr<std::optional<Released>> done) {
-  *done = co_await volumes::release_mount(*actions, volume);
+  *done = co_await volumes::release_mount(seams, volume);
 }
 
 class Release {
  public:
-  Release(Actions actions, const config::Volume& volume, SharedLink& link, const Clock& clock,
+  Release(Seams seams, const config::Volume& volume, SharedLink& link, const Clock& clock,
           ReleasePatience patience, ReleaseReason reason)
-      : actions_(std::move(actions)),
+      : seams_(std::move(seams)),
         volume_(volume),
         link_(link),
         clock_(clock),
@@ -55,7 +55,7 @@ class Release {
   }
 
  private:
-  Actions actions_;
+  Seams seams_;
   const config::Volume& volume_;
   SharedLink& link_;
   const Clock& clock_;
@@ -66,9 +66,9 @@ class Release {
 
   // A dead device's mount waits for nothing.
   asio::awaitable<std::string> unmount() {
-    const auto standing = volumes::look_at_place(*actions_, volume_);
+    const auto standing = volumes::look_at_place(seams_, volume_);
     if (standing.place != volumes::Place::Ours) {
-      const auto released = co_await volumes::release_mount(*actions_, volume_);
+      const auto released = co_await volumes::release_mount(seams_, volume_);
       co_return describe(released);
     }
     if (volume_.nvme) device_ = standing.top->source;
@@ -97,13 +97,13 @@ class Release {
 
   bool has_live_link() {
     if (!volume_.nvme) return true;
-    const auto all = actions_->controllers(volume_.nvme->subsystem);
+    const auto all = seams_.sight.controllers(volume_.nvme->subsystem);
     return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
   }
 
   asio::awaitable<Result<volumes::ProbeAnswer>> probe() {
     volumes::ProbeRequest request{volume_.mount, device_, std::nullopt};
-    auto answer = co_await actions_->probe(std::move(request));
+    auto answer = co_await seams_.device.probe(std::move(request));
     co_return answer;
   }
 
@@ -124,7 +124,7 @@ class Release {
   asio::awaitable<Released> unmount_while_it_answers() {
     const auto executor = co_await asio::this_coro::executor;
     const auto done = std::make_shared<std::optional<Released>>();
-    launch(executor, "unmount of volume " + volume_.name, release_into(actions_, volume_, done));
+    launch(executor, "unmount of volume " + volume_.name, release_into(seams_, volume_, done));
     asio::steady_timer timer(executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {
@@ -159,7 +159,7 @@ class Release {
     link_.is_silent = true;
     std::string said = "its target does not answer: cut off, what was not written yet is lost";
     if (volume_.nvme) co_return said;
-    const auto detached = co_await actions_->unmount(volume_.mount, true);
+    const auto detached = co_await seams_.mounts.unmount(volume_.mount, true);
     if (!detached) said += ", " + detached.error().what;
     co_return said;
   }
@@ -168,16 +168,16 @@ class Release {
   asio::awaitable<std::string> disconnect() {
     const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_silent || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
-    const auto done = co_await volumes::disconnect_subsystem(*actions_, volume_.nvme->subsystem, users);
+    const auto done = co_await volumes::disconnect_subsystem(seams_, volume_.nvme->subsystem, users);
     std::string said;
     for (const std::string& controller : done.controllers) said += ", " + controller + " disconnected";
     co_return said + (done.outcome ? "" : ", " + done.outcome.error().what);
   }
 };
 
-asio::awaitable<void> release_one(Actions actions, config::Volume volume, std::shared_ptr<SharedLink> link,
+asio::awaitable<void> release_one(Seams seams, config::Volume volume, std::shared_ptr<SharedLink> link,
                                   const Clock& clock, ReleaseReason reason) {
-  Release release(std::move(actions), volume, *link, clock, {}, reason);
+  Release release(std::move(seams), volume, *link, clock, {}, reason);
   const std::string said = co_await release.go();
   log::info(said);
 }
@@ -190,10 +190,10 @@ asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvm
 
 }  // namespace
 
-asio::awaitable<std::string> release_volume(Actions actions, const config::Volume& volume, SharedLink& link,
+asio::awaitable<std::string> release_volume(Seams seams, const config::Volume& volume, SharedLink& link,
                                             const Clock& clock, ReleasePatience patience,
                                             ReleaseReason reason) {
-  Release release(std::move(actions), volume, link, clock, patience, reason);
+  Release release(std::move(seams), volume, link, clock, patience, reason);
   co_return co_await release.go();
 }
 
@@ -222,10 +222,10 @@ void release_all(const config::Config& config, const std::string& program,
                          return !one.mount.empty() && one.nvme->subsystem == volume.nvme->subsystem;
                        });
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
-    auto actions = std::make_shared<volumes::WorkerActions>(runner, sight, volume.name, state_dir / "volumes",
-                                                            [] { return false; });
-    know_controllers(*actions, config, volume);
-    asio::co_spawn(context, release_one(std::move(actions), volume, links[i], clock, reason),
+    auto seams =
+        volumes::worker_seams(runner, sight, volume.name, state_dir / "volumes", [] { return false; });
+    know_controllers(seams, config, volume);
+    asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason),
                    stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {

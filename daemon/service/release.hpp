@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/service/release_scope.hpp"
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 
 namespace spark {
 
@@ -22,10 +22,9 @@ struct ReleasePatience {
 enum class ReleaseReason { Asked, Shutdown };
 
 // A sentence for the log.
-boost::asio::awaitable<std::string> release_volume(std::shared_ptr<volumes::VolumeActions> actions,
-                                                   const config::Volume& volume, SharedLink& link,
-                                                   const Clock& clock, ReleasePatience patience,
-                                                   ReleaseReason reason);
+boost::asio::awaitable<std::string> release_volume(volumes::Seams seams, const config::Volume& volume,
+                                                   SharedLink& link, const Clock& clock,
+                                                   ReleasePatience patience, ReleaseReason reason);
 
 // All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
 // also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not

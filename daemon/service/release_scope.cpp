@@ -10,24 +10,24 @@
 
 namespace spark {
 
-void know_controllers(volumes::VolumeActions& actions, const config::Config& config,
+void know_controllers(const volumes::Seams& seams, const config::Config& config,
                       const config::Volume& volume) {
   if (!volume.nvme) return;
   const auto target = config.targets.find(volume.nvme->target);
   const bool has_target = target != config.targets.end();
   nvmetcp::TargetAddresses others;
   others.restrict_to({});
-  actions.addresses().restrict_to({});
+  seams.sight.addresses().restrict_to({});
   for (const config::Volume& other : config.volumes) {
     if (!has_target || !other.nvme || other.nvme->subsystem != volume.nvme->subsystem) continue;
     const config::Target& its = config.targets.at(other.nvme->target);
-    auto& addresses = config::is_same_target(its, target->second) ? actions.addresses() : others;
+    auto& addresses = config::is_same_target(its, target->second) ? seams.sight.addresses() : others;
     for (const config::Portal& portal : its.portals) {
       if (nvmetcp::is_numeric(portal.address)) addresses.learn({portal.address, portal.port});
     }
   }
-  for (const nvmetcp::Controller& one : actions.strangers(volume.nvme->subsystem)) {
-    if (one.owner == nvmetcp::kOwner && !others.has(one.portal)) actions.addresses().learn(one.portal);
+  for (const nvmetcp::Controller& one : seams.sight.strangers(volume.nvme->subsystem)) {
+    if (one.owner == nvmetcp::kOwner && !others.has(one.portal)) seams.sight.addresses().learn(one.portal);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "daemon/config/model.hpp"
 #include "daemon/sight.hpp"
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 
 namespace spark {
 
@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,
 // Which controllers are the volume's: those at an address of its target, and those that spark-stage made at
 // an address of no other target, as a host name led to. A machine that goes down can't wait for a name
 // service.
-void know_controllers(volumes::VolumeActions& actions, const config::Config& config,
+void know_controllers(const volumes::Seams& seams, const config::Config& config,
                       const config::Volume& volume);
 
 // What is connected by us and not in the configuration: volumes that left it while they were in use, or all

@@ -112,10 +112,10 @@ Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset
                 "`spark-stage wait " + dataset.volume + "` ends when it is ready");
   }
   if (status.foreign_writes) place.doubt = status.reason.empty() ? "being written" : status.reason;
-  place.doubt_passes = volume->is_outdated();
-  if (volume->is_reader()) {
+  place.doubt_passes = volume->context().mount.is_outdated;
+  if (volumes::is_reader(volume->context())) {
     place.device = status.device;
-    place.stamp = volume->mounted_stamp();
+    place.stamp = volume->context().mount.stamp;
     if (status.published && place.doubt.empty()) place.generation = status.published->generation;
   }
   place.drive = dataset.volume;

@@ -19,7 +19,7 @@
 #include "daemon/sight.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/uevents.hpp"
-#include "daemon/volumes/volume_set.hpp"
+#include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark {

@@ -25,18 +25,18 @@ void finish(datasets::Job& job, const volumes::Volume& volume, const Result<>& r
 }
 
 asio::awaitable<void> bring_up(JobPtr job, VolumePtr volume) {
-  const auto writable = co_await volume->ask_writable();
-  const auto up = co_await volume->keep_up();
+  const auto writable = co_await volume->publication().make_writable();
+  const auto up = co_await volume->requests().keep_up();
   finish(*job, *volume, up ? writable : up);
 }
 
 asio::awaitable<void> take_down(JobPtr job, VolumePtr volume, std::string by) {
-  const auto down = co_await volume->keep_down(std::move(by));
+  const auto down = co_await volume->requests().keep_down(std::move(by));
   finish(*job, *volume, down);
 }
 
 asio::awaitable<void> take_over(JobPtr job, VolumePtr volume) {
-  const auto taken = co_await volume->ask_take();
+  const auto taken = co_await volume->requests().take();
   const std::string& name = volume->settings().name;
   if (!taken) {
     log::warning("volume " + name + " was not taken over: " + taken.error().message());
@@ -50,7 +50,7 @@ asio::awaitable<void> take_over(JobPtr job, VolumePtr volume) {
 }
 
 asio::awaitable<void> publish(JobPtr job, VolumePtr volume, mounts::AfterPublish then) {
-  const auto published = co_await volume->ask_publish(then);
+  const auto published = co_await volume->publication().publish(then);
   if (!published) {
     job->finish(fail(published.error()));
     co_return;

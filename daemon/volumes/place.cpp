@@ -7,13 +7,13 @@
 namespace spark::volumes {
 namespace {
 
-Place place_of(VolumeActions& actions, const config::Volume& volume, const mounts::Mount& mount) {
+Place place_of(const Seams& seams, const config::Volume& volume, const mounts::Mount& mount) {
   if (volume.nfs) {
     const bool is_export =
         mount.type.starts_with("nfs") && mount.source == volume.nfs->host + ":" + volume.nfs->path;
     return is_export ? Place::Ours : Place::Foreign;
   }
-  const auto owner = actions.subsystem_of_device(mount.device_number);
+  const auto owner = seams.sight.subsystem_of_device(mount.device_number);
   if (!owner) {
     // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
     const bool was_nvme = mount.source.starts_with("/dev/nvme");
@@ -21,23 +21,23 @@ Place place_of(VolumeActions& actions, const config::Volume& volume, const mount
   }
   if (*owner != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
-  const auto block = actions.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = seams.sight.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block) return block->device_number == mount.device_number ? Place::Ours : Place::Foreign;
   // Another target may offer a subsystem of the same NQN.
-  const auto strangers = actions.strangers(volume.nvme->subsystem);
-  const auto theirs = actions.find_namespace_below(strangers, volume.nvme->nsid);
+  const auto strangers = seams.sight.strangers(volume.nvme->subsystem);
+  const auto theirs = seams.sight.find_namespace_below(strangers, volume.nvme->nsid);
   return theirs && theirs->device_number == mount.device_number ? Place::Foreign : Place::Ours;
 }
 
 }  // namespace
 
-Standing look_at_place(VolumeActions& actions, const config::Volume& volume) {
-  const auto& table = actions.mount_table();
+Standing look_at_place(const Seams& seams, const config::Volume& volume) {
+  const auto& table = seams.mounts.mount_table();
   if (!table) return {Place::Unknown, std::nullopt};
   std::optional<mounts::Mount> top;
   Place place = Place::Empty;
   for (const mounts::Mount* mount : mounts::stack_at(*table, volume.mount)) {
-    const Place its = place_of(actions, volume, *mount);
+    const Place its = place_of(seams, volume, *mount);
     if (top && is_own(its)) return {Place::Covered, std::move(top)};
     if (!top) place = its;
     if (!top) top = *mount;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "daemon/config/model.hpp"
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 
 namespace spark::volumes {
 
@@ -18,7 +18,7 @@ struct Standing {
   std::optional<mounts::Mount> top;  // the topmost mount; none: Empty or Unknown
 };
 
-Standing look_at_place(VolumeActions& actions, const config::Volume& volume);
+Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
 // Of a Covered volume: Refused, with what is on top.
 Error covered(const config::Volume& volume, const Standing& standing);

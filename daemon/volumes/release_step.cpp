@@ -13,14 +13,14 @@ bool is_writer(const config::Volume& volume) {
   return volume.nvme && volume.access == config::Access::Exclusive;
 }
 
-bool has_live_path(VolumeActions& actions, const config::Volume& volume) {
-  const auto all = actions.controllers(volume.nvme->subsystem);
+bool has_live_path(const Seams& seams, const config::Volume& volume) {
+  const auto all = seams.sight.controllers(volume.nvme->subsystem);
   return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
 }
 
 // Where a device is mounted still; empty: nowhere. Whatever writes there needs the reservation.
-Result<std::string> where_mounted(VolumeActions& actions, dev_t device) {
-  const auto& table = actions.mount_table();
+Result<std::string> where_mounted(const Seams& seams, dev_t device) {
+  const auto& table = seams.mounts.mount_table();
   if (!table) return table.take_error();
   const auto mount = std::ranges::find(*table, device, &mounts::Mount::device_number);
   return mount == table->end() ? "" : printable(mount->target.native());
@@ -32,15 +32,15 @@ bool wants_reservation(const config::Volume& volume) {
   return is_writer(volume) && volume.fence != config::Fence::None && volume.fence != config::Fence::Mmp;
 }
 
-asio::awaitable<Result<Released>> release_mount(VolumeActions& actions, const config::Volume& volume) {
-  const Standing standing = look_at_place(actions, volume);
+asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume) {
+  const Standing standing = look_at_place(seams, volume);
   const std::string where = printable(volume.mount.native());
   Released released;
   if (standing.place == Place::Unknown)
     co_return fail(Errc::Failed, "what is mounted on " + where + " can't be read", "try again");
   if (standing.place == Place::Covered) co_return fail(covered(volume, standing));
   if (is_own(standing.place)) {
-    const auto unmounted = co_await actions.unmount(volume.mount, may_detach(volume, standing.place));
+    const auto unmounted = co_await seams.mounts.unmount(volume.mount, may_detach(volume, standing.place));
     if (!unmounted) co_return fail(unmounted.error());
   } else {
     released.change = Change::AlreadyThere;
@@ -48,18 +48,18 @@ asio::awaitable<Result<Released>> release_mount(VolumeActions& actions, const co
       released.foreign = printable(standing.top->source) + " (" + printable(standing.top->type) +
                          ") is mounted there, and is not this volume's: left alone";
   }
-  auto given = co_await give_back_reservation(actions, volume);
+  auto given = co_await give_back_reservation(seams, volume);
   released.gave_back = given.gave_back;
   released.still_reserved = std::move(given.still_reserved);
   co_return released;
 }
 
-asio::awaitable<GivenBack> give_back_reservation(VolumeActions& actions, const config::Volume& volume) {
+asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume) {
   GivenBack given;
-  if (!wants_reservation(volume) || !has_live_path(actions, volume)) co_return given;
-  const auto block = actions.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  if (!wants_reservation(volume) || !has_live_path(seams, volume)) co_return given;
+  const auto block = seams.sight.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (!block) co_return given;
-  const auto elsewhere = where_mounted(actions, block->device_number);
+  const auto elsewhere = where_mounted(seams, block->device_number);
   if (!elsewhere || !elsewhere->empty()) {
     given.still_reserved =
         "the reservation was not given back: " +
@@ -68,23 +68,23 @@ asio::awaitable<GivenBack> give_back_reservation(VolumeActions& actions, const c
   }
   ReservationRequest request{
       ReservationAct::Release, "/dev/" + block->device, {volume.nvme->subsystem, volume.nvme->nsid}};
-  const auto answer = co_await actions.reservation(std::move(request));
+  const auto answer = co_await seams.reservations.reservation(std::move(request));
   if (!answer) given.still_reserved = "the reservation was not given back: " + answer.error().message();
   given.gave_back = answer && answer->hold != nvmetcp::Hold::Unsupported;
   co_return given;
 }
 
-asio::awaitable<Disconnected> disconnect_subsystem(VolumeActions& actions, std::string subsystem,
+asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,
                                                    nvmetcp::Users users) {
   Disconnected done;
-  const auto all = actions.controllers(subsystem);
+  const auto all = seams.sight.controllers(subsystem);
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;
   }
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
-    const auto gone = co_await actions.disconnect(controller.name, controller.subsystem, users);
+    const auto gone = co_await seams.fabric.disconnect(controller.name, controller.subsystem, users);
     if (gone) done.controllers.push_back(controller.name);
     if (!gone && done.outcome) done.outcome = fail(gone.error());
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/config/model.hpp"
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 
 namespace spark::volumes {
 
@@ -20,7 +20,7 @@ struct Released {
 
 // Refused, and nothing is changed: in use, something is mounted on top, or its device is mounted elsewhere
 // too. Only a dead mount is ever detached.
-asio::awaitable<Result<Released>> release_mount(VolumeActions& actions, const config::Volume& volume);
+asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume);
 
 // A reservation of an exclusive volume, once nothing of it is mounted. A target that can't be asked keeps it
 // for this host.
@@ -28,7 +28,7 @@ struct GivenBack {
   bool gave_back = false;
   std::string still_reserved;  // as above
 };
-asio::awaitable<GivenBack> give_back_reservation(VolumeActions& actions, const config::Volume& volume);
+asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
 // Whether the volume is fenced by a reservation where its namespace offers one.
 bool wants_reservation(const config::Volume& volume);
@@ -39,7 +39,7 @@ struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;
 };
-asio::awaitable<Disconnected> disconnect_subsystem(VolumeActions& actions, std::string subsystem,
+asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,
                                                    nvmetcp::Users users);
 
 }  // namespace spark::volumes

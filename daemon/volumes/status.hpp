@@ -10,8 +10,8 @@
 #include "daemon/config/model.hpp"
 #include "daemon/mounts/filesystems/published.hpp"
 #include "daemon/mounts/guard.hpp"
-#include "daemon/volumes/health.hpp"
-#include "daemon/volumes/intent.hpp"
+#include "daemon/volumes/history.hpp"
+#include "daemon/volumes/seams/intent.hpp"
 #include "nvmetcp/device/smart.hpp"
 #include "nvmetcp/types.hpp"
 

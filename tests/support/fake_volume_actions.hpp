@@ -6,14 +6,20 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 #include "tests/support/fake_reservations.hpp"
 #include "tests/support/fake_world.hpp"
 
 namespace spark::volumes {
 
-class FakeVolumeActions final : public VolumeActions {
+class FakeVolumeActions final : public Fabric,
+                                public FabricSight,
+                                public Mounts,
+                                public Device,
+                                public Reservations,
+                                public VolumeStore,
+                                public Neighbours {
  public:
   explicit FakeVolumeActions(FakeWorld& world) : world_(world) {}
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "daemon/volumes/actions.hpp"
+#include "daemon/volumes/seams/seams.hpp"
 #include "tests/support/fake_reservations.hpp"
 
 namespace spark::volumes {

@@ -61,8 +61,9 @@ TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
 // Its state would never change again, while the watchdog is fed.
 TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
   volume = std::make_shared<volumes::Volume>(
-      context.get_executor(), settings, target, std::make_unique<volumes::FakeVolumeActions>(world), clock,
-      pace, [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });
+      context.get_executor(), settings, target,
+      volumes::seams_of(std::make_shared<volumes::FakeVolumeActions>(world)), clock, pace,
+      [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });
   volume->start();
   EXPECT_EQ(what_leaves_the_loop(), "a defect");
 }

@@ -39,13 +39,13 @@ class ReleaseTest : public testing::Test {
 
   // All of one subsystem, side by side.
   std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
-    const auto actions = std::make_shared<FakeVolumeActions>(world);
+    const auto seams = volumes::seams_of(std::make_shared<FakeVolumeActions>(world));
     boost::asio::io_context context;
     SharedLink link{volumes.size()};
     std::vector<std::string> said(volumes.size());
     auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
       const ReleasePatience patience{Duration(20), Duration(1)};
-      into = co_await release_volume(actions, one, link, clock, patience, why);
+      into = co_await release_volume(seams, one, link, clock, patience, why);
     };
     for (std::size_t i = 0; i < volumes.size(); ++i)
       boost::asio::co_spawn(context, go(volumes[i], said[i]), boost::asio::detached);
@@ -225,11 +225,11 @@ class ReleaseOfTwoTargetsTest : public ReleaseTest {
     const auto links = links_of(config, config.volumes);
     std::vector<std::string> said(config.volumes.size());
     auto go = [&](std::size_t index) -> boost::asio::awaitable<void> {
-      const auto actions = std::make_shared<FakeVolumeActions>(world);
-      know_controllers(*actions, config, config.volumes[index]);
+      const auto seams = volumes::seams_of(std::make_shared<FakeVolumeActions>(world));
+      know_controllers(seams, config, config.volumes[index]);
       const ReleasePatience patience{Duration(20), Duration(1)};
       said[index] =
-          co_await release_volume(actions, config.volumes[index], *links[index], clock, patience, why);
+          co_await release_volume(seams, config.volumes[index], *links[index], clock, patience, why);
     };
     for (std::size_t i = 0; i < said.size(); ++i)
       boost::asio::co_spawn(context, go(i), boost::asio::detached);

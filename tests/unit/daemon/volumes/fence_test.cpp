@@ -38,7 +38,7 @@ class FenceTest : public VolumeTest {
   Result<std::string> take() {
     std::optional<Result<std::string>> answer;
     auto ask = [](Volume& asked, std::optional<Result<std::string>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.ask_take();
+      into = co_await asked.requests().take();
     };
     boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
     EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
@@ -57,7 +57,9 @@ TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconn
   EXPECT_EQ(holder(), FakeWorld::kHostId);
   EXPECT_TRUE(volume->status().fence.reservation);
   world.touched.clear();
-  auto down = [](Volume& asked) -> boost::asio::awaitable<void> { (void)co_await asked.ask_down(); };
+  auto down = [](Volume& asked) -> boost::asio::awaitable<void> {
+    (void)co_await asked.requests().ask_down();
+  };
   boost::asio::co_spawn(context, down(*volume), boost::asio::detached);
   ASSERT_TRUE(becomes(State::Down));
   std::erase(world.touched, "probe");  // one may have been due

@@ -20,10 +20,11 @@ class PublishTest : public VolumeTest {
     world.superblock.stamp = 1;
   }
   Result<mounts::Published> publish(AfterPublish then = AfterPublish::ReadOnly) {
-    return await(context, volume->ask_publish(then)).value_or(fail(Errc::Failed, "it never ended"));
+    return await(context, volume->publication().publish(then)).value_or(fail(Errc::Failed, "it never ended"));
   }
   Result<> make_writable() {
-    return await(context, volume->ask_writable()).value_or(fail(Errc::Failed, "it never ended"));
+    return await(context, volume->publication().make_writable())
+        .value_or(fail(Errc::Failed, "it never ended"));
   }
   void start_published() {
     start();
@@ -41,7 +42,7 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndIsReadOnlyUntilAPersonWantsToWr
   start_published();
   look();
   EXPECT_EQ(volume->status().state, State::Ready);
-  EXPECT_TRUE(volume->is_reader());
+  EXPECT_TRUE(is_reader(volume->context()));
   EXPECT_THAT(reason(),
               HasSubstr("published as generation 1: read-only until `spark-stage volumes up datasets`"));
   EXPECT_EQ(world.count("unmount"), 0);
@@ -49,7 +50,7 @@ TEST_F(PublishTest, APublishedVolumeStaysReadyAndIsReadOnlyUntilAPersonWantsToWr
   look();
   EXPECT_EQ(volume->status().state, State::Ready);
   EXPECT_EQ(reason(), "");
-  EXPECT_FALSE(volume->is_reader());
+  EXPECT_FALSE(is_reader(volume->context()));
   EXPECT_FALSE(volume->status().foreign_writes) << "its own writing was taken for another's";
   EXPECT_TRUE(volume->status().history.outages().empty());
 }
@@ -68,7 +69,7 @@ TEST_F(PublishTest, ThenWriteLeavesItWritable) {
   ASSERT_TRUE(publish(AfterPublish::Writable));
   look();
   EXPECT_EQ(reason(), "");
-  EXPECT_FALSE(volume->is_published());
+  EXPECT_FALSE(is_published(volume->context()));
   ASSERT_TRUE(publish());
   ASSERT_TRUE(publish(AfterPublish::Writable));
   EXPECT_EQ(world.count("make writable"), 1) << "published already: only opened";
@@ -83,7 +84,7 @@ TEST_F(PublishTest, AProgramThatWritesKeepsItFromBeingPublishedAndItStaysWritabl
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   look();
   EXPECT_EQ(volume->status().state, State::Ready);
-  EXPECT_FALSE(volume->is_published());
+  EXPECT_FALSE(is_published(volume->context()));
 }
 
 TEST_F(PublishTest, OnlyAReadyVolumeOfThisHostsWritingCanBePublished) {
@@ -118,9 +119,9 @@ TEST_F(PublishTest, ItIsReadOnlyAgainAfterARestartOfTheDaemonAndOfTheMachine) {
 
 TEST_F(PublishTest, APublishedVolumeThatIsDownComesUpWritableWhenAPersonWantsItUp) {
   start_published();
-  ASSERT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  ASSERT_TRUE(await(context, volume->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
   ASSERT_TRUE(make_writable());
-  volume->ask_up();
+  volume->requests().ask_up();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("mount rw"), 2);
   EXPECT_EQ(world.count("mount closed"), 0);

@@ -121,7 +121,7 @@ TEST_F(VolumeReload, WhoUsesItIsAskedOnlyWhileItsOwnMountIsThere) {
 TEST_F(VolumeReload, ForARemountTheConnectionStays) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_TRUE(wait(volume->ask_down(Volume::Connection::Kept)));
+  EXPECT_TRUE(wait(volume->requests().ask_down(OnDown::KeepConnection)));
   EXPECT_EQ(world.count("unmount"), 1);
   EXPECT_EQ(world.count("disconnect"), 0);
 }
@@ -131,12 +131,12 @@ TEST_F(VolumeReload, AskedUpMeanwhileEndsTheWaitForItToBeDown) {
   ASSERT_TRUE(becomes(State::Ready));
   std::optional<Result<>> answer;
   auto keep = [](std::shared_ptr<Volume> its, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
-    into = co_await its->ask_down();
+    into = co_await its->requests().ask_down();
   };
   boost::asio::co_spawn(context, keep(volume, answer), boost::asio::detached);
   context.restart();
   context.poll_one();
-  volume->ask_up();
+  volume->requests().ask_up();
   EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
 }
 

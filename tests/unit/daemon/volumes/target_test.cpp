@@ -43,7 +43,7 @@ TEST_F(VolumeTest, IsReadyBesideAnotherTargetThatHasNoNamespaceOfItsNumber) {
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_EQ(volume->status().paths.size(), 1U);
   EXPECT_EQ(volume->status().paths[0].address, "10.0.0.5:4420");
-  EXPECT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_TRUE(await(context, volume->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
   ASSERT_EQ(world.controllers.size(), 1U) << "the other target's connection stays";
   EXPECT_EQ(world.controllers[0].name, other);
 }
@@ -127,7 +127,7 @@ class TwoTargetsTest : public VolumeTest {
     spare.name = "spare";
     spare.portals = {{FakeWorld::kOtherAddress, 4420}};
     second = std::make_shared<Volume>(context.get_executor(), copies, spare,
-                                      std::make_unique<FakeVolumeActions>(world), clock, pace,
+                                      seams_of(std::make_shared<FakeVolumeActions>(world)), clock, pace,
                                       [](const Volume&, State) {});
     second->start();
   }
@@ -182,7 +182,7 @@ TEST_F(TwoTargetsTest, OnceTheSecondHasTheFirstsPlaceTheFirstIsRefusedWithAReaso
   EXPECT_THAT(seen, Not(Contains(State::Ready)));
   EXPECT_EQ(world.controllers.size(), 1U);
   world.controllers.back().state = "live";
-  EXPECT_TRUE(await(context, second->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_TRUE(await(context, second->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 

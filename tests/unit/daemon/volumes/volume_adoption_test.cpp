@@ -34,7 +34,7 @@ TEST_F(VolumeTest, AnotherProgramsConnectionStaysWhenTheVolumeGoesDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.controllers.front().owner = "stas";
-  EXPECT_TRUE(await(context, volume->ask_down()).value_or(fail(Errc::Failed, "it never ended")));
+  EXPECT_TRUE(await(context, volume->requests().ask_down()).value_or(fail(Errc::Failed, "it never ended")));
   EXPECT_EQ(world.count("disconnect"), 0);
   EXPECT_EQ(world.count("unmount"), 1);
 }
@@ -45,7 +45,7 @@ TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
   start();
   ASSERT_TRUE(run_until([&] { return volume->status().next_attempt.has_value(); }));
   world.offer(kNqn, "10.0.0.5", 4420);
-  volume->try_now();
+  volume->requests().try_now();
   EXPECT_TRUE(becomes(State::Ready)) << reason();
 }
 

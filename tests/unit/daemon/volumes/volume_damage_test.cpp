@@ -84,7 +84,7 @@ class ExchangedTest : public VolumeTest {
 
 TEST_F(ExchangedTest, AsLongAsOtherVolumesNeedTheConnectionTheMountIsNotUnmountedOverTheOtherFileSystem) {
   exchange();
-  const auto down = await(context, volume->ask_down()).value_or(Result<>());
+  const auto down = await(context, volume->requests().ask_down()).value_or(Result<>());
   ASSERT_FALSE(down);
   EXPECT_THAT(down.error().message(), HasSubstr("take the other volumes of subsystem raid5-data down"));
   EXPECT_EQ(world.count("unmount") + world.count("cut off"), 0);

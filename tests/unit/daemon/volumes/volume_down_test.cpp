@@ -20,14 +20,14 @@ class DownTest : public VolumeTest {
   Result<> ask_down() {
     std::optional<Result<>> answer;
     auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.keep_down("alice");
+      into = co_await asked.requests().keep_down("alice");
     };
     boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
     EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
     return answer.value_or(Result<>(fail(Errc::Failed, "no answer")));
   }
   Result<> ask_up() {
-    return await(context, volume->keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
+    return await(context, volume->requests().keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
   }
   void restart() {
     volume->stop();
@@ -160,7 +160,7 @@ TEST_F(DownTest, TakenOverIsWantedUp) {
   world.intent = Intent{false, clock.wall(), "alice"};
   start();
   ASSERT_TRUE(becomes(State::Down));
-  EXPECT_TRUE(await(context, volume->ask_take()).value_or(fail(Errc::Failed, "no answer")));
+  EXPECT_TRUE(await(context, volume->requests().take()).value_or(fail(Errc::Failed, "no answer")));
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(world.intent->up);
 }

@@ -5,7 +5,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "daemon/volumes/volume.hpp"
+#include "daemon/volumes/volume/volume.hpp"
 #include "tests/support/fake_volume_actions.hpp"
 
 namespace spark::volumes::test {
@@ -41,8 +41,8 @@ class VolumeTest : public testing::Test {
 
   void start() {
     volume = std::make_shared<Volume>(
-        context.get_executor(), settings, target, std::make_unique<FakeVolumeActions>(world), clock, pace,
-        [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
+        context.get_executor(), settings, target, seams_of(std::make_shared<FakeVolumeActions>(world)), clock,
+        pace, [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
     volume->start();
   }
   template <class Condition>

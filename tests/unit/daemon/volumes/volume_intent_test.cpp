@@ -24,10 +24,11 @@ class UnfinishedDownTest : public VolumeTest {
     world.controllers[0].owner = nvmetcp::kOwner;
   }
   Result<> ask_down() {
-    return await(context, volume->keep_down("bob")).value_or(Result<>(fail(Errc::Failed, "no answer")));
+    return await(context, volume->requests().keep_down("bob"))
+        .value_or(Result<>(fail(Errc::Failed, "no answer")));
   }
   Result<> ask_up() {
-    return await(context, volume->keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
+    return await(context, volume->requests().keep_up()).value_or(Result<>(fail(Errc::Failed, "no answer")));
   }
   void mount() { world.mount("/mnt/data", true, world.block->device_number); }
 };
@@ -100,7 +101,7 @@ TEST_F(UnfinishedDownTest, AReloadThatCantUnmountItDoesNotBringItUp) {
   world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
   start();
   ASSERT_TRUE(becomes(State::Refused));
-  EXPECT_FALSE(await(context, volume->ask_down(Volume::Connection::Kept)).value_or(Result<>()));
+  EXPECT_FALSE(await(context, volume->requests().ask_down(OnDown::KeepConnection)).value_or(Result<>()));
   ASSERT_TRUE(run_until([&] { return world.count("unmount") > 3; }));
   EXPECT_THAT(seen, Not(Contains(State::Ready)));
   world.unmount_error.reset();

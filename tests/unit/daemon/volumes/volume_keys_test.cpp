@@ -54,7 +54,7 @@ TEST_F(VolumeKeys, AMountThatIsThereIsTakenOverOnlyIfItsConnectionHasThem) {
   ASSERT_TRUE(becomes(State::Refused));
   EXPECT_EQ(world.count("unmount") + world.count("detach") + world.count("disconnect"), 0);
   world.connect_error.reset();
-  volume->ask_up();
+  volume->requests().ask_up();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("mount ro"), 0);
 }

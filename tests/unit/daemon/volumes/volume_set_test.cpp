@@ -1,5 +1,5 @@
 // What a reload does to the set. Its workers do nothing, so no volume ever gets beyond `waiting`.
-#include "daemon/volumes/volume_set.hpp"
+#include "daemon/volumes/volume/volume_set.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

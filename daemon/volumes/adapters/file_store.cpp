@@ -1,0 +1,83 @@
+#include "daemon/volumes/adapters/file_store.hpp"
+
+#include "daemon/log.hpp"
+
+namespace spark::volumes {
+namespace {
+
+constexpr Duration kRecord{30'000};  // a small file on the system's own drive
+
+std::optional<json::object> read_record(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text) return std::nullopt;
+  auto object = parse_json_object(*text);
+  if (object) return std::move(*object);
+  log::survived(Error{Errc::Failed, "what was recorded in " + file.native() + " can't be understood", ""});
+  return std::nullopt;
+}
+
+std::optional<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
+  const auto object = read_record(file);
+  if (!object) return std::nullopt;
+  return FilesystemIdentity{get_string(*object, "type").value_or(""),
+                            get_string(*object, "uuid").value_or(""),
+                            static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
+                            get_string(*object, "namespace_id").value_or(""),
+                            static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0)),
+                            get_bool(*object, "is_published").value_or(false)};
+}
+
+}  // namespace
+
+FileStore::FileStore(Asker& asker, const std::string& volume, const std::filesystem::path& folder)
+    : asker_(asker),
+      pin_file_(folder / (volume + ".json")),
+      history_file_(folder / (volume + ".history.json")),
+      intent_file_(folder / (volume + ".intent.json")),
+      pinned_(read_pin(pin_file_)) {}
+
+json::object FileStore::content_of(const FilesystemIdentity& identity) {
+  return {{"type", identity.type},
+          {"uuid", identity.uuid},
+          {"bytes", identity.bytes},
+          {"namespace_id", identity.namespace_id},
+          {"stamp", static_cast<std::int64_t>(identity.stamp)},
+          {"is_published", identity.is_published}};
+}
+
+asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {
+  json::object request{{"file", pin_file_.native()}, {"content", content_of(identity)}};
+  const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
+  if (!saved) co_return fail(saved.error());
+  pinned_ = std::move(identity);
+  co_return Result<>{};
+}
+
+Result<Intent> FileStore::saved_intent() {
+  const auto text = read_file(intent_file_);
+  if (!text && text.error().kind == Errc::NotFound) return Intent{};
+  if (!text) return text.take_error();
+  const auto object = parse_json_object(*text);
+  auto intent = object ? intent_from_json(*object) : Result<Intent>(fail(object.error()));
+  if (!intent) return fail_with(std::move(intent.error()), intent_file_.native());
+  return intent;
+}
+
+asio::awaitable<Result<>> FileStore::save_intent(Intent intent) {
+  json::object request{{"file", intent_file_.native()}, {"content", to_json(intent)}};
+  const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
+  if (!saved) co_return fail(saved.error());
+  co_return Result<>{};
+}
+
+json::object FileStore::saved_history() {
+  return read_record(history_file_).value_or(json::object{});
+}
+
+asio::awaitable<void> FileStore::save_history(json::object history) {
+  json::object request{{"file", history_file_.native()}, {"content", std::move(history)}};
+  const auto saved = co_await asker_.ask("record", std::move(request), kRecord);
+  if (!saved) log::survived(saved.error());
+}
+
+}  // namespace spark::volumes

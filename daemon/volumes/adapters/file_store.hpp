@@ -1,0 +1,32 @@
+// What is kept of a volume, in files of the state folder that workers write.
+#pragma once
+
+#include "base/file.hpp"
+#include "daemon/volumes/adapters/asker.hpp"
+#include "daemon/volumes/seams/store.hpp"
+
+namespace spark::volumes {
+
+class FileStore final : public VolumeStore {
+ public:
+  FileStore(Asker& asker, const std::string& volume, const std::filesystem::path& folder);
+
+  asio::awaitable<Result<>> pin(FilesystemIdentity identity) override;
+  std::optional<FilesystemIdentity> pinned_identity() override { return pinned_; }
+  asio::awaitable<Result<>> save_intent(Intent intent) override;
+  Result<Intent> saved_intent() override;
+  asio::awaitable<void> save_history(json::object history) override;
+  json::object saved_history() override;
+
+  // Whoever mounts pins as well, in one step.
+  const std::filesystem::path& pin_file() const { return pin_file_; }
+  static json::object content_of(const FilesystemIdentity& identity);
+  void note_pinned(FilesystemIdentity identity) { pinned_ = std::move(identity); }
+
+ private:
+  Asker& asker_;
+  std::filesystem::path pin_file_, history_file_, intent_file_;
+  std::optional<FilesystemIdentity> pinned_;
+};
+
+}  // namespace spark::volumes

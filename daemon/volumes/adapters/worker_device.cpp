@@ -1,0 +1,74 @@
+#include "daemon/volumes/adapters/worker_device.hpp"
+
+#include "daemon/workers/messages.hpp"
+#include "nvmetcp/device/device_io.hpp"
+
+namespace spark::volumes {
+namespace {
+
+constexpr Duration kSuperblock{10'000};
+constexpr Duration kProbe{5'000};
+constexpr Duration kMountedState{2'000};  // from memory
+constexpr Duration kStopWriting{20'000};
+
+}  // namespace
+
+asio::awaitable<Result<mounts::Superblock>> WorkerDevice::read_superblock(std::string device) {
+  json::object request{{"device", device}};
+  auto answer = co_await asker_.ask("superblock", std::move(request), kSuperblock);
+  co_return workers::message_of<mounts::Superblock>(std::move(answer));
+}
+
+asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
+  json::object request{{"path", wanted.target.native()}, {"device", wanted.device}};
+  if (const auto& keep = wanted.keep_reservation)
+    request["keep_reservation"] = json::object{{"subsystem", keep->subsystem}, {"nsid", keep->nsid}};
+  auto answer = co_await asker_.ask("probe", std::move(request), kProbe);
+  if (!answer) co_return answer.take_error();
+  ProbeAnswer probed;
+  probed.us = get_double(*answer, "us").value_or(0);
+  probed.uuid = get_string(*answer, "uuid").value_or("");
+  probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
+  probed.being_written = get_bool(*answer, "being_written").value_or(false);
+  probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
+  probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
+  if (get_object(*answer, "reservation") != nullptr) {
+    auto holding = workers::member_of<nvmetcp::Holding>(*answer, "reservation");
+    if (!holding) co_return holding.take_error();
+    probed.holding = std::move(*holding);
+  }
+  co_return probed;
+}
+
+asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::filesystem::path target) {
+  if (asker_.is_stuck(mount_subject_))
+    co_return fail(Errc::Unavailable, "a question to the file system on " + target.native() + " still waits");
+  json::object request{{"target", target.native()}};
+  const auto answer =
+      co_await asker_.runner().ask(mount_subject_, "mounted-state", std::move(request), kMountedState);
+  if (!answer) co_return fail(answer.error());
+  mounts::MountedState state;
+  state.is_shut_down = get_bool(*answer, "shut_down").value_or(false);
+  state.uuid = get_string(*answer, "uuid").value_or("");
+  state.damage = get_string(*answer, "damage").value_or("");
+  if (const json::object* published = get_object(*answer, "published"))
+    state.published = mounts::published_from_json(*published);
+  co_return state;
+}
+
+asio::awaitable<Result<>> WorkerDevice::stop_writing(std::filesystem::path target, std::string device) {
+  json::object request{{"target", target.native()}, {"device", device}};
+  const auto answer = co_await asker_.act("stop-writing", std::move(request), kStopWriting);
+  if (!answer) co_return fail(answer.error());
+  co_return Result<>{};
+}
+
+std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device) {
+  std::vector<std::string> controllers;
+  if (const auto& all = asker_.sight().controllers()) {
+    for (const nvmetcp::Controller& controller : *all) controllers.push_back(controller.name);
+  }
+  return nvmetcp::completed_io(SystemRoot{}, std::filesystem::path(device).filename(), controllers);
+}
+
+}  // namespace spark::volumes

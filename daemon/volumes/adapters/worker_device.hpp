@@ -1,0 +1,26 @@
+// A volume's device and what is mounted from it, asked by workers.
+#pragma once
+
+#include "daemon/volumes/adapters/asker.hpp"
+#include "daemon/volumes/seams/device.hpp"
+
+namespace spark::volumes {
+
+class WorkerDevice final : public Device {
+ public:
+  WorkerDevice(Asker& asker, const std::string& volume)
+      : asker_(asker), mount_subject_("the mount of volume " + volume) {}
+
+  asio::awaitable<Result<mounts::Superblock>> read_superblock(std::string device) override;
+  asio::awaitable<Result<ProbeAnswer>> probe(ProbeRequest request) override;
+  asio::awaitable<Result<mounts::MountedState>> mounted_state(std::filesystem::path target) override;
+  asio::awaitable<Result<>> stop_writing(std::filesystem::path target, std::string device) override;
+  std::optional<std::uint64_t> completed_io(const std::string& device) override;
+  bool has_stuck_worker() override { return asker_.is_stuck(asker_.subject()); }
+
+ private:
+  Asker& asker_;
+  std::string mount_subject_;  // its worker may wait for other programs' changes: no fault of the device
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,31 @@
+// Mount points, touched by workers.
+#pragma once
+
+#include "daemon/volumes/adapters/asker.hpp"
+#include "daemon/volumes/adapters/file_store.hpp"
+#include "daemon/volumes/seams/mounts.hpp"
+
+namespace spark::volumes {
+
+class WorkerMounts final : public Mounts {
+ public:
+  WorkerMounts(Asker& asker, FileStore& store, std::filesystem::path guards)
+      : asker_(asker), store_(store), guards_(std::move(guards)) {}
+
+  asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
+  asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
+  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override;
+  asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
+  asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
+                                                  mounts::AfterPublish then, bool alone) override;
+  asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
+                                          bool alone) override;
+  const Result<std::vector<mounts::Mount>>& mount_table() override;
+
+ private:
+  Asker& asker_;
+  FileStore& store_;
+  std::filesystem::path guards_;  // the folder of the guards' records
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,19 @@
+// The reservation of a volume's namespace, by workers.
+#pragma once
+
+#include "daemon/volumes/adapters/asker.hpp"
+#include "daemon/volumes/seams/reservations.hpp"
+
+namespace spark::volumes {
+
+class WorkerReservations final : public Reservations {
+ public:
+  explicit WorkerReservations(Asker& asker) : asker_(asker) {}
+
+  asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+
+ private:
+  Asker& asker_;
+};
+
+}  // namespace spark::volumes

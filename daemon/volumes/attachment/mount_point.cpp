@@ -1,0 +1,40 @@
+#include "daemon/volumes/attachment/mount_point.hpp"
+
+#include <utility>
+
+namespace spark::volumes {
+
+asio::awaitable<void> MountPoint::guard() {
+  const bool is_in_use = is_own(volume_.look_at_mount());
+  auto guard = co_await volume_.seams.mounts.guard(volume_.settings.mount, is_in_use);
+  if (!guard && guard.error().kind == Errc::Refused) co_return;  // the mount says so too
+  if (!guard) guard = mounts::Guard{guard_.is_ours, guard.error().message(), {}};
+  guard_ = std::move(*guard);
+  volume_.status.bare = bare_mount_point(volume_.settings, guard_);
+}
+
+asio::awaitable<Result<>> MountPoint::clear_broken() {
+  const std::string fence_lost = volume_.mount.fence_lost;
+  const auto unmounted = co_await volume_.seams.mounts.unmount(volume_.settings.mount, false);
+  if (unmounted) {
+    volume_.mount.is_broken = volume_.mount.is_exchanged = false;
+    volume_.mount.fence_lost.clear();
+    co_return Result<>{};
+  }
+  Error error = unmounted.error();
+  if (!fence_lost.empty()) {
+    error.kind = Errc::Refused;
+  } else if (error.kind == Errc::Refused) {
+    error.kind = Errc::Unavailable;  // it ends when its users do
+  }
+  co_return fail_with(std::move(error),
+                      fence_lost.empty() ? "the dead mount stays" : fence_lost + "; the dead mount stays");
+}
+
+std::optional<mounts::DeadMount> MountPoint::dead_mount() {
+  const Standing standing = look_at_place(volume_.seams, volume_.settings);
+  if (standing.place != Place::Dead) return std::nullopt;
+  return mounts::DeadMount{standing.top->device_number, may_detach(volume_.settings, standing.place)};
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,51 @@
+#include "daemon/volumes/attachment/nfs_attachment.hpp"
+
+namespace spark::volumes {
+
+asio::awaitable<Result<>> NfsAttachment::bring_up() {
+  const Place place = volume_.look_at_mount();
+  if (place == Place::Broken) {
+    volume_.set_state(State::Lost, "taking the broken file system off " + volume_.settings.mount.native());
+    if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
+  }
+  if (place == Place::Ours) {
+    if (auto right = check_adopted(); !right) co_return right;
+  } else {
+    if (auto mounted = co_await mount(); !mounted) co_return mounted;
+  }
+  volume_.status.device = volume_.settings.nfs->host + ":" + volume_.settings.nfs->path;
+  volume_.status.filesystem_type = "nfs";
+  co_return Result<>{};
+}
+
+// Mounted before: by us, or by another program with another access in mind.
+Result<> NfsAttachment::check_adopted() {
+  const auto mount = volume_.top_mount();
+  if (!mount) return mount.take_error();
+  const bool wants_read_only = volume_.settings.access == config::Access::ReadOnly;
+  if (!*mount || mounts::is_read_only(**mount) == wants_read_only) return {};
+  return fail(Errc::Refused,
+              volume_.settings.mount.native() + " is mounted " +
+                  (wants_read_only ? "read-write" : "read-only") + " already, and not by spark-stage",
+              "unmount it (and remove its fstab line), then it is mounted as configured by itself");
+}
+
+asio::awaitable<Result<>> NfsAttachment::mount() {
+  const config::Volume& settings = volume_.settings;
+  const std::string source = settings.nfs->host + ":" + settings.nfs->path;
+  volume_.say(State::Mounting, "mounting " + source + " on " + settings.mount.native());
+  mounts::MountRequest request;
+  request.source = source;
+  request.target = settings.mount;
+  request.type = "nfs";
+  request.read_only = settings.access == config::Access::ReadOnly;
+  request.options = settings.options;
+  request.may_hide_files = mount_point_.may_hide_files();
+  FilesystemIdentity nothing_to_pin;
+  const auto done = co_await volume_.seams.mounts.mount(std::move(request), std::move(nothing_to_pin));
+  if (!done) co_return done.take_error();
+  volume_.attempts.healed_by_us = true;
+  co_return Result<>{};
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,139 @@
+#include "daemon/volumes/attachment/nvme_attachment.hpp"
+
+#include "base/text.hpp"
+#include "daemon/log.hpp"
+#include "daemon/volumes/attachment/nvme_checks.hpp"
+#include "daemon/volumes/release_step.hpp"
+
+namespace spark::volumes {
+
+asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
+  const auto found = co_await paths_.rivals().find_place();
+  const Place place = found.value_or(volume_.look_at_mount());
+  if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
+  if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
+  if (place == Place::Broken) {
+    if (auto cleared = co_await clear_broken(); !cleared) co_return cleared;
+  }
+
+  if (auto reached = co_await paths_.reach(); !reached) co_return reached;
+  if (place == Place::Ours) {  // the device outlived its last controller: a new one may revive it
+    if (volume_.look_at_mount() == Place::Ours) co_return co_await adopt();
+    co_return fail(Errc::Unavailable,
+                   "the device under " + volume_.settings.mount.native() + " did not come back");
+  }
+  auto block = co_await wait_for_namespace();
+  if (auto alone = paths_.rivals().check_none(); !alone) co_return alone;
+  if (!block) co_return block.take_error();
+  co_return co_await check_and_mount(std::move(*block), takes);
+}
+
+asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
+  const std::string& fence_lost = volume_.mount.fence_lost;
+  const bool has_lost_fence = !fence_lost.empty();
+  volume_.set_state(
+      has_lost_fence ? State::Refused : State::Lost,
+      has_lost_fence ? fence_lost : "taking the broken file system off " + volume_.settings.mount.native());
+  if (auto may = co_await check_may_unmount(); !may) co_return may;
+  // Cut off: it stays until its successor is there.
+  if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
+  co_return co_await mount_point_.clear_broken();
+}
+
+asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace() {
+  const SteadyTime began = volume_.clock.steady(), end = began + volume_.pace.namespace_wait;
+  bool has_rescanned = false;
+  for (;;) {
+    const config::NvmeSource& source = *volume_.settings.nvme;
+    auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
+    is_namespace_missing_ = !block;
+    if (block || volume_.clock.steady() >= end || volume_.stopped) co_return block;
+    if (!has_rescanned && volume_.clock.steady() - began >= volume_.pace.namespace_rescan) {
+      has_rescanned = true;
+      co_await paths_.rescan();
+    }
+    co_await volume_.sleep(volume_.pace.namespace_poll);
+  }
+}
+
+asio::awaitable<Result<>> NvmeAttachment::check_and_mount(nvmetcp::Namespace block, bool takes) {
+  Status& status = volume_.status;
+  status.device = "/dev/" + block.device;
+  volume_.mount.is_known = false;
+  if (auto secured = paths_.check_secured(); !secured) co_return secured;
+  if (auto free = check_nothing_waits(); !free) co_return free;
+  const auto superblock = co_await volume_.seams.device.read_superblock(status.device);
+  if (!superblock) co_return superblock.take_error();
+  status.filesystem_type = superblock->type;
+  status.filesystem_uuid = superblock->uuid;
+  if (auto same = check_identity(volume_, *superblock); !same) co_return same;
+  if (auto safe = check_safe_to_mount(volume_, *superblock); !safe) co_return safe;
+  if (auto armed = co_await fence_.arm(*superblock, takes); !armed) co_return armed;
+  co_return co_await mount(std::move(block), *superblock);
+}
+
+mounts::MountRequest NvmeAttachment::request_for(const mounts::Superblock& superblock) {
+  const bool is_writer = !is_reader(volume_);
+  mounts::MountRequest request;
+  request.source = volume_.status.device;
+  request.target = volume_.settings.mount;
+  request.type = superblock.type;
+  request.uuid = superblock.uuid;
+  request.read_only = !is_writer;
+  request.keeps_journal = is_published(volume_);
+  request.options = volume_.settings.options;
+  if (is_writer && fence_.is_alone() && superblock.has_mmp)
+    request.claim_as = volume_.seams.neighbours.node_name();
+  request.replaces = mount_point_.dead_mount();
+  request.may_hide_files = mount_point_.may_hide_files();
+  return request;
+}
+
+asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts::Superblock superblock) {
+  const bool is_writer = !is_reader(volume_);
+  const auto wait = is_writer ? mounts::mmp_wait(superblock, fence_.is_alone()) : std::chrono::seconds(0);
+  const std::string mmp_wait =
+      wait.count() > 0 ? " (multi-mount protection waits " + std::to_string(wait.count()) + " s)" : "";
+  volume_.say(State::Mounting,
+              "mounting " + volume_.status.device + " on " + volume_.settings.mount.native() + mmp_wait);
+  FilesystemIdentity identity{superblock.type, superblock.uuid,  superblock.filesystem_bytes,
+                              block.id(),      superblock.stamp, is_published(volume_)};
+  const auto before = volume_.seams.store.pinned_identity();
+  auto request = request_for(superblock);
+  const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(identity));
+  if (!mounted) {
+    // Whoever else wants it may try; not while a worker that was left behind may still mount it.
+    if (mounted.error().kind != Errc::TimedOut) co_await fence_.disarm();
+    co_return fail(with_the_dead_mount(mounted.error()));
+  }
+  MountState fresh;
+  fresh.is_known = true;
+  fresh.is_changing_writing = volume_.mount.is_changing_writing;  // by a worker that is still at it
+  fresh.left_behind = mounted->users;
+  fresh.stamp = superblock.stamp;
+  volume_.mount = std::move(fresh);
+  volume_.attempts.healed_by_us = true;
+  volume_.status.foreign_writes = false;
+  if (before) warn_of_change(*before, block);
+  co_return Result<>{};
+}
+
+// One that is held for its users ends when they do; no person is needed.
+Error NvmeAttachment::with_the_dead_mount(Error error) {
+  if (volume_.look_at_mount() != Place::Dead) return error;
+  if (error.kind == Errc::Refused) error.kind = Errc::Unavailable;
+  return fail_with(std::move(error), "the dead mount stays").value();
+}
+
+// The same file system under another name: to the kernel it is another disk after every restart of the
+// target.
+void NvmeAttachment::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block) {
+  if (before.namespace_id.empty() || before.namespace_id == block.id()) return;
+  volume_.status.warnings.push_back(namespace_name(volume_) + " was " + before.namespace_id + " and is now " +
+                                    block.id() +
+                                    ", with the same file system: give it a fixed identity on the target "
+                                    "(nvmet: device_uuid, SPDK: -u), or "
+                                    "each restart there costs a remount here");
+}
+
+}  // namespace spark::volumes

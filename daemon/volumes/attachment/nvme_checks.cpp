@@ -1,0 +1,76 @@
+#include "daemon/volumes/attachment/nvme_checks.hpp"
+
+#include "base/text.hpp"
+
+namespace spark::volumes {
+
+Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& superblock) {
+  const std::string where = namespace_name(volume);
+  if (superblock.type.empty() && !superblock.partition_table.empty()) {
+    return fail(
+        Errc::Refused,
+        where + " holds a " + superblock.partition_table + " partition table, not a file system",
+        "correct `subsystem` or `namespace` in the config: a volume is a file system on a whole namespace");
+  }
+  if (superblock.type.empty()) {
+    const bool exclusive = volume.settings.access == config::Access::Exclusive;
+    return fail(Errc::Refused, where + " holds no file system",
+                "`sudo spark-stage volumes format " + volume.settings.name + "` makes one" +
+                    (exclusive ? "" : ", on the host that has the volume as `access: exclusive`"));
+  }
+  if (superblock.type != "ext4" && superblock.type != "xfs") {
+    return fail(Errc::Refused, where + " holds " + superblock.type + ", which is neither ext4 nor xfs",
+                "correct `subsystem` or `namespace` in the config");
+  }
+  const auto pinned = volume.seams.store.pinned_identity().value_or(FilesystemIdentity{});
+  const bool by_config = !volume.settings.nvme->filesystem_uuid.empty();
+  const std::string wanted_uuid = by_config ? volume.settings.nvme->filesystem_uuid : pinned.uuid;
+  if (!wanted_uuid.empty() && wanted_uuid != superblock.uuid) {
+    return fail(Errc::Refused,
+                where + " holds file system " + superblock.uuid + ", not " + wanted_uuid +
+                    (by_config ? " as in the config" : " as at the first mount"),
+                by_config ? "correct `filesystem: {uuid: …}` if this is the right one"
+                          : "if this is right, set `filesystem: {uuid: " + superblock.uuid +
+                                "}` for volume " + volume.settings.name);
+  }
+  if (pinned.uuid == superblock.uuid && superblock.filesystem_bytes < pinned.bytes) {
+    return fail(Errc::Refused,
+                where + " holds file system " + superblock.uuid + " with " +
+                    std::to_string(superblock.filesystem_bytes) + " bytes, and it had " +
+                    std::to_string(pinned.bytes) + " at the last mount: it may be an older copy",
+                "if this is right, remove the volume's file below volumes/ in the state folder");
+  }
+  if (superblock.bytes > 0 && superblock.bytes < superblock.filesystem_bytes) {
+    return fail(Errc::Refused, where + " is smaller than its file system: the target shows only a part of it",
+                "repair the export on the target; nothing is mounted until then");
+  }
+  if (!volume.settings.nvme->filesystem_type.empty() &&
+      volume.settings.nvme->filesystem_type != superblock.type) {
+    return fail(Errc::Refused,
+                where + " holds " + superblock.type + ", not " + volume.settings.nvme->filesystem_type +
+                    " as in the config",
+                "correct `filesystem: {type: …}` if this is the right one");
+  }
+  return {};
+}
+
+Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock) {
+  const std::string where = namespace_name(volume);
+  // The kernel mounts no xfs that needs a repair, not even to read.
+  if (!superblock.damage.empty() && (!is_reader(volume) || superblock.type == "xfs")) {
+    return fail(Errc::Refused, where + " is not mounted: " + damaged(volume, superblock.damage),
+                "run that on this host, which has it connected and does not mount it; afterwards the volume "
+                "comes up without being asked");
+  }
+  if (is_reader(volume) && superblock.being_written) {
+    return fail(
+        Errc::Refused,
+        where +
+            " is being written by another host, or was not unmounted cleanly: a read-only mount of it "
+            "would read torn data",
+        "unmount it on the writer, then it is mounted here by itself");
+  }
+  return {};
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,240 @@
+#include "daemon/volumes/fence/fence.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/volumes/release_step.hpp"
+
+namespace spark::volumes {
+
+using nvmetcp::Hold;
+using nvmetcp::Holding;
+
+bool Fence::is_wanted() const {
+  return volume_.settings.nvme && volume_.settings.access == config::Access::Exclusive &&
+         volume_.settings.fence != config::Fence::None;
+}
+
+bool Fence::is_alone() const {
+  return is_wanted() && !volume_.status.fence.reservation;
+}
+
+asio::awaitable<Result<Holding>> Fence::ask(ReservationAct act) {
+  if (!wants_reservation(volume_.settings)) co_return Holding{};
+  ReservationRequest request{
+      act, volume_.status.device, {volume_.settings.nvme->subsystem, volume_.settings.nvme->nsid}};
+  auto answer = co_await volume_.seams.reservations.reservation(std::move(request));
+  co_return answer;
+}
+
+// "host 'spark1' with host ID 1111…": as far as it can be known.
+std::string Fence::name_holder(const Holding& holding, const mounts::Superblock& superblock) const {
+  const std::string node = superblock.mmp_open &&
+                                   superblock.mmp_node != volume_.seams.neighbours.node_name() &&
+                                   !superblock.mmp_node.empty()
+                               ? "host '" + printable(superblock.mmp_node) + "'"
+                               : "";
+  if (holding.hold != Hold::Theirs) return node.empty() ? "another host" : node;
+  if (holding.cloned_id) return "another machine with this host's own host ID " + holding.holder;
+  return (node.empty() ? "the host" : node) + " with host ID " + holding.holder;
+}
+
+Error Fence::held_elsewhere(const Holding& holding, const mounts::Superblock& superblock) {
+  volume_.status.fence.held_by = name_holder(holding, superblock);
+  const std::string take = "`sudo spark-stage volumes take " + volume_.settings.name + "` takes it over";
+  if (holding.cloned_id) {
+    return {Errc::Refused,
+            volume_.status.fence.held_by + " holds the reservation of " + namespace_name(volume_),
+            "one of the two is a copy of the other: on the copy `sudo spark-stage volumes down`, then `sudo "
+            "spark-stage host new-identity`; if it was this host, before its machine ID or board changed, " +
+                take};
+  }
+  if (holding.hold == Hold::Theirs) {
+    return {Errc::Refused,
+            volume_.status.fence.held_by + " holds the reservation of " + namespace_name(volume_),
+            "`spark-stage volumes down` there gives it back; if that host is gone for good, " + take};
+  }
+  const std::string ours = holding.hold == Hold::Ours
+                               ? ", although this host ID holds the reservation: is it a copy of another's? "
+                                 "(`sudo spark-stage host new-identity` makes a fresh one)"
+                               : "";
+  return {Errc::Refused,
+          namespace_name(volume_) + ": " + volume_.status.fence.held_by +
+              " has it open for writing, or died while it had" + ours,
+          "unmount it there; if that host is gone for good, " + take};
+}
+
+// There is a fence of the kind that the configuration asks for.
+Result<> Fence::check_offered(const Holding& holding, const mounts::Superblock& superblock) const {
+  const bool reservation = holding.hold != Hold::Unsupported;
+  if (volume_.settings.fence == config::Fence::Reservation && !reservation) {
+    return fail(Errc::Refused,
+                "volume " + volume_.settings.name + " asks for an NVMe reservation, and " +
+                    namespace_name(volume_) + " offers none",
+                "switch reservations on at the target (nvmet: resv_enable), or use `fence: mmp` with an ext4 "
+                "that has MMP");
+  }
+  if (superblock.has_mmp || (reservation && volume_.settings.fence != config::Fence::Mmp)) return {};
+  return fail(Errc::Refused,
+              "exclusive access to " + namespace_name(volume_) +
+                  " is not fenced: it has no reservation, and its " + superblock.type +
+                  " no multi-mount protection",
+              superblock.type == "ext4"
+                  ? "on one host, unmounted: `tune2fs -O mmp DEVICE`; or, if no other host can mount it, "
+                    "`fence: none`"
+                  : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
+}
+
+// Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
+// own only if something says so: its node name, or a reservation that outlived the crash, with a key that no
+// copy of this host has.
+Result<> Fence::check_not_held(const Holding& holding, const mounts::Superblock& superblock) {
+  if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
+  const bool elsewhere =
+      superblock.has_mmp ? superblock.mmp_open && superblock.mmp_node != volume_.seams.neighbours.node_name()
+                         : superblock.being_written && (holding.hold != Hold::Ours || holding.former_key);
+  if (elsewhere) return fail(held_elsewhere(holding, superblock));
+  return {};
+}
+
+// Before the mount.
+asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) {
+  volume_.status.fence = {};
+  is_fresh_hold_ = false;
+  if (!is_wanted()) co_return Result<>{};
+  const auto before = co_await ask(ReservationAct::Look);
+  if (!before) co_return fail(before.error());
+  if (auto offered = check_offered(*before, superblock); !offered) co_return offered;
+  const auto unheld = check_not_held(*before, superblock);
+  if (!unheld && !takes) co_return unheld;
+  if (!unheld) taken_from_ = volume_.status.fence.held_by;
+  volume_.status.fence = {false, superblock.has_mmp, ""};
+  if (before->hold == Hold::Unsupported) co_return Result<>{};
+
+  const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
+  if (!now) co_return fail(now.error());
+  if (now->hold != Hold::Ours) co_return fail(held_elsewhere(*now, superblock));
+  volume_.status.fence.reservation = true;
+  const bool is_same_id = before->cloned_id || before->former_key;
+  if (takes && (before->hold == Hold::Theirs || is_same_id))
+    co_await wait_for_late_writes(superblock, is_same_id);
+  is_fresh_hold_ = before->hold != Hold::Ours && !takes;
+  co_return Result<>{};
+}
+
+// Writes that the target had accepted before the takeover, and whose data a frozen host still owes it, end
+// with that host's connection: its keep-alive fails. A copy of this host, which the target can't tell from
+// it, stops when its daemon sees the new key. Multi-mount protection may wait for longer anyway.
+asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
+  const Duration keep_alives = 3 * volume_.target->keep_alive;
+  const Duration longest = is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.pace.probe) : keep_alives;
+  if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
+  volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
+  const SteadyTime end = volume_.clock.steady() + longest;
+  while (volume_.clock.steady() < end && !volume_.stopped)
+    co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
+}
+
+// Mounted already when the daemon started. Another host may have taken over, and given back, meanwhile.
+asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
+  const auto before = co_await ask(ReservationAct::Look);
+  if (!before) co_return fail(before.error());
+  if (auto offered = check_offered(*before, superblock); !offered) co_return offered;
+  if (before->hold == Hold::Theirs) {
+    Error error = held_elsewhere(*before, superblock);
+    co_await lose(error.what);
+    co_return fail(std::move(error));
+  }
+  // With multi-mount protection the kernel itself ends a mount that another host has written under; its host
+  // name may have changed since.
+  if (before->hold == Hold::Free && !before->restarted && !superblock.has_mmp) {
+    co_return fail(Errc::Refused,
+                   volume_.settings.mount.native() +
+                       " is mounted for writing, and this host does not hold the reservation of " +
+                       namespace_name(volume_),
+                   "unmount it, then it is mounted under the reservation by itself");
+  }
+  const auto now = co_await ask(ReservationAct::Hold);
+  if (!now) co_return fail(now.error());
+  volume_.status.fence = {now->hold == Hold::Ours, superblock.has_mmp, ""};
+  co_return Result<>{};
+}
+
+// After a mount that failed.
+asio::awaitable<void> Fence::disarm() {
+  if (!is_fresh_hold_) co_return;
+  auto given = co_await give_back_reservation(volume_.seams, volume_.settings);
+  if (!given.still_reserved.empty()) volume_.status.warnings.push_back(std::move(given.still_reserved));
+  volume_.status.fence.reservation = false;
+}
+
+// Why this host may not write any more; empty: it may.
+std::string Fence::why_lost(const ProbeAnswer& answer) {
+  if (answer.holding && answer.holding->hold == Hold::Theirs) {
+    mounts::Superblock seen;
+    seen.mmp_open = true;
+    seen.mmp_node = answer.mmp_node;
+    volume_.status.fence.held_by = name_holder(*answer.holding, seen);
+    return volume_.status.fence.held_by + " has taken over " + namespace_name(volume_);
+  }
+  if (!answer.mmp_node.empty()) {
+    if (volume_.mount.mmp_node.empty()) volume_.mount.mmp_node = answer.mmp_node;
+    if (volume_.mount.mmp_node != answer.mmp_node)
+      return "host '" + printable(answer.mmp_node) + "' has opened " + namespace_name(volume_) +
+             " for writing too";
+  }
+  if (!answer.holding) return "";
+  const Holding& holding = *answer.holding;
+  if (holding.hold == Hold::Free)
+    return "the reservation of " + namespace_name(volume_) + " was taken from this host";
+  if (holding.hold == Hold::Unsupported && !volume_.status.fence.mmp)
+    return namespace_name(volume_) +
+           " offers no reservations any more, and nothing else keeps other writers out";
+  if (holding.hold == Hold::Unsupported && volume_.status.fence.reservation) {
+    volume_.status.warnings.push_back(
+        namespace_name(volume_) + " offers no reservations any more: only multi-mount protection is left");
+  }
+  volume_.status.fence.reservation = holding.hold == Hold::Ours;
+  return "";
+}
+
+// A file system that shut itself down: because the target refuses its writes?
+asio::awaitable<std::string> Fence::who_took_over() {
+  if (!wants_reservation(volume_.settings)) co_return "";
+  ProbeAnswer answer;
+  const auto now = co_await ask(ReservationAct::Look);
+  if (!now || now->hold != Hold::Theirs) co_return "";
+  answer.holding = *now;
+  co_return why_lost(answer);
+}
+
+asio::awaitable<void> Fence::lose(std::string reason) {
+  std::string& why = volume_.mount.fence_lost;
+  why = std::move(reason);
+  volume_.mount.is_broken = true;
+  const auto stopped =
+      co_await volume_.seams.device.stop_writing(volume_.settings.mount, volume_.status.device);
+  why += stopped ? "; writing was stopped here at once" : "; " + stopped.error().what;
+  outages_.begin(why);
+  volume_.set_state(State::Refused, why);
+}
+
+// With the reservation held nobody writes any more; then what is mounted here has to be what is on the disk.
+asio::awaitable<Result<>> Fence::check_still_ours() {
+  const auto holding = co_await ask(ReservationAct::Hold);
+  if (!holding) co_return fail(holding.error());
+  const auto superblock = co_await volume_.seams.device.read_superblock(volume_.status.device);
+  if (!superblock) co_return fail(superblock.error());
+  if (holding->hold == nvmetcp::Hold::Theirs) co_return fail(held_elsewhere(*holding, *superblock));
+  volume_.status.fence.reservation = holding->hold == nvmetcp::Hold::Ours;
+  if (!superblock->damage.empty()) {
+    co_return fail(Errc::Refused, "volume " + volume_.settings.name +
+                                      " stays read-only: " + damaged(volume_, superblock->damage));
+  }
+  if (!superblock->being_written && superblock->stamp == volume_.mount.stamp) co_return Result<>{};
+  co_return fail(Errc::Refused,
+                 "volume " + volume_.settings.name + " was published, and another host has written it since",
+                 "`spark-stage status` says whether it still does; nothing was changed");
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,201 @@
+#include "daemon/volumes/health/health.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/log.hpp"
+#include "daemon/volumes/release_step.hpp"
+
+namespace spark::volumes {
+namespace {
+
+// In a row, before a ready volume is called stalled.
+constexpr unsigned kDownLooks = 2, kSilentProbes = 2;
+
+}  // namespace
+
+void Health::begin() {
+  down_looks_ = 0;
+  silent_since_.reset();
+}
+
+asio::awaitable<Finding> Health::look(Place place) {
+  Finding found;  // unknown is not empty: nothing changes
+  if (place == Place::Ours && volume_.settings.nvme) {
+    found = co_await look_at_link();
+  } else if (place == Place::Ours) {
+    found = co_await probe();
+  } else if (place != Place::Unknown) {
+    found = {Verdict::Lost, why_lost(place)};
+  }
+  if (found.verdict == Verdict::Lost && (place == Place::Broken || volume_.mount.is_broken) &&
+      volume_.settings.nvme && paths_.look() == Link::Live) {
+    if (auto taken = co_await fence_.who_took_over(); !taken.empty())
+      found = {Verdict::Fenced, std::move(taken)};
+  }
+  if (volume_.stopped || !volume_.wanted_up) co_return found;
+  if (found.verdict != Verdict::Good || is_link_trusted()) co_return found;
+  if (volume_.status.state == State::Stalled) {
+    volume_.set_state(State::Stalled,
+                      "the link is back: reads are looked at for a second before it is believed");
+  }
+  co_return Finding{};
+}
+
+std::string Health::why_lost(Place place) const {
+  const std::string mount = volume_.settings.mount.native();
+  if (place == Place::Empty) return "somebody unmounted " + mount;
+  if (place == Place::Foreign || place == Place::Covered)
+    return "somebody mounted something else on " + mount;
+  if (place == Place::Broken)
+    return "the file system on " + mount + " gives nothing but errors, or went read-only after one";
+  return "the device of " + mount + " is gone: the mount on it is dead";
+}
+
+asio::awaitable<Finding> Health::look_at_link() {
+  const Link link = paths_.look();
+  Finding found;
+  if (link == Link::Gone) {
+    found = {Verdict::Lost, why_lost(Place::Dead)};
+    co_return found;
+  }
+  if (link == Link::Down) {
+    if (volume_.status.state == State::Ready && ++down_looks_ < kDownLooks) co_return found;
+    volume_.mount.link_trusted_from = SteadyTime::max();
+    found = {Verdict::Silent, "no path to the target is live: I/O waits for the link"};
+    co_return found;
+  }
+  down_looks_ = 0;
+  paths_.look_for_insecure();
+  found = co_await probe();
+  if (found.verdict == Verdict::Good) silent_since_.reset();
+  if (found.verdict == Verdict::Silent && may_fail_over()) found = {};
+  co_return found;
+}
+
+// A link that was down may be back with another namespace at its end. Linux 6.1 lets reads through before it
+// has compared the identities, and takes the device away then: the first good read proves nothing yet.
+bool Health::is_link_trusted() {
+  const SteadyTime now = volume_.clock.steady();
+  SteadyTime& from = volume_.mount.link_trusted_from;
+  from = std::min(from, now + volume_.pace.link_doubt);
+  return now >= from;
+}
+
+// What waits at a path that has died goes over another one as soon as the kernel has noticed: no outage yet.
+bool Health::may_fail_over() {
+  if (!paths_.are_several() || volume_.status.state != State::Ready) return false;
+  const SteadyTime now = volume_.clock.steady();
+  if (!silent_since_) silent_since_ = now;
+  return now - *silent_since_ < 2 * volume_.target->keep_alive + volume_.pace.fail_over;
+}
+
+// The kernel calls a link live until its keep-alive has failed: only I/O that comes back proves it.
+asio::awaitable<Finding> Health::probe() {
+  Finding found;
+  const SteadyTime now = volume_.clock.steady();
+  if (volume_.status.state == State::Ready && now < next_probe_) co_return found;
+  const bool is_moving = is_io_moving();
+  if (volume_.seams.device.has_stuck_worker()) {
+    if (volume_.status.state != State::Ready || !is_moving)
+      found = {Verdict::Silent, "a question to " + volume_.status.device + " still waits in the kernel"};
+    co_return found;
+  }
+  next_probe_ = now + (is_reader(volume_) ? volume_.pace.probe_reader : volume_.pace.probe);
+  const config::Volume& settings = volume_.settings;
+  ProbeRequest request{settings.mount, settings.nvme ? volume_.status.device : "", std::nullopt};
+  if (wants_reservation(settings)) request.keep_reservation = {settings.nvme->subsystem, settings.nvme->nsid};
+  const auto answer = co_await volume_.seams.device.probe(std::move(request));
+  if (!answer) {
+    next_probe_ = volume_.clock.steady();
+    found = silence(answer.error());
+    co_return found;
+  }
+  silent_probes_ = 0;
+  volume_.status.probes.add(answer->us);
+  co_return co_await judge(*answer);
+}
+
+asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
+  Finding found{Verdict::Good, ""};
+  const bool is_nvme = volume_.settings.nvme.has_value();
+  Status& status = volume_.status;
+  if (answer.shut_down) {
+    volume_.mount.is_broken = true;
+    found = {Verdict::Lost, why_lost(Place::Broken)};
+    co_return found;
+  }
+  if (is_nvme && !status.filesystem_uuid.empty() && answer.uuid != status.filesystem_uuid) {
+    // What is not flushed yet would be written into the other file system.
+    found = {
+        is_reader(volume_) ? Verdict::Lost : Verdict::Exchanged,
+        status.device + " holds another file system than the one that is mounted: " + printable(answer.uuid)};
+    volume_.mount.is_known = false;  // looked at again, and refused
+    co_return found;
+  }
+  // Who only reads needs no fence: what others write is seen as every reader sees it.
+  if (is_published(volume_) && answer.holding)
+    status.fence.reservation = answer.holding->hold == nvmetcp::Hold::Ours;
+  if (fence_.is_wanted() && !is_published(volume_)) {
+    if (auto lost = fence_.why_lost(answer); !lost.empty()) {
+      found = {Verdict::Fenced, std::move(lost)};
+      co_return found;
+    }
+  }
+  publication_.look_for_writers(answer);
+  if (!is_nvme || !co_await is_shut_down()) co_return found;
+  volume_.mount.is_broken = true;
+  found = {Verdict::Lost, why_lost(Place::Broken)};
+  co_return found;
+}
+
+// The mounted file system, apart from its device: an answer may have to wait for other programs' changes. One
+// that is shut down answers at once, so that no answer is no evidence.
+asio::awaitable<bool> Health::is_shut_down() {
+  if (volume_.status.state == State::Ready && volume_.clock.steady() < next_mounted_state_) co_return false;
+  const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
+  next_mounted_state_ = volume_.clock.steady() + volume_.pace.mounted_state;
+  if (!state || volume_.mount.is_changing_writing) co_return false;
+  volume_.status.published = state->published;
+  look_for_damage(*state);
+  co_return state->is_shut_down;
+}
+
+void Health::look_for_damage(const mounts::MountedState& mounted) {
+  std::string warning = mounted.damage.empty() ? "" : damaged(volume_, mounted.damage);
+  if (!warning.empty() && warning != volume_.status.damage)
+    log::warning("volume " + volume_.settings.name + ": " + warning);
+  volume_.status.damage = std::move(warning);
+}
+
+asio::awaitable<void> Health::ask_about_drives() {
+  if (!volume_.settings.nvme || volume_.clock.steady() < next_smart_) co_return;
+  const auto live = std::ranges::find(volume_.status.paths, "live", &PathStatus::state);
+  if (live == volume_.status.paths.end()) co_return;
+  const auto smart = co_await volume_.seams.fabric.smart(live->controller);
+  volume_.status.drives.reset();
+  if (smart) volume_.status.drives = DriveStatus{*smart, volume_.clock.wall()};
+  next_smart_ = volume_.clock.steady() + (smart ? volume_.pace.smart : volume_.pace.smart_refused);
+}
+
+// A question to a device waits behind the data of all who write to it. As long as some of that comes back,
+// the device answers.
+bool Health::is_io_moving() {
+  if (!volume_.settings.nvme) return false;
+  const SteadyTime now = volume_.clock.steady();
+  const auto completed = volume_.seams.device.completed_io(volume_.status.device);
+  if (completed_io_ && completed && completed != completed_io_) io_ended_at_ = now;
+  completed_io_ = completed;
+  return io_ended_at_ != SteadyTime{} && now - io_ended_at_ < volume_.pace.io_silence;
+}
+
+// A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.
+Finding Health::silence(const Error& error) {
+  const bool is_proven =
+      (volume_.seams.device.has_stuck_worker() || ++silent_probes_ >= kSilentProbes) && !is_io_moving();
+  if (volume_.status.state == State::Ready && !is_proven) return {};
+  if (error.kind != Errc::TimedOut) return {Verdict::Silent, error.message()};
+  return {Verdict::Silent, volume_.status.device + " does not answer, although its link is up: I/O waits"};
+}
+
+}  // namespace spark::volumes

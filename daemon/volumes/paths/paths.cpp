@@ -1,0 +1,181 @@
+#include "daemon/volumes/paths/paths.hpp"
+
+#include <algorithm>
+
+#include "daemon/config/parse.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+#include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
+
+namespace spark::volumes {
+
+Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
+  if (!volume.target) return;
+  for (const nvmetcp::Portal& portal : portals_of(*volume.target))
+    paths_.push_back({portal, Backoff(volume.pace.first_retry, volume.pace.longest_retry)});
+}
+
+Link Paths::look() {
+  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  // Unknown changes nothing.
+  if (!all) return volume_.status.state == State::Stalled ? Link::Down : Link::Live;
+  volume_.status.paths.clear();
+  bool live = false, coming = false;
+  for (const nvmetcp::Controller& controller : *all) {
+    volume_.status.paths.push_back(
+        {controller.name, portal_text(controller.portal), controller.state, "", controller.owner});
+    live = live || controller.is_live();
+    coming = coming || (!controller.is_live() && !controller.is_going());
+  }
+  for (const Path& path : paths_) {  // what a person looks for in `status`: a portal without a connection
+    if (are_several() && status_of(path) == nullptr)
+      volume_.status.paths.push_back({"", portal_text(path.portal), "waiting", path.reason});
+  }
+  return live ? Link::Live : coming ? Link::Down : Link::Gone;
+}
+
+const PathStatus* Paths::status_of(const Path& path) const {
+  const auto& all = volume_.status.paths;
+  const auto found = std::ranges::find_if(all, [&](const PathStatus& one) {
+    if (one.controller.empty()) return false;
+    // By its address as well: it may be there before whoever connected it has said so.
+    const bool is_same = one.controller == path.controller && one.address == path.numeric;
+    return is_same || one.address == portal_text(path.portal);
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+Result<> Paths::check_secured() {
+  return volume_.seams.sight.check_paths_secured(volume_.settings.nvme->subsystem,
+                                                 config::connect_options(*volume_.target));
+}
+
+void Paths::look_for_insecure() {
+  auto safe = check_secured();
+  if (safe && rivals_.were_looked_at()) safe = rivals_.check_none();
+  std::string warning = safe ? "" : "data may go over it: " + safe.error().message();
+  if (!warning.empty() && warning != volume_.status.insecure)
+    log::warning("volume " + volume_.settings.name + ": " + warning);
+  volume_.status.insecure = std::move(warning);
+}
+
+asio::awaitable<Result<>> Paths::set_timers() {
+  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  if (!all) co_return all.take_error();
+  const nvmetcp::ConnectOptions options = config::connect_options(*volume_.target);
+  Result<> first_failure;
+  for (const nvmetcp::Controller& controller : *all) {
+    if (controller.transport != "tcp" || controller.is_going()) continue;
+    auto set = co_await volume_.seams.fabric.set_timers(controller.name, controller.subsystem, options);
+    // A connection that went away meanwhile has no timers; its successor gets the new ones.
+    if (!set && set.error().kind != Errc::NotFound && first_failure) first_failure = std::move(set);
+  }
+  co_return first_failure;
+}
+
+asio::awaitable<void> Paths::rescan() {
+  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  if (!all) co_return;
+  for (const nvmetcp::Controller& controller : *all) {
+    if (!controller.is_live() || nvmetcp::is_anothers(controller)) continue;
+    const auto asked = co_await volume_.seams.fabric.rescan(controller.name, controller.subsystem);
+    if (!asked) log::survived(asked.error());
+  }
+}
+
+asio::awaitable<void> Paths::tend() {
+  while (!volume_.stopped) {
+    for (Path& path : paths_) {
+      const State state = volume_.status.state;
+      const bool is_mounted = state == State::Ready || state == State::Stalled;
+      if (volume_.stopped || !volume_.wanted_up || !is_mounted) break;
+      co_await tend(path);
+    }
+    if (volume_.status.state == State::Ready) co_await rivals_.look();
+    if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
+    timer_.expires_after(volume_.pace.watch);
+    co_await timer_.async_wait(kToken);
+  }
+}
+
+asio::awaitable<void> Paths::tend(Path& path) {
+  const bool is_elsewhere = may_lead_elsewhere(path);
+  if ((!is_elsewhere && !is_due(path)) || volume_.clock.steady() < path.next_attempt) co_return;
+  is_connecting_ = true;
+  if (is_elsewhere) {
+    co_await follow_name(path);
+  } else {
+    co_await connect(path);
+  }
+  is_connecting_ = false;
+}
+
+// It was there before this daemon and is not taken over yet, or is one of several that is missing. A missing
+// only one is the volume's own matter.
+bool Paths::is_due(const Path& path) const {
+  if (!are_several() && volume_.status.state != State::Ready) return false;
+  const bool is_ours = !path.controller.empty();
+  return status_of(path) != nullptr ? !is_ours : are_several();
+}
+
+bool Paths::is_down(const Path& path) const {
+  if (const PathStatus* status = status_of(path)) return status->state != "live";
+  const auto& all = volume_.status.paths;
+  return !all.empty() && std::ranges::none_of(all, [](const PathStatus& one) { return one.state == "live"; });
+}
+
+asio::awaitable<void> Paths::connect(Path& path) {
+  const auto connected = co_await connect_portal(path.portal);
+  if (connected) {
+    note(path, connected->controller);
+    if (!connected->differences.empty()) volume_.status.warnings = connected->differences;
+    path.reason.clear();
+    path.backoff.reset();
+    path.next_attempt = volume_.clock.steady() + volume_.pace.first_retry;
+    co_return;
+  }
+  path.reason = connected.error().message();
+  path.next_attempt = volume_.clock.steady() + path.backoff.next();
+}
+
+// Only where the kernel can tell whether it is the same namespace that is found at the new address.
+bool Paths::may_lead_elsewhere(Path& path) {
+  const bool is_name = !nvmetcp::is_numeric(path.portal.address);
+  if (!is_name || !is_down(path)) {
+    path.down_since.reset();
+    return false;
+  }
+  if (!path.down_since) path.down_since = volume_.clock.steady();
+  if (volume_.clock.steady() - *path.down_since < volume_.pace.name_doubt) return false;
+  const config::NvmeSource& source = *volume_.settings.nvme;
+  const auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
+  return block && !block->id().empty();
+}
+
+// As long as the name still leads to the old address this fails: the old controller stands for it.
+asio::awaitable<void> Paths::follow_name(Path& path) {
+  const std::string before = path.controller;
+  co_await connect(path);
+  path.next_attempt = volume_.clock.steady() + volume_.pace.name_doubt;
+  if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
+}
+
+// The volume answers over another path: what still tries an address that nothing leads to would not end.
+asio::awaitable<void> Paths::leave_old_addresses() {
+  has_followed_name_ = false;
+  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  if (!all) co_return;
+  for (const nvmetcp::Controller& controller : *all) {
+    const std::string address = portal_text(controller.portal);
+    const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
+      return path.controller == controller.name || portal_text(path.portal) == address;
+    });
+    if (is_wanted || controller.is_live() || nvmetcp::is_anothers(controller)) continue;
+    const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
+                                                               nvmetcp::Users::Spared);
+    if (!gone) log::survived(gone.error());
+  }
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,147 @@
+// From a portal to a connection: offered by the target's discovery log, connected or taken over.
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/volumes/paths/paths.hpp"
+
+namespace spark::volumes {
+
+asio::awaitable<Result<>> Paths::check_keys() {
+  const config::Target& target = *volume_.target;
+  const bool asks_for_keys = !target.auth.host_key_file.empty() || !target.tls_psk_file.empty();
+  if (!asks_for_keys || look() != Link::Live) co_return Result<>{};
+  if (auto taken = co_await take_over(); !taken) co_return taken;
+  co_return check_secured();
+}
+
+// Another program connected them: with the keys that are asked for, and with our timers from now on, or not
+// used.
+asio::awaitable<Result<>> Paths::take_over() {
+  for (Path& path : paths_) {
+    if (are_several() && status_of(path) == nullptr) continue;
+    const auto connected = co_await connect_portal(path.portal);
+    if (connected) {
+      note(path, connected->controller);
+      volume_.status.warnings = connected->differences;
+    } else if (connected.error().kind == Errc::Refused) {
+      co_return connected.take_error();
+    }
+  }
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> Paths::reach() {
+  if (look() == Link::Live) co_return co_await take_over();
+  // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
+  if (!volume_.attempts.failed)
+    volume_.say(State::Waiting, "reading the discovery log of " + portal_text(paths_.front().portal));
+  Result<> first_failure;
+  for (Path& path : paths_) {
+    const auto offered = co_await find_offer(path.portal);
+    Result<> reached;
+    if (!offered) reached = fail(offered.error());
+    if (offered) {
+      if (auto alone = rivals_.check_none(); !alone) co_return alone;
+      reached = co_await connect_offered(path, *offered);
+      if (reached) co_return reached;
+    }
+    if (first_failure) first_failure = std::move(reached);
+  }
+  if (!first_failure && rivals_.are_there()) {
+    first_failure.error().what += "; " + rivals_.names() + " is of the same NQN, and no address of target " +
+                                  printable(volume_.target->name);
+  }
+  co_return first_failure;
+}
+
+// `elsewhere`: the address that the discovery log has for it, if that is another one.
+asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhere) {
+  volume_.say(State::Connecting, "connecting to " + portal_text(path.portal));
+  auto connected = co_await connect_portal(path.portal);
+  if (connected) {
+    volume_.attempts.healed_by_us = true;
+    note(path, connected->controller);
+    volume_.status.warnings = connected->differences;
+    co_return Result<>{};
+  }
+  Error error = std::move(connected.error());
+  if (!elsewhere.empty()) error.what += "; the target's discovery log has it at " + printable(elsewhere);
+  // Trying again at once gives the kernel no option that it lacks.
+  if (error.kind == Errc::Unsupported) error.kind = Errc::Refused;
+  co_return fail(std::move(error));
+}
+
+// Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes,
+// and one with TLS: its key is for the subsystem, and its log would come in clear text. Gives the address
+// that the log has for it, if that is another one.
+asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
+  const config::Target& target = *volume_.target;
+  if (!target.tls_psk_file.empty()) co_return std::string();
+  const auto log = co_await volume_.seams.fabric.discover(portal, target.interface);
+  if (!log) {
+    if (log.error().kind == Errc::Unsupported) co_return std::string();
+    Error error = log.error();
+    if (error.kind == Errc::Unavailable || error.kind == Errc::TimedOut) {
+      co_return fail_with(std::move(error), "target " + volume_.target->name + " unreachable");
+    }
+    co_return fail(std::move(error));
+  }
+
+  rivals_.learn_from(*log);
+  const std::string& subsystem = volume_.settings.nvme->subsystem;
+  std::string near;
+  std::vector<std::string> elsewhere;
+  for (const nvmetcp::OfferedSubsystem& entry : log->entries) {
+    if (entry.nqn != subsystem || entry.kind != nvmetcp::SubsystemKind::Io || entry.transport != "tcp")
+      continue;
+    if (entry.portal == portal) co_return std::string();
+    // Some targets list an address other than the one they were asked at (0.0.0.0, another NIC): the port
+    // decides.
+    (entry.portal.port == portal.port ? near : elsewhere.emplace_back()) = portal_text(entry.portal);
+  }
+  if (!near.empty()) co_return near;
+  if (!elsewhere.empty()) {
+    co_return fail(Errc::Unavailable,
+                   "subsystem " + printable(subsystem) + " is not offered at " + portal_text(portal) +
+                       " but at " + printable(join(elsewhere, ", ")),
+                   "correct `address` and `port` of target " + volume_.target->name + " in the config");
+  }
+  const auto host = volume_.seams.neighbours.host_identity();
+  if (!host) co_return host.take_error();
+  co_return fail(Errc::Unavailable,
+                 "subsystem " + printable(subsystem) + " is not offered to this host NQN by " +
+                     portal_text(portal) + " (it offers " + std::to_string(log->entries.size()) + " others)",
+                 "add " + host->nqn + " to the subsystem's allow list on the target, or correct `subsystem`");
+}
+
+// With the timers in force when it ends: a reload may have changed them meanwhile.
+asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Portal portal) {
+  const nvmetcp::ConnectOptions options = config::connect_options(*volume_.target);
+  const std::string subsystem = volume_.settings.nvme->subsystem;
+  auto connected = co_await volume_.seams.fabric.connect(subsystem, portal, options);
+  const nvmetcp::ConnectOptions wanted = config::connect_options(*volume_.target);
+  if (connected && wanted != options) {
+    const auto set = co_await volume_.seams.fabric.set_timers(connected->controller, subsystem, wanted);
+    if (!set) connected->differences.push_back(set.error().message());
+  }
+  co_return connected;
+}
+
+// The worker that connected it looked the portal's name up: the address is the target's.
+void Paths::note(Path& path, const std::string& controller) {
+  path.controller = controller;
+  path.numeric.clear();
+  FabricSight& sight = volume_.seams.sight;
+  const std::string& subsystem = volume_.settings.nvme->subsystem;
+  auto all = sight.strangers(subsystem);
+  std::ranges::move(sight.controllers(subsystem).value_or(std::vector<nvmetcp::Controller>{}),
+                    std::back_inserter(all));
+  const auto found = std::ranges::find(all, controller, &nvmetcp::Controller::name);
+  if (found == all.end()) return;
+  path.numeric = portal_text(found->portal);
+  sight.addresses().learn(found->portal);
+}
+
+}  // namespace spark::volumes

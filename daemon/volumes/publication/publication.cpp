@@ -1,0 +1,100 @@
+#include "daemon/volumes/publication/publication.hpp"
+
+namespace spark::volumes {
+
+// Nothing else is done to the mount meanwhile, and it is ready.
+Result<> Publication::check_can_change() const {
+  const Status& status = volume_.status;
+  const std::string name = "volume " + volume_.settings.name;
+  if (!volume_.settings.nvme || volume_.settings.access != config::Access::Exclusive) {
+    return fail(Errc::Refused, name + " can't be published here: this host only reads it",
+                "publish it on the host that has it with `access: exclusive`");
+  }
+  if (volume_.mount.is_changing_writing)
+    return fail(Errc::Unavailable, name + " is being published, or made writable, already", "try again");
+  if (status.state == State::Ready) return {};
+  return fail(Errc::Unavailable,
+              name + " is " + to_string(status.state) + (status.reason.empty() ? "" : ": " + status.reason),
+              "`spark-stage wait " + volume_.settings.name + "` ends when it is ready");
+}
+
+asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPublish then) {
+  const auto self = volume_.keep_alive();
+  if (auto can = check_can_change(); !can) co_return can.take_error();
+  if (is_published(volume_) && volume_.status.published) {  // nothing was written since
+    if (then == mounts::AfterPublish::Writable) {
+      if (auto writable = co_await make_writable(); !writable) co_return writable.take_error();
+    }
+    co_return *volume_.status.published;
+  }
+  volume_.mount.is_changing_writing = true;
+  const auto closed = co_await volume_.seams.mounts.publish(volume_.settings.mount, volume_.status.device,
+                                                            then, fence_.is_alone());
+  volume_.mount.is_changing_writing = false;
+  volume_.wake();
+  if (!closed) co_return closed.take_error();
+  volume_.status.published = closed->published;
+  volume_.mount.stamp = closed->stamp;
+  if (volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
+  co_return closed->published;
+}
+
+asio::awaitable<Result<>> Publication::make_writable() {
+  const auto self = volume_.keep_alive();
+  if (!is_published(volume_)) co_return Result<>{};
+  const std::filesystem::path mount = volume_.settings.mount;
+  if (volume_.look_at_mount() == Place::Empty)
+    co_return co_await volume_.seams.mounts.make_writable(mount, "", false);
+  if (auto can = check_can_change(); !can) co_return can;
+  volume_.mount.is_changing_writing = true;
+  auto writable = co_await fence_.check_still_ours();
+  if (writable)
+    writable = co_await volume_.seams.mounts.make_writable(mount, volume_.status.device, fence_.is_alone());
+  volume_.mount.is_changing_writing = false;
+  if (writable && volume_.status.state == State::Ready) volume_.set_state(State::Ready, ready_reason());
+  volume_.wake();
+  co_return writable;
+}
+
+void Publication::look_for_writers(const ProbeAnswer& answer) {
+  MountState& mount = volume_.mount;
+  if (!is_reader(volume_) || volume_.mount.is_changing_writing) {
+    volume_.status.foreign_writes = mount.is_outdated = false;
+    return;
+  }
+  if (mount.stamp == 0) mount.stamp = answer.stamp;
+  const bool moved = answer.stamp != mount.stamp;
+  volume_.status.foreign_writes = answer.being_written || moved;
+  mount.is_outdated = moved && !answer.being_written;
+  if (mount.is_outdated) return;
+  leaving_.reset();
+  next_leave_ = {};
+  users_.clear();
+}
+
+asio::awaitable<bool> Publication::leave_outdated() {
+  if (volume_.clock.steady() < next_leave_) co_return false;
+  const auto unmounted = co_await volume_.seams.mounts.unmount(volume_.settings.mount, false);
+  next_leave_ = volume_.clock.steady() + leaving_.next();
+  const bool was_in_use = !users_.empty();
+  users_ = unmounted ? "" : unmounted.error().what;
+  // By others meanwhile: no news for the log.
+  if (was_in_use && !unmounted) volume_.status.reason = ready_reason();
+  co_return unmounted.has_value();
+}
+
+std::string Publication::reader_reason() const {
+  if (!volume_.status.foreign_writes) return "";
+  if (!volume_.mount.is_outdated) return "being written by another host: what is read here may be torn";
+  return "written by another host since it was mounted here: mounted anew as soon as nobody uses it" +
+         (users_.empty() ? "" : " (" + users_ + ")");
+}
+
+std::string Publication::ready_reason() const {
+  if (volume_.status.foreign_writes) return reader_reason();
+  if (!is_published(volume_) || !volume_.status.published) return "";
+  return "published as generation " + std::to_string(volume_.status.published->generation) +
+         ": read-only until `spark-stage volumes up " + volume_.settings.name + "`";
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,38 @@
+// The seam to the fabric: discover, connect, disconnect. Each call runs in a worker and ends by its deadline.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nvmetcp/connect/gateway.hpp"
+#include "nvmetcp/device/smart.hpp"
+
+namespace spark::volumes {
+
+namespace asio = boost::asio;
+
+// As one volume uses it.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  virtual asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal,
+                                                                  std::string interface) = 0;
+  virtual asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
+                                                               nvmetcp::ConnectOptions options) = 0;
+  // The numeric addresses behind a portal, as its name leads to them now.
+  virtual asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) = 0;
+  // On the same controller, proven by reading back.
+  virtual asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
+                                               nvmetcp::ConnectOptions options) = 0;
+  // Has the kernel look for its namespaces again; they appear a moment later.
+  virtual asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) = 0;
+  virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
+                                                     nvmetcp::Users users) = 0;
+  // What the target says of its drives, asked of a controller that is live.
+  virtual asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) = 0;
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,38 @@
+// The seam to the reservation of a volume's namespace.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "nvmetcp/reservations/reservation_hold.hpp"
+
+namespace spark::volumes {
+
+namespace asio = boost::asio;
+
+// Whose it is has to be said: a device's name may be another volume's by the time that it is asked.
+struct NamespaceOf {
+  std::string subsystem;
+  std::uint32_t nsid = 0;
+};
+
+// What is done with a namespace's reservation: nvmetcp/reservations/reservation_hold.hpp.
+enum class ReservationAct { Look, Hold, Take, Release };
+struct ReservationRequest {
+  ReservationAct act = ReservationAct::Look;
+  std::string device;
+  NamespaceOf of;
+};
+
+// Runs in a worker and ends by its deadline.
+class Reservations {
+ public:
+  virtual ~Reservations() = default;
+
+  // Release answers Free, or whose it is now.
+  virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
+};
+
+}  // namespace spark::volumes

@@ -1,0 +1,35 @@
+// Between thinking (the components of a volume) and touching: workers and sysfs in the daemon, a fake fabric
+// in unit tests.
+#pragma once
+
+#include <memory>
+
+#include "daemon/volumes/seams/device.hpp"
+#include "daemon/volumes/seams/fabric.hpp"
+#include "daemon/volumes/seams/mounts.hpp"
+#include "daemon/volumes/seams/neighbours.hpp"
+#include "daemon/volumes/seams/reservations.hpp"
+#include "daemon/volumes/seams/sight.hpp"
+#include "daemon/volumes/seams/store.hpp"
+
+namespace spark::volumes {
+
+// All seams of one volume.
+struct Seams {
+  Fabric& fabric;
+  FabricSight& sight;
+  Mounts& mounts;
+  Device& device;
+  Reservations& reservations;
+  VolumeStore& store;
+  Neighbours& neighbours;
+  std::shared_ptr<void> owner;  // of what the references lead to
+};
+
+// Of one object that is all of them.
+template <class All>
+Seams seams_of(std::shared_ptr<All> all) {
+  return {*all, *all, *all, *all, *all, *all, *all, all};
+}
+
+}  // namespace spark::volumes

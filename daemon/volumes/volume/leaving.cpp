@@ -1,0 +1,119 @@
+// How a volume leaves this host, and what a new configuration asks of it.
+#include <utility>
+
+#include "base/text.hpp"
+#include "daemon/volumes/release_step.hpp"
+#include "daemon/volumes/volume/volume.hpp"
+
+namespace spark::volumes {
+
+// What can't be taken down stays as it was, with the reason given to who asked.
+asio::awaitable<void> Volume::take_down() {
+  Result<> done;
+  if (status().state != State::Down) done = co_await leave_host(requests_.on_down());
+  const bool is_down = done.has_value();
+  requests_.answer_down(std::move(done));
+  if (is_down && !context_.wanted_up && !context_.stopped) co_await context_.sleep(Duration::max());
+}
+
+// Unmount, then disconnect; all of it, or as much as can be done. Whatever is gone already is passed over.
+asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
+  while (paths_.is_connecting())
+    co_await context_.sleep(context_.pace.namespace_poll);  // it would be there again after the disconnect
+  const bool is_nvme = settings().nvme.has_value();
+  if (is_nvme) {
+    if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
+    if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
+  }
+  Status& status = context_.status;
+  const auto released = co_await release_mount(context_.seams, settings());
+  if (!released) co_return released.take_error();
+  if (!released->still_reserved.empty()) status.warnings.push_back(released->still_reserved);
+  const bool disconnects = is_nvme && on_down == OnDown::Disconnect;
+  if (disconnects && !context_.seams.neighbours.subsystem_shared()) {
+    auto gone =
+        co_await disconnect_subsystem(context_.seams, settings().nvme->subsystem, nvmetcp::Users::Spared);
+    if (!gone.outcome) co_return std::move(gone.outcome);
+  }
+  context_.attempts.was_ready = false;
+  context_.mount.is_broken = context_.mount.is_exchanged = false;
+  context_.mount.fence_lost.clear();
+  status.foreign_writes = false;
+  status.fence = {};
+  status.published.reset();
+  status.damage.clear();
+  outages_.end_unhealed();
+  status.device.clear();
+  status.paths.clear();
+  context_.set_state(State::Down);
+  co_return Result<>{};
+}
+
+// Before anything is brought up. What was mounted after it had been taken down is left alone.
+asio::awaitable<Result<>> Volume::follow_intent() {
+  const std::string name = settings().name, mount = settings().mount.native();
+  const std::string up = "`sudo spark-stage volumes up " + name + "`",
+                    down = "`sudo spark-stage volumes down " + name + "`";
+  const auto& intent = requests_.intent();
+  if (!intent) {
+    co_return fail(
+        Errc::Refused,
+        "whether volume " + name + " is to be up or down can't be read: " + intent.error().message(),
+        up + " or " + down + " decides it");
+  }
+  if (intent->up) co_return Result<>{};
+  const WallTime since = intent->since;
+  const std::string taken_down =
+      "volume " + name + " was taken down by " + printable(intent->by) + " at " + rfc3339(since);
+  const Place place = context_.look_at_mount();
+  if (intent->is_released && (is_own(place) || place == Place::Covered)) {
+    co_return fail(Errc::Refused, taken_down + ", and is mounted on " + mount,
+                   down + " unmounts it; " + up + " has it used as it is");
+  }
+  if (!intent->is_released) {
+    auto left = co_await finish_down();
+    if (!left) co_return fail_with(std::move(left.error()), taken_down + ", and that is not done yet");
+    if (intent->up) co_return Result<>{};  // since a moment ago
+  }
+  context_.wanted_up = false;
+  context_.set_state(State::Down);
+  context_.status.since = since;
+  co_return fail(Errc::Cancelled, taken_down);
+}
+
+// What a crash left to do. Not through a link that is down: an unmount would wait in the kernel for it.
+asio::awaitable<Result<>> Volume::finish_down() {
+  if (context_.seams.device.has_stuck_worker())
+    co_return fail(Errc::Unavailable,
+                   "a question to " + settings().mount.native() + " still waits in the kernel");
+  const Place place = context_.look_at_mount();
+  const bool has_device = place == Place::Ours || place == Place::Broken;
+  if (settings().nvme && has_device && paths_.look() == Link::Down)
+    co_return fail(Errc::Unavailable, "no path to the target is live: unmounting it would wait for the link");
+  auto left = co_await leave_host(OnDown::Disconnect);
+  if (left) co_await requests_.note_released();
+  co_return left;
+}
+
+// A dead mount that is not held gives nothing but errors already, and another one is not ours to take down.
+asio::awaitable<Result<std::string>> Volume::users() {
+  const Place place = context_.look_at_mount();
+  if (!is_own(place) || may_detach(settings(), place)) co_return std::string();
+  co_return co_await context_.seams.mounts.users(settings().mount);
+}
+
+// What a connection refuses is not in force, and is in the next plan again.
+asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optional<config::Target> target) {
+  const auto self = shared_from_this();
+  std::swap(context_.settings, settings);
+  std::swap(context_.target, target);
+  Result<> set;
+  if (context_.settings.nvme) set = co_await paths_.set_timers();
+  if (!set) {
+    std::swap(context_.settings, settings);
+    std::swap(context_.target, target);
+  }
+  co_return set;
+}
+
+}  // namespace spark::volumes

@@ -1,0 +1,167 @@
+#include "daemon/volumes/volume/requests.hpp"
+
+#include <utility>
+
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::volumes {
+
+Requests::Requests(VolumeContext& volume, Fence& fence)
+    : volume_(volume), fence_(fence), answered_(volume.executor, asio::steady_timer::time_point::max()) {
+  note(volume.seams.store.saved_intent());
+}
+
+asio::awaitable<Result<>> Requests::keep_up() {
+  const auto self = volume_.keep_alive();
+  Intent up;
+  if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded;
+  ask_up();
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> Requests::keep_down(std::string by) {
+  const auto self = volume_.keep_alive();
+  const bool was_down = intent_ && !intent_->up;
+  Intent down{false, volume_.clock.wall(), std::move(by)};
+  if (auto recorded = co_await record(std::move(down)); !recorded) co_return recorded;
+  is_new_down_ = is_new_down_ || !was_down;
+  auto result = co_await ask_down();
+  if (result) co_await note_released();
+  if (!result && intent_ && intent_->up && volume_.wanted_up) {  // in use, perhaps: it stays as it was
+    Intent up;
+    if (auto saved = co_await save(std::move(up)); !saved) log::survived(saved.error());
+  }
+  co_return result;
+}
+
+void Requests::ask_up() {
+  if (!volume_.wanted_up && !down_answer_) {
+    down_answer_ =
+        Result<>(fail(Errc::Cancelled, "volume " + volume_.settings.name + " was asked up meanwhile"));
+    answered_.cancel();
+  }
+  volume_.wanted_up = true;
+  volume_.attempts.failed = false;
+  volume_.backoff.reset();
+  volume_.wake();
+}
+
+asio::awaitable<Result<>> Requests::ask_down(OnDown on_down) {
+  const auto self = volume_.keep_alive();
+  volume_.wanted_up = false;
+  on_down_ = on_down;
+  down_answer_.reset();
+  volume_.wake();
+  while (!down_answer_ && !volume_.stopped) co_await wait_for_answer();
+  if (!down_answer_)
+    co_return fail(Errc::Cancelled, "volume " + volume_.settings.name + " left the configuration");
+  co_return *down_answer_;
+}
+
+asio::awaitable<Result<std::string>> Requests::take() {
+  const auto self = volume_.keep_alive();
+  const Status& status = volume_.status;
+  const std::string name = "volume " + volume_.settings.name;
+  if (!fence_.is_wanted()) {
+    co_return fail(Errc::Refused, name + " can't be taken over: it is not exclusive, or has no fence",
+                   "taking over is for `access: exclusive` with another `fence` than none");
+  }
+  if (status.state == State::Ready) co_return std::string();
+  if (volume_.look_at_mount() == Place::Ours) {
+    co_return fail(Errc::Unavailable,
+                   name + " is mounted here, and is " + to_string(status.state) + ": " + status.reason);
+  }
+  Intent up;
+  if (auto recorded = co_await record(std::move(up)); !recorded) co_return recorded.take_error();
+  volume_.wanted_up = is_take_asked_ = true;
+  volume_.attempts.failed = false;
+  fence_.forget_take();
+  take_answer_.reset();
+  volume_.backoff.reset();
+  volume_.wake();
+  while (!take_answer_ && !volume_.stopped) co_await wait_for_answer();
+  if (!take_answer_) co_return fail(Errc::Cancelled, name + " left the configuration");
+  if (!*take_answer_) co_return fail(take_answer_->error());
+  co_return fence_.taken_from();
+}
+
+void Requests::try_now() {
+  const State state = volume_.status.state;
+  if (state == State::Ready || state == State::Stalled || !volume_.wanted_up) return;
+  volume_.backoff.reset();
+  is_try_due_ = true;
+  volume_.wake();
+}
+
+void Requests::begin_attempt() {
+  is_taking_ = std::exchange(is_take_asked_, false);
+  is_try_due_ = false;
+}
+
+void Requests::answer_take(const Result<>& result) {
+  is_taking_ = false;
+  take_answer_ = result;
+  answered_.cancel();
+}
+
+void Requests::answer_down(Result<> result) {
+  if (!result) {
+    volume_.wanted_up = true;
+    // At once: the next step looks at it, and keep_down() has yet to record it.
+    if (is_new_down_) note(Intent{});
+  }
+  is_new_down_ = false;
+  down_answer_ = std::move(result);
+  answered_.cancel();
+}
+
+void Requests::stop() {
+  answered_.cancel();
+}
+
+// A volume that is down keeps since when and by whom; one that was mounted since has to be released again.
+asio::awaitable<Result<>> Requests::record(Intent intent) {
+  while (is_recording_) co_await wait_for_answer();
+  const bool is_same = intent_ && intent_->up == intent.up;
+  const bool is_recorded =
+      intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
+  if (is_same && is_recorded) co_return Result<>{};
+  if (is_same) intent = *intent_;
+  intent.is_released = false;
+  co_return co_await save(std::move(intent));
+}
+
+// One after the other: what was asked last is what stays.
+asio::awaitable<Result<>> Requests::save(Intent intent) {
+  while (is_recording_) co_await wait_for_answer();
+  is_recording_ = true;
+  auto saved = co_await volume_.seams.store.save_intent(intent);
+  is_recording_ = false;
+  if (saved) note(intent);
+  answered_.cancel();
+  if (saved) co_return Result<>{};
+  co_return fail_with(std::move(saved.error()), "recording that volume " + volume_.settings.name +
+                                                    " is to be " + (intent.up ? "up" : "down") +
+                                                    "; it stays as it is");
+}
+
+asio::awaitable<void> Requests::note_released() {
+  while (is_recording_) co_await wait_for_answer();
+  if (!intent_ || intent_->up || intent_->is_released) co_return;
+  Intent released = *intent_;
+  released.is_released = true;
+  if (auto saved = co_await save(std::move(released)); !saved) log::survived(saved.error());
+}
+
+void Requests::note(Result<Intent> intent) {
+  intent_ = std::move(intent);
+  volume_.status.taken_down.reset();
+  if (intent_ && !intent_->up) volume_.status.taken_down = *intent_;
+}
+
+asio::awaitable<void> Requests::wait_for_answer() {
+  co_await answered_.async_wait(kToken);
+}
+
+}  // namespace spark::volumes

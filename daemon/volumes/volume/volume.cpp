@@ -1,0 +1,176 @@
+#include "daemon/volumes/volume/volume.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/launch.hpp"
+
+namespace spark::volumes {
+
+Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
+               Seams seams, const Clock& clock, Pace pace, OnChange on_change)
+    : context_(std::move(executor), std::move(settings), std::move(target), std::move(seams), clock, pace,
+               [this, on_change = std::move(on_change)](State before) {
+                 if (on_change) on_change(*this, before);
+               }),
+      outages_(context_),
+      fence_(context_, outages_),
+      paths_(context_),
+      publication_(context_, fence_),
+      health_(context_, paths_, fence_, publication_),
+      mount_point_(context_),
+      nvme_(context_, paths_, fence_, mount_point_),
+      nfs_(context_, mount_point_),
+      requests_(context_, fence_) {
+  context_.keep_alive = [this] { return shared_from_this(); };
+  context_.status.history = History::from_json(context_.seams.store.saved_history());
+}
+
+void Volume::start() {
+  auto keep_alive = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->run(); };
+  launch(context_.executor, "volume " + settings().name, keep_alive(shared_from_this()));
+  if (!context_.target) return;
+  auto tend = [](std::shared_ptr<Volume> self) -> asio::awaitable<void> { co_await self->paths_.tend(); };
+  launch(context_.executor, "paths of volume " + settings().name, tend(shared_from_this()));
+}
+
+void Volume::stop() {
+  context_.stopped = true;
+  paths_.stop();
+  context_.wake();
+}
+
+asio::awaitable<void> Volume::run() {
+  while (!context_.stopped) {
+    co_await mount_point_.guard();
+    if (context_.stopped) break;
+    if (context_.wanted_up) {
+      co_await attempt();
+    } else {
+      co_await take_down();
+    }
+  }
+  requests_.stop();
+}
+
+asio::awaitable<void> Volume::attempt() {
+  requests_.begin_attempt();
+  auto up = co_await bring_up();
+  if (requests_.is_taking()) requests_.answer_take(up);
+  if (context_.stopped || !context_.wanted_up) co_return;
+  if (up && context_.look_at_mount() != Place::Ours) {
+    const std::string mount = settings().mount.native();
+    up = fail(Errc::Failed, "after mounting, " + mount + " does not show this volume",
+              "`findmnt " + mount + "` shows what is there");
+  }
+  if (!up) {
+    co_await wait_after(up.error());
+    co_return;
+  }
+  co_await watch();
+  // What is lost at once may be lost again; a reader has only let go of an old state.
+  const bool is_left = context_.stopped || !context_.wanted_up || context_.mount.is_outdated;
+  if (!is_left) co_await context_.sleep(context_.backoff.next());
+}
+
+asio::awaitable<void> Volume::wait_after(Error error) {
+  const bool is_refused = error.kind == Errc::Refused;
+  const Duration wait = is_refused ? context_.pace.refused_retry : context_.backoff.next();
+  context_.attempts.failed = true;
+  context_.status.next_attempt = context_.clock.wall() + wait;
+  const Place place = context_.look_at_mount();
+  const bool is_lost = place == Place::Dead || place == Place::Broken;
+  context_.set_state(is_refused ? State::Refused
+                     : is_lost  ? State::Lost
+                                : context_.working_state(State::Waiting),
+                     error.message());
+  if (!requests_.is_attempt_due()) co_await context_.sleep(wait);
+  context_.status.next_attempt.reset();
+}
+
+asio::awaitable<Result<>> Volume::bring_up() {
+  if (auto intended = co_await follow_intent(); !intended) co_return intended;
+  const Standing standing = look_at_place(context_.seams, settings());
+  if (standing.place == Place::Covered) co_return fail(covered(settings(), standing));
+  if (settings().nfs) co_return co_await nfs_.bring_up();
+  co_return co_await nvme_.bring_up(requests_.is_taking());
+}
+
+// From mounted until the mount is gone, or a person wants it down.
+asio::awaitable<void> Volume::watch() {
+  health_.begin();
+  const Status& status = context_.status;
+  while (!context_.stopped && context_.wanted_up) {
+    const Place place = context_.look_at_mount();
+    // It was adopted while its link was down: who wrote or holds it now decides what a probe's answer means.
+    const bool is_unknown = settings().nvme && !context_.mount.is_known && place == Place::Ours;
+    if (is_unknown && paths_.look() == Link::Live) co_return;
+    auto found = co_await health_.look(place);
+    if (context_.stopped || !context_.wanted_up) co_return;
+    if (!co_await act_on(std::move(found), place)) co_return;
+    if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.pace.settled)
+      context_.backoff.reset();
+    if (status.state == State::Ready) co_await health_.ask_about_drives();
+    const Duration pace = status.state == State::Ready ? context_.pace.watch : context_.pace.watch_closely;
+    co_await context_.sleep_to_next(pace);
+  }
+}
+
+// False: the mount is to be left, and the volume brought up again.
+asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
+  if (found.verdict == Verdict::Unsure) co_return true;
+  if (found.verdict == Verdict::Fenced) {
+    co_await fence_.lose(std::move(found.reason));
+    co_return false;
+  }
+  if (found.verdict == Verdict::Exchanged) {
+    co_await nvme_.leave_other_filesystem(std::move(found.reason));
+    co_return false;
+  }
+  if (found.verdict == Verdict::Lost || found.verdict == Verdict::Silent) {
+    const bool is_lost = found.verdict == Verdict::Lost;
+    outages_.begin(found.reason);
+    context_.set_state(!is_lost        ? State::Stalled
+                       : is_own(place) ? State::Lost
+                                       : State::Recovering,
+                       std::move(found.reason));
+    co_return !is_lost;
+  }
+  if (context_.mount.is_outdated && co_await publication_.leave_outdated()) {
+    context_.set_state(State::Recovering, "another host wrote it: mounting it anew");
+    co_return false;
+  }
+  if (status().state != State::Ready) {
+    outages_.end();
+    ready_since_ = context_.clock.steady();
+  }
+  context_.set_state(State::Ready, publication_.ready_reason());
+  co_return true;
+}
+
+void Volume::namespace_added() {
+  if (!nvme_.is_namespace_missing()) return;
+  const config::NvmeSource& source = *settings().nvme;
+  if (context_.seams.sight.find_namespace(source.subsystem, source.nsid)) requests_.try_now();
+}
+
+void Volume::look_now(const std::string& controller) {
+  const auto& paths = status().paths;
+  if (std::ranges::find(paths, controller, &PathStatus::controller) != paths.end()) context_.wake();
+}
+
+bool Volume::is_settling() const {
+  const State state = status().state;
+  const bool is_new = state == State::Waiting || state == State::Connecting || state == State::Mounting;
+  const bool is_giving_way = context_.mount.is_outdated && state == State::Recovering;
+  return context_.wanted_up && !context_.attempts.failed && (is_new || is_giving_way);
+}
+
+bool Volume::wants_subsystem(const std::string& subsystem) const {
+  const auto& intent = requests_.intent();
+  const bool is_released = intent && intent->is_released;
+  return settings().nvme && settings().nvme->subsystem == subsystem && status().state != State::Down &&
+         !is_released && !context_.stopped;
+}
+
+}  // namespace spark::volumes

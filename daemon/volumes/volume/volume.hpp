@@ -1,0 +1,92 @@
+// One volume: brings it up, watches it, brings it up again, for as long as it is wanted. All thinking, no
+// touching: see seams/. The state machine is here, on one page; each of its parts has its own state.
+//
+//   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
+//      ▲                                                                   │  └──link down──────▶    │
+//      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
+//   refused: a step found something that only a person can decide; looked at again at a slow pace.   lost ──▶
+//   recovering
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/volumes/attachment/mount_point.hpp"
+#include "daemon/volumes/attachment/nfs_attachment.hpp"
+#include "daemon/volumes/attachment/nvme_attachment.hpp"
+#include "daemon/volumes/context.hpp"
+#include "daemon/volumes/fence/fence.hpp"
+#include "daemon/volumes/health/health.hpp"
+#include "daemon/volumes/outages.hpp"
+#include "daemon/volumes/paths/paths.hpp"
+#include "daemon/volumes/publication/publication.hpp"
+#include "daemon/volumes/volume/requests.hpp"
+
+namespace spark::volumes {
+
+class Volume : public std::enable_shared_from_this<Volume> {
+ public:
+  using OnChange = std::function<void(const Volume&, State before)>;
+
+  // `target` is empty for NFS.
+  Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
+         Seams seams, const Clock& clock, Pace pace, OnChange on_change);
+
+  // Runs until stop(). A mounted volume stays mounted after it.
+  void start();
+  void stop();
+
+  Requests& requests() { return requests_; }
+  Publication& publication() { return publication_; }
+
+  // A namespace has appeared. If it is the one that was missing here, the next attempt is due.
+  void namespace_added();
+  // One of its controllers has changed: look at it.
+  void look_now(const std::string& controller);
+
+  // Who would lose open files if it were unmounted, in words; empty: nobody.
+  asio::awaitable<Result<std::string>> users();
+  // Takes over settings that leave mount and connection as they are, and sets its controllers' timers; none
+  // of it if a controller refuses.
+  asio::awaitable<Result<>> set_live(config::Volume settings, std::optional<config::Target> target);
+  // A sentence for `status`: what the configuration says of it and could not be done; empty: nothing.
+  void note_pending(std::string sentence) { context_.status.pending = std::move(sentence); }
+
+  const VolumeContext& context() const { return context_; }
+  const config::Volume& settings() const { return context_.settings; }
+  const std::optional<config::Target>& target() const { return context_.target; }
+  const Status& status() const { return context_.status; }
+  // Its first attempt is under way, or an old state gives way to the one that was published: a matter of
+  // seconds.
+  bool is_settling() const;
+  // It needs a subsystem's controllers now, or may at any moment.
+  bool wants_subsystem(const std::string& subsystem) const;
+
+ private:
+  asio::awaitable<void> run();
+  asio::awaitable<void> attempt();
+  asio::awaitable<Result<>> bring_up();
+  asio::awaitable<void> wait_after(Error error);
+  asio::awaitable<void> watch();
+  asio::awaitable<bool> act_on(Finding found, Place place);
+  asio::awaitable<void> take_down();
+  asio::awaitable<Result<>> leave_host(OnDown on_down);
+  asio::awaitable<Result<>> follow_intent();
+  asio::awaitable<Result<>> finish_down();
+
+  VolumeContext context_;
+  Outages outages_;
+  Fence fence_;
+  Paths paths_;
+  Publication publication_;
+  Health health_;
+  MountPoint mount_point_;
+  NvmeAttachment nvme_;
+  NfsAttachment nfs_;
+  Requests requests_;
+  SteadyTime ready_since_;
+};
+
+}  // namespace spark::volumes

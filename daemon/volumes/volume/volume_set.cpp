@@ -1,0 +1,199 @@
+#include "daemon/volumes/volume/volume_set.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/config/parse.hpp"
+#include "daemon/config/targets.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/volumes/adapters/worker_seams.hpp"
+
+namespace spark::volumes {
+namespace {
+
+constexpr std::chrono::milliseconds kTogether{100};
+constexpr Duration kRemoveGuards{30'000};
+
+asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object request) {
+  const auto removed =
+      co_await runner.ask("mount points", "remove-guards", std::move(request), kRemoveGuards);
+  if (!removed) log::survived(removed.error());
+}
+
+}  // namespace
+
+VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight,
+                     const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change)
+    : executor_(std::move(executor)),
+      runner_(runner),
+      clock_(clock),
+      sight_(sight),
+      state_dir_(std::move(state_dir)),
+      on_change_(std::move(on_change)),
+      added_(executor_) {}
+
+std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const config::Volume& settings) {
+  std::optional<config::Target> target;
+  if (settings.nvme) target = config.targets.at(settings.nvme->target);
+  const auto shared = [this, name = settings.name] {
+    const auto self = find(name);
+    return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
+      return other != self && self->settings().nvme &&
+             other->wants_subsystem(self->settings().nvme->subsystem) &&
+             config::is_same_target(*self->target(), *other->target());
+    });
+  };
+  const auto target_at = [this](const nvmetcp::Portal& numeric) {
+    const auto found = std::ranges::find_if(volumes_, [&](const auto& one) {
+      const auto& target = one->target();
+      return target && std::ranges::find(target->portals, config::Portal{numeric.address, numeric.port}) !=
+                           target->portals.end();
+    });
+    return found == volumes_.end() ? std::string() : (*found)->target()->name;
+  };
+  auto seams = worker_seams(runner_, sight_, settings.name, state_dir_ / "volumes", shared, target_at);
+  Pace pace;
+  // Probes and attempts are processes: however many volumes there are, about one a second.
+  const Duration one_each = std::chrono::seconds(config.volumes.size());
+  pace.probe = std::max(pace.probe, one_each);
+  pace.probe_reader = std::max(pace.probe_reader, one_each);
+  pace.longest_retry = std::max(pace.longest_retry, one_each);
+  return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(seams), clock_, pace,
+                                  on_change_);
+}
+
+void VolumeSet::start(const config::Config& config) {
+  for (const config::Volume& settings : config.volumes) volumes_.push_back(make(config, settings));
+  for (const auto& volume : volumes_) volume->start();
+  launch(executor_, "removal of old guards of mount points", remove_guards());
+}
+
+// Of mount points that the configuration names no more, also what it named before the daemon was restarted.
+asio::awaitable<void> VolumeSet::remove_guards() {
+  json::array keep;
+  for (const auto& volume : volumes_) keep.emplace_back(volume->settings().mount.native());
+  json::object request{{"records", (state_dir_ / mounts::kGuardRecords).native()}, {"keep", std::move(keep)}};
+  return ask_to_remove_guards(runner_, std::move(request));
+}
+
+std::vector<config::InForce> VolumeSet::in_force() const {
+  std::vector<config::InForce> all;
+  for (const auto& volume : volumes_) {
+    const Status& status = volume->status();
+    const auto& target = volume->target();
+    all.push_back({volume->settings().name, config::to_json(volume->settings()),
+                   target ? config::to_json(*target) : json::object{}, status.filesystem_type,
+                   status.filesystem_uuid});
+  }
+  return all;
+}
+
+asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config& wanted) const {
+  auto steps = config::plan_volumes(in_force(), wanted);
+  for (config::Step& step : steps) {
+    if (config::takes_mount_away(step.action)) step.refused = co_await why_it_stays(step.volume);
+  }
+  co_return steps;
+}
+
+asio::awaitable<std::string> VolumeSet::why_it_stays(std::string name) const {
+  const auto volume = find(name);
+  if (!volume) co_return "";  // a reload took it away while others were asked
+  const auto users = co_await volume->users();
+  if (!users) co_return users.error().message();
+  co_return users->empty() ? "" : "in use by " + *users;
+}
+
+asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config& wanted) {
+  auto steps = co_await plan(wanted);
+  co_await take_down(steps);
+  replace(wanted, steps);
+  co_await remove_guards();
+  co_await set_live(wanted, steps);
+  for (const config::Step& step : steps) {
+    const auto volume = find(step.volume);
+    if (!volume) continue;
+    volume->note_pending(step.refused.empty() ? ""
+                                              : "the configuration has changed, and this is left to do: " +
+                                                    std::string(to_string(step.action)) + " - " +
+                                                    step.refused + "; reload again when that has ended");
+  }
+  co_return steps;
+}
+
+// All of them before anything is started anew: volumes may share a subsystem, and its connection goes with
+// the last.
+asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
+  for (config::Step& step : steps) {
+    if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
+    const auto volume = find(step.volume);
+    const auto on_down = step.action == config::Action::Remount ? OnDown::KeepConnection : OnDown::Disconnect;
+    const auto down = co_await volume->requests().ask_down(on_down);
+    if (!down) step.refused = down.error().message();
+  }
+}
+
+// What an operator took down stays down: each volume reads that from the state folder.
+void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps) {
+  std::vector<std::shared_ptr<Volume>> next, fresh;
+  for (const config::Step& step : steps) {
+    const auto current = find(step.volume);
+    const bool is_replaced = step.action == config::Action::Add || config::takes_mount_away(step.action);
+    if (current && (!is_replaced || !step.refused.empty())) {
+      next.push_back(current);
+      continue;
+    }
+    if (current) current->stop();
+    if (step.action == config::Action::Remove) continue;
+    next.push_back(make(wanted, *config::find_volume(wanted, step.volume)));
+    fresh.push_back(next.back());
+  }
+  volumes_ = std::move(next);
+  for (const auto& volume : fresh) volume->start();
+}
+
+asio::awaitable<void> VolumeSet::set_live(const config::Config& wanted, std::vector<config::Step>& steps) {
+  for (config::Step& step : steps) {
+    if (step.action != config::Action::SetLive) continue;
+    const config::Volume& settings = *config::find_volume(wanted, step.volume);
+    std::optional<config::Target> target;
+    if (settings.nvme) target = wanted.targets.at(settings.nvme->target);
+    const auto volume = find(step.volume);
+    const auto set = co_await volume->set_live(settings, std::move(target));
+    if (!set) step.refused = set.error().message();
+  }
+}
+
+void VolumeSet::stop() {
+  added_.cancel();
+  for (const auto& volume : volumes_) volume->stop();
+}
+
+void VolumeSet::target_changed(const std::string& target) {
+  for (const auto& volume : volumes_) {
+    if (volume->target() && volume->target()->name == target) volume->requests().try_now();
+  }
+}
+
+void VolumeSet::controller_changed(const std::string& controller) {
+  for (const auto& volume : volumes_) volume->look_now(controller);
+}
+
+void VolumeSet::namespace_added() {
+  if (std::exchange(is_look_due_, true)) return;
+  added_.expires_after(kTogether);
+  added_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    is_look_due_ = false;
+    for (const auto& volume : volumes_) volume->namespace_added();
+  });
+}
+
+std::shared_ptr<Volume> VolumeSet::find(const std::string& name) const {
+  const auto found = std::find_if(volumes_.begin(), volumes_.end(),
+                                  [&](const auto& volume) { return volume->settings().name == name; });
+  return found == volumes_.end() ? nullptr : *found;
+}
+
+}  // namespace spark::volumes
