@@ -14,7 +14,7 @@ constexpr Duration kUsers{30'000};    // every process of the host is looked at
 constexpr Duration kDetach{kUsers + Duration(10'000)};
 constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with what is dirty
 constexpr Duration kPublish{900'000};   // everything that is dirty, over the network
-constexpr Duration kRecord{30'000};     // a small file on the system's own drive
+constexpr Duration kGuard{30'000};      // an attribute and a link on the system's own drive
 
 }  // namespace
 
@@ -36,7 +36,7 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
                                                            bool is_in_use) {
   json::object request{
       {"mount_point", mount_point.native()}, {"records", guards_.native()}, {"is_in_use", is_in_use}};
-  auto answer = co_await asker_.ask("guard", std::move(request), kRecord);
+  auto answer = co_await asker_.ask("guard", std::move(request), kGuard);
   co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
