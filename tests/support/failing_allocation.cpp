@@ -24,12 +24,20 @@ FailingAllocation::FailingAllocation(unsigned nth) {
 FailingAllocation::~FailingAllocation() {
   is_armed = false;
 }
+bool FailingAllocation::is_possible() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  return true;
+#endif
+}
 unsigned FailingAllocation::counted() const {
   return allocations;
 }
 
 }  // namespace spark::test
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Found before the C++ library's. All other forms of new and delete end here. Inlined, the compiler would see
 // free() for what new gave.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
@@ -45,3 +53,4 @@ unsigned FailingAllocation::counted() const {
 [[gnu::noinline]] void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
   std::free(memory);
 }
+#endif

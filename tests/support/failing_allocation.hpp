@@ -7,6 +7,9 @@ namespace spark::test {
 // throws std::bad_alloc. One at a time.
 class FailingAllocation {
  public:
+  // Not under a sanitizer, which has all forms of new and delete to itself.
+  static bool is_possible();
+
   explicit FailingAllocation(unsigned nth);
   ~FailingAllocation();
   FailingAllocation(const FailingAllocation&) = delete;
