@@ -37,21 +37,21 @@ template <class T>
 using Fields = boost::describe::describe_members<T, boost::describe::mod_public>;
 
 template <class T>
-inline constexpr bool is_optional = false;
+inline constexpr bool kIsOptional = false;
 template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+inline constexpr bool kIsOptional<std::optional<T>> = true;
 template <class T>
-inline constexpr bool is_vector = false;
+inline constexpr bool kIsVector = false;
 template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
+inline constexpr bool kIsVector<std::vector<T>> = true;
 
 template <class T>
 json::value to_value(const T& field) {
   if constexpr (Described<T>) {
     return to_message(field);
-  } else if constexpr (is_optional<T>) {
+  } else if constexpr (kIsOptional<T>) {
     return field ? to_value(*field) : json::value(nullptr);
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (kIsVector<T>) {
     json::array all;
     for (const auto& one : field) all.push_back(to_value(one));
     return all;
@@ -76,10 +76,10 @@ bool read(const json::value& value, T& field) {
       is_whole = found != nullptr && read(*found, field.*member.pointer);
     });
     return is_whole;
-  } else if constexpr (is_optional<T>) {
+  } else if constexpr (kIsOptional<T>) {
     if (value.is_null()) field.reset();
     return value.is_null() || read(value, field.emplace());
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (kIsVector<T>) {
     field.clear();
     bool is_whole = value.is_array();
     for (std::size_t at = 0; is_whole && at < value.get_array().size(); ++at)
