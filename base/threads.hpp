@@ -13,7 +13,7 @@
 
 namespace spark {
 
-// Set from another thread or a signal handler: whoever looks at it ends soon.
+// Set from another thread or a signal handler: the code that checks it stops at its next check.
 using StopFlag = std::atomic<bool>;
 
 // Runs work(0) … work(threads - 1), each once: work(0) on the caller's thread, the others beside it. Where

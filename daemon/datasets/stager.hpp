@@ -75,9 +75,9 @@ class Stager {
          std::string state_dir, CurrentConfig config, FindSource find_source, IsSettling is_settling,
          Patience patience);
 
-  // Reads the leases, and has the cache recovered, which is tried again until it could be; no staging waits
-  // for it. Then scrubs what is due, for ever. What there is, is told once it was looked over; an unreadable
-  // catalog is told to everyone who asks, and changes nothing.
+  // Reads the leases and has the cache recovered, again and again until that succeeds; no staging waits for
+  // it. Then runs each scrub when it is due, until the daemon stops. Requests that need the catalog fail with
+  // its error, and change nothing, while it is unreadable.
   asio::awaitable<void> start();
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);

@@ -18,7 +18,7 @@ class NvmeAttachment {
   NvmeAttachment(VolumeContext& volume, Paths& paths, Fence& fence, MountPoint& mount_point)
       : volume_(volume), paths_(paths), fence_(fence), mount_point_(mount_point) {}
 
-  // `takes`: an operator wants it taken over from whoever holds it.
+  // `takes`: an operator asked to take the reservation over from the host that holds it.
   asio::awaitable<Result<>> bring_up(bool takes);
   // The subsystem was reached at the last attempt, and did not show it.
   bool is_namespace_missing() const { return is_namespace_missing_; }

@@ -219,7 +219,7 @@ asio::awaitable<void> Fence::lose(std::string reason) {
   volume_.set_state(State::Refused, why);
 }
 
-// With the reservation held nobody writes any more; then what is mounted here has to be what is on the disk.
+// What is mounted can be compared with the disk only now: with the reservation held, no other host writes.
 asio::awaitable<Result<>> Fence::check_still_ours() {
   const auto holding = co_await ask(ReservationAct::Hold);
   if (!holding) co_return fail(holding.error());

@@ -19,7 +19,7 @@ class Fence {
   bool is_alone() const;
 
   // Before the mount. Refused: another host holds it, or there is no fence of the kind that is asked for.
-  // `takes`: an operator wants it taken over from whoever holds it.
+  // `takes`: an operator asked to take the reservation over from the host that holds it.
   asio::awaitable<Result<>> arm(mounts::Superblock superblock, bool takes);
   // After a mount that failed: another host may try, if none held it before.
   asio::awaitable<void> disarm();

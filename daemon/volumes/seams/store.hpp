@@ -29,7 +29,7 @@ class VolumeStore {
  public:
   virtual ~VolumeStore() = default;
 
-  // The same of what was mounted before.
+  // Durable when it returns: from then on only this file system is mounted as the volume.
   virtual asio::awaitable<Result<>> pin(FilesystemIdentity identity) = 0;
   virtual std::optional<FilesystemIdentity> pinned_identity() = 0;
   // Durable when it returns: what saved_intent() gives after a restart.
