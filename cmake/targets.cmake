@@ -27,9 +27,7 @@ function(spark_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE spark_flags ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   spark_precompile(${name} ${arg_LIBRARIES} GTest::gmock)
-  # g++ 14 has false alarms too, as g++ 12 (options.cmake): of tests, and on arm64.
-  target_compile_options(${name} PRIVATE ${SPARK_FEWER_CHECKS}
-                         "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
+  target_compile_options(${name} PRIVATE ${SPARK_FEWER_CHECKS})
   if(SPARK_WHOLE)
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
