@@ -1,11 +1,10 @@
-// What the stager shows: `ls`, and its part of `status`.
-#include <algorithm>
+#include "daemon/datasets/listing.hpp"
+
 #include <map>
 #include <set>
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/datasets/stager.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -27,37 +26,38 @@ json::object empty_row(const std::string& name, const char* state) {
           {"volume_generation", nullptr}};
 }
 
-}  // namespace
-
 // Whether its volume has been published anew since; null: not known now, or not of a volume that publishes.
-void Stager::compare_generations(const std::string& name, json::object& row) const {
+void compare_generations(const Context& context, const std::string& name, json::object& row) {
   const std::int64_t copied = get_int(row, "source_generation").value_or(0);
   row["source_generation"] = copied > 0 ? json::value(copied) : json::value(nullptr);
   row["outdated"] = row["volume_generation"] = nullptr;
-  const auto dataset = config::find_dataset(config_(), name);
+  const auto dataset = config::find_dataset(context.config(), name);
   if (!dataset) return;
-  const auto source = find_source_(*dataset);
+  const auto source = context.find_source(*dataset);
   if (!source || source->generation == 0) return;
   row["outdated"] = static_cast<std::uint64_t>(copied) < source->generation;
   row["volume_generation"] = source->generation;
 }
 
-Result<json::object> Stager::list() const {
-  const auto catalog = known_catalog();
+}  // namespace
+
+Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
+                          const Leases& leases) {
+  const auto catalog = known.known();
   if (!catalog) return catalog.take_error();
 
-  std::map<std::string, json::array> leases;
-  for (const auto& [id, lease] : leases_.all()) leases[lease.dataset].push_back(show(lease));
+  std::map<std::string, json::array> leases_of;
+  for (const auto& [id, lease] : leases.all()) leases_of[lease.dataset].push_back(show(lease));
   std::map<std::string, json::object> rows;
-  for (const auto& [name, dataset] : config_().datasets) rows[name] = empty_row(name, "absent");
+  for (const auto& [name, dataset] : context.config().datasets) rows[name] = empty_row(name, "absent");
   for (const json::value& value : *get_array(**catalog, "datasets")) {
     json::object row = value.as_object();
     const std::string name = get_string(row, "name").value_or("");
     row["name"] = printable(name);
     row.erase("good_at_s");
-    compare_generations(name, row);
-    if (evicting_.contains(name)) row["state"] = "evicting";
-    row["leases"] = std::move(leases[name]);
+    compare_generations(context, name, row);
+    if (activity.evicting.contains(name)) row["state"] = "evicting";
+    row["leases"] = std::move(leases_of[name]);
     rows[name] = std::move(row);
   }
   // What is under way or went wrong, for datasets that have no ready copy yet.
@@ -67,11 +67,11 @@ Result<json::object> Stager::list() const {
     const json::value& now = rows[name]["state"];
     if (now == "absent" || now == "failed" || now == "evicting") rows[name]["state"] = state;
   };
-  for (const auto& [name, why] : failed_) {
+  for (const auto& [name, why] : activity.failed) {
     not_ready(name, "failed");
     rows[name]["reason"] = why;
   }
-  for (const auto& [name, task] : tasks_) {
+  for (const auto& [name, task] : activity.tasks) {
     const std::string phase = get_string(task->progress, "phase").value_or("queued");
     const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
     not_ready(name, named ? phase : "copying");
@@ -84,37 +84,21 @@ Result<json::object> Stager::list() const {
   return json::object{{"datasets", std::move(datasets)}};
 }
 
-json::array Stager::stages() const {
+json::array stages(const Activity& activity, const Jobs& jobs) {
   std::map<std::string, std::set<std::uint64_t>>
       jobs_of;  // by dataset: one look at each job, however many there are
-  for (const auto& job : jobs_.all()) {
+  for (const auto& job : jobs.all()) {
     if (!job->is_running() || job->verb() != "stage") continue;
     for (const std::string& dataset : job->subjects()) jobs_of[dataset].insert(job->id());
   }
   json::array stages;
-  for (const auto& [name, task] : tasks_) {
+  for (const auto& [name, task] : activity.tasks) {
     json::object stage = task->progress;
-    json::array& jobs = stage["jobs"].emplace_array();
-    for (const std::uint64_t id : jobs_of[name]) jobs.emplace_back(std::to_string(id));
+    json::array& ids = stage["jobs"].emplace_array();
+    for (const std::uint64_t id : jobs_of[name]) ids.emplace_back(std::to_string(id));
     stages.push_back(std::move(stage));
   }
   return stages;
-}
-
-std::vector<std::string> Stager::jobs_that_stage(const std::string& dataset) const {
-  std::vector<std::string> ids;
-  for (const auto& job : jobs_.all()) {
-    const bool wants_it = job->is_running() && job->verb() == "stage" &&
-                          std::ranges::find(job->subjects(), dataset) != job->subjects().end();
-    if (wants_it) ids.push_back(std::to_string(job->id()));
-  }
-  return ids;
-}
-
-json::value Stager::cache() const {
-  const auto catalog = known_catalog();
-  const json::object* usage = catalog ? get_object(**catalog, "usage") : nullptr;
-  return usage == nullptr ? json::value(nullptr) : json::value(*usage);
 }
 
 }  // namespace spark::datasets

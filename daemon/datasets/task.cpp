@@ -1,11 +1,26 @@
 #include "daemon/datasets/task.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "daemon/datasets/leases.hpp"
+#include "daemon/log.hpp"
 
 namespace spark::datasets {
 
-Task::Task(asio::any_io_executor executor, std::uint64_t count, config::Dataset what)
+void Attempt::note(const json::object& progress, SteadyTime now) {
+  has_begun = true;
+  const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
+  const bool copies = get_string(progress, "phase") == "copying";
+  if (bytes == last_bytes && copies) return;
+  // What an attempt before finished is there at once, and is no movement.
+  if (copies && last_bytes > 0) has_moved = true;
+  last_bytes = bytes;
+  last_moved = now;
+  saw_outage = false;
+}
+
+Task::Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what)
     : number(count),
       hold(new_hold_id()),
       dataset(std::move(what)),
@@ -26,15 +41,22 @@ Bytes Task::loosest_limit() const {
   return limits.empty() || limits.contains(0) ? 0 : *limits.rbegin();
 }
 
+// Once all is copied it makes no difference.
+void Task::apply_limit() {
+  const auto phase = get_string(progress, "phase");
+  const bool matters = !attempt.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
+  if (attempt.worker != 0 && matters && attempt.limit != loosest_limit()) begin_again();
+}
+
 // The next attempt goes on from what this one copied.
 void Task::begin_again() {
-  begins_again = true;
-  attempt.cancel();
+  attempt.begins_again = true;
+  attempt.cancellation.cancel();
 }
 
 void Task::cancel() {
   is_cancelled = true;
-  attempt.cancel();
+  attempt.cancellation.cancel();
   pause.cancel();
 }
 
@@ -46,12 +68,28 @@ void Task::show_stalled(const std::string& reason) {
   changed.cancel();
 }
 
-void Task::begin_attempt(SteadyTime now) {
-  attempt = {};
-  has_begun = has_moved = saw_outage = is_given_up = doubt_passes = false;
-  doubt.clear();
-  last_bytes = -1;
-  last_moved = now;
+void Task::show_queued() {
+  progress["phase"] = "queued";
+  progress.erase("reason");
+  changed.cancel();
+}
+
+asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) {
+  std::vector<std::string> ids;
+  for (const TaskPtr& task : tasks) {
+    if (task->was_tried) ids.push_back(task->hold);
+  }
+  if (ids.empty()) co_return Result<>{};
+  const auto missing = co_await leases.end_holds(std::move(ids));
+  if (!missing) log::survived(missing.error());  // what was staged is held until this daemon ends
+  for (const TaskPtr& task : tasks) {
+    const bool is_staged = task->ended && task->ended->has_value();
+    if (!missing || !is_staged || std::ranges::find(*missing, task->hold) == missing->end()) continue;
+    co_return fail(Errc::Unavailable,
+                   "dataset " + printable(task->dataset.name) + ": its copy is gone again from the cache",
+                   "stage it again");
+  }
+  co_return Result<>{};
 }
 
 }  // namespace spark::datasets

@@ -3,31 +3,52 @@
 
 #include <sys/types.h>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/datasets/context.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
 
-namespace asio = boost::asio;
+class Leases;
+using Outcome = Result<json::object>;
 
 // Of one drive that is read there is one copy at full speed at a time, and beside it one that has a limit.
 struct Slot {
-  std::string drive;  // see Stager::SourcePlace
+  std::string drive;  // see SourcePlace
   bool is_limited = false;
   auto operator<=>(const Slot&) const = default;
 };
 
+// One worker's try at a task. A new value for each.
+struct Attempt {
+  workers::Cancellation cancellation;
+  pid_t worker = 0;            // 0: none
+  Bytes limit = 0;             // that it was given
+  bool begins_again = false;   // it was ended for another limit or another configuration
+  bool has_begun = false;      // its source was looked at
+  bool has_moved = false;      // it copied something
+  bool saw_outage = false;     // its volume was away since a byte moved
+  bool is_given_up = false;    // it hangs on although its volume is back
+  std::optional<Doubt> doubt;  // another host writes its volume
+  std::int64_t last_bytes = -1;
+  SteadyTime last_moved{}, back_since{};
+
+  void note(const json::object& progress, SteadyTime now);
+};
+
 struct Task {
-  Task(asio::any_io_executor executor, std::uint64_t count, config::Dataset what);
+  Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what);
 
   std::uint64_t number;         // no two of a daemon have the same, and later ones have larger ones
   std::string hold;             // id of the lease that its worker takes, until no request needs it
@@ -35,7 +56,7 @@ struct Task {
   std::multiset<Bytes> limits;  // bytes per second, one for each job that wants it; 0: without a limit
   bool allow_dirty = false;     // its volume may be written by another host meanwhile
   json::object progress;
-  std::optional<Result<json::object>> ended;
+  std::optional<Outcome> ended;
   unsigned users = 0;
   bool is_cancelled = false;
   bool is_over = false;  // only the cache is still asked how it looks now
@@ -43,27 +64,19 @@ struct Task {
   std::optional<Slot> slot;    // that it has
   asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
   asio::steady_timer pause;    // between two attempts
-
-  // Of the attempt that runs.
-  workers::Cancellation attempt;
-  Bytes limit = 0;            // that its worker was given
-  bool begins_again = false;  // it was ended for another limit or another configuration
-  pid_t worker = 0;           // 0: none
-  bool has_begun = false;     // its source was looked at
-  bool has_moved = false;     // it copied something
-  bool saw_outage = false;    // its volume was away since a byte moved
-  bool is_given_up = false;   // it hangs on although its volume is back
-  std::string doubt;          // another host writes its volume; empty: none that is known of
-  bool doubt_passes = false;  // by itself, in seconds
-  std::int64_t last_bytes = -1;
-  SteadyTime last_moved, back_since;
+  Attempt attempt;             // the one that runs, or ran last
 
   Bytes loosest_limit() const;
+  void apply_limit();  // a worker keeps the limit that it began with: it may begin again
   void cancel();
   void begin_again();
   void show_stalled(const std::string& reason);
-  void begin_attempt(SteadyTime now);
+  void show_queued();
 };
 using TaskPtr = std::shared_ptr<Task>;
+
+// Ends what the tasks' workers hold in the catalog. Unavailable: a hold is gone, and with it a copy that was
+// staged.
+asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks);
 
 }  // namespace spark::datasets

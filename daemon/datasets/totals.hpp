@@ -1,11 +1,15 @@
-// What the stager did since the daemon started: counts that only grow.
+// What was done with datasets since the daemon started: counts that only grow.
 #pragma once
 
 #include <cstdint>
 
+#include "base/json.hpp"
+#include "base/result.hpp"
 #include "base/units.hpp"
 
 namespace spark::datasets {
+
+struct Task;
 
 struct Totals {
   // How stagings ended. Several requests for one dataset at a time are one.
@@ -20,5 +24,8 @@ struct Totals {
   // What verifying and scrubbing found.
   std::uint64_t found_good = 0, found_damaged = 0, not_readable = 0;
 };
+
+// A staging that has ended; what it evicted to make room is logged.
+void count(Totals& totals, const Task& task, const Result<json::object>& ended);
 
 }  // namespace spark::datasets

@@ -28,7 +28,7 @@ Answer too_much(const std::string& what, const std::string& hint) {
   return answer;
 }
 
-Answer job_answer(Result<std::shared_ptr<datasets::Job>> job) {
+Answer job_answer(Result<std::shared_ptr<Job>> job) {
   if (!job) return api::error_answer(job.error());
   Answer answer;
   answer.status = 202;
@@ -42,7 +42,7 @@ Answer answer_with(Result<Body> body) {
 }
 
 // The newest progress first, then each change, then the end.
-api::EventSource events_of(std::shared_ptr<datasets::Job> job) {
+api::EventSource events_of(std::shared_ptr<Job> job) {
   struct Cursor {
     bool first = true, ended = false;
   };
@@ -97,7 +97,7 @@ asio::awaitable<Answer> Service::post_plan(Request request) {
 }
 
 Answer Service::get_datasets(const Request& /*request*/) {
-  return answer_with(stager_.list());
+  return answer_with(datasets_.list());
 }
 
 std::optional<Answer> Service::refuse_job(const Request& request) const {
@@ -108,31 +108,33 @@ std::optional<Answer> Service::refuse_job(const Request& request) const {
 
 Answer Service::post_staging(const Request& request) {
   if (auto refused = refuse_job(request)) return std::move(*refused);
-  if (!request.caller.may_change && stager_.leases().all().size() >= kMostLeases)
+  if (!request.caller.may_change && datasets_.leases().all().size() >= kMostLeases)
     return too_much("there are " + std::to_string(kMostLeases) + " leases already",
                     "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
   auto wanted = read_staging(request);
-  return wanted ? job_answer(stager_.stage(std::move(*wanted))) : api::error_answer(wanted.error());
+  return wanted ? job_answer(datasets_.requests().stage(std::move(*wanted)))
+                : api::error_answer(wanted.error());
 }
 
 Answer Service::post_verify(const Request& request) {
   if (auto refused = refuse_job(request)) return std::move(*refused);
-  return job_answer(stager_.verify(request.path[2], get_bool(request.body, "sha256").value_or(false)));
+  return job_answer(
+      datasets_.upkeep().verify(request.path[2], get_bool(request.body, "sha256").value_or(false)));
 }
 
 Answer Service::post_evict(const Request& request) {
   if (auto refused = refuse_job(request)) return std::move(*refused);
-  return job_answer(stager_.evict(request.path[2]));
+  return job_answer(datasets_.upkeep().evict(request.path[2]));
 }
 
 Answer Service::post_scrub(const Request& request) {
   if (auto refused = refuse_job(request)) return std::move(*refused);
   auto names = dataset_names(request.body);
-  return names ? job_answer(stager_.scrub(std::move(*names))) : api::error_answer(names.error());
+  return names ? job_answer(datasets_.upkeep().scrub(std::move(*names))) : api::error_answer(names.error());
 }
 
 Answer Service::delete_lease(const Request& request) {
-  const auto released = stager_.leases().release(request.path[2]);
+  const auto released = datasets_.leases().release(request.path[2]);
   return released ? ok(json::object{{"released", printable(request.path[2])}})
                   : api::error_answer(released.error());
 }
@@ -143,7 +145,7 @@ Answer Service::get_jobs(const Request& /*request*/) {
   return ok(json::object{{"jobs", std::move(all)}});
 }
 
-Result<std::shared_ptr<datasets::Job>> Service::find_job(const Request& request) const {
+Result<std::shared_ptr<Job>> Service::find_job(const Request& request) const {
   const std::string& text = request.path[2];
   std::uint64_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
@@ -182,8 +184,8 @@ json::object Service::status_json() const {
           {"uptime_s", std::chrono::duration_cast<std::chrono::seconds>(clock_.steady() - started_).count()},
           {"volumes", std::move(volumes)},
           {"targets", watches_.to_json(config_)},
-          {"stages", stager_.stages()},
-          {"cache", stager_.cache()},
+          {"stages", datasets_.stages()},
+          {"cache", datasets_.cache()},
           {"stuck_workers", runner_.abandoned().size()}};
 }
 

@@ -9,10 +9,10 @@ std::string Service::metrics_text() const {
   for (const auto& volume : volumes_.all()) volumes.push_back({&volume->settings(), &volume->status()});
 
   metrics::DatasetFacts datasets;
-  if (auto list = stager_.list()) datasets.list = std::move(*list);
-  datasets.cache = stager_.cache();
-  datasets.totals = stager_.totals();
-  datasets.leases = stager_.leases().all().size();
+  if (auto list = datasets_.list()) datasets.list = std::move(*list);
+  datasets.cache = datasets_.cache();
+  datasets.totals = datasets_.totals();
+  datasets.leases = datasets_.leases().all().size();
 
   metrics::DaemonFacts daemon;
   daemon.workers = runner_.counts();

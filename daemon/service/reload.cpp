@@ -53,7 +53,7 @@ asio::awaitable<Result<json::object>> Service::reload() {
     changed.emplace_back(printable(sentence));
   }
   for (const std::string& setting : plan.settings) changed.emplace_back(setting);
-  stager_.config_changed();
+  datasets_.config_changed();
   watches_.apply(config_);
   metrics_port_.apply(config_.metrics);
   tell_status();

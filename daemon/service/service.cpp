@@ -55,15 +55,14 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                  offer_changed(watch, before);
                }),
       uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
-      stager_(
-          context.get_executor(), runner_, jobs_, clock, options_.state_dir.native(),
-          [this]() -> const config::Config& { return config_; },
-          [this](const config::Dataset& dataset) { return find_source(dataset); },
-          [this](const config::Dataset& dataset) {
-            const auto volume = volumes_.find(dataset.volume);
-            return volume && volume->is_settling();
-          },
-          datasets::Patience{}),
+      datasets_({context.get_executor(), runner_, clock, options_.state_dir.native(),
+                 [this]() -> const config::Config& { return config_; },
+                 [this](const config::Dataset& dataset) { return find_source(dataset); },
+                 [this](const config::Dataset& dataset) {
+                   const auto volume = volumes_.find(dataset.volume);
+                   return volume && volume->is_settling();
+                 }},
+                jobs_),
       metrics_port_(
           context.get_executor(), [this] { return metrics_text(); }, kMetricsRetry) {}
 
@@ -75,7 +74,7 @@ Result<> Service::start() {
   server_->start();
   launch(context_.get_executor(), "signals", obey_signals());
   launch(context_.get_executor(), "watchdog", feed_watchdog());
-  launch(context_.get_executor(), "datasets", stager_.start());
+  launch(context_.get_executor(), "datasets", datasets_.start());
   volumes_.start(config_);
   watches_.apply(config_);
   if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
@@ -91,8 +90,8 @@ Result<> Service::start() {
 }
 
 // A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
-Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset& dataset) {
-  datasets::Stager::SourcePlace place;
+Result<datasets::SourcePlace> Service::find_source(const config::Dataset& dataset) {
+  datasets::SourcePlace place;
   if (dataset.volume.empty()) {
     place.path = dataset.path;
     if (const auto& table = sight_.mounts()) {
@@ -111,12 +110,14 @@ Result<datasets::Stager::SourcePlace> Service::find_source(const config::Dataset
                     (status.reason.empty() ? "" : ": " + status.reason),
                 "`spark-stage wait " + dataset.volume + "` ends when it is ready");
   }
-  if (status.foreign_writes) place.doubt = status.reason.empty() ? "being written" : status.reason;
-  place.doubt_passes = volume->context().mount.is_outdated;
+  if (status.foreign_writes) {
+    place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason,
+                                  volume->context().mount.is_outdated};
+  }
   if (volumes::is_reader(volume->context())) {
     place.device = status.device;
     place.stamp = volume->context().mount.stamp;
-    if (status.published && place.doubt.empty()) place.generation = status.published->generation;
+    if (status.published && !place.doubt) place.generation = status.published->generation;
   }
   place.drive = dataset.volume;
   place.mount = volume->settings().mount.native();

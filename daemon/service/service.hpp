@@ -12,9 +12,9 @@
 #include "base/clock.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/datasets/job.hpp"
-#include "daemon/datasets/stager.hpp"
+#include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
+#include "daemon/jobs.hpp"
 #include "daemon/metrics/port.hpp"
 #include "daemon/sight.hpp"
 #include "daemon/systemd.hpp"
@@ -67,15 +67,15 @@ class Service {
   api::Answer get_job(const api::Request& request);
   api::Answer get_job_events(const api::Request& request);
   api::Answer delete_job(const api::Request& request);
-  Result<std::shared_ptr<datasets::Job>> find_job(const api::Request& request) const;
+  Result<std::shared_ptr<Job>> find_job(const api::Request& request) const;
 
   // volume_requests.cpp
   api::Answer post_up(const api::Request& request);
   api::Answer post_down(const api::Request& request);
   api::Answer post_take(const api::Request& request);
   api::Answer post_publish(const api::Request& request);
-  using VolumeWork = std::function<asio::awaitable<void>(std::shared_ptr<datasets::Job> job,
-                                                         std::shared_ptr<volumes::Volume> volume)>;
+  using VolumeWork =
+      std::function<asio::awaitable<void>(std::shared_ptr<Job> job, std::shared_ptr<volumes::Volume> volume)>;
   api::Answer ask_volume(const api::Request& request, const VolumeWork& work);
 
   json::object status_json() const;
@@ -86,7 +86,7 @@ class Service {
   asio::awaitable<Result<json::object>> reload();
   asio::awaitable<Result<json::object>> plan(json::object request);
   asio::awaitable<void> reload_on_signal();
-  Result<datasets::Stager::SourcePlace> find_source(const config::Dataset& dataset);
+  Result<datasets::SourcePlace> find_source(const config::Dataset& dataset);
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
   void device_changed(const Uevent& event);
@@ -108,12 +108,12 @@ class Service {
   // Destroyed in reverse: nothing outlives what it refers to.
   workers::Runner runner_;
   workers::Turnstile plans_;  // one at a time: each may keep a processor busy
-  datasets::Jobs jobs_;
+  Jobs jobs_;
   Sight sight_;
   volumes::VolumeSet volumes_;
   discovery::WatchSet watches_;
   Uevents uevents_;
-  datasets::Stager stager_;
+  datasets::Datasets datasets_;
   std::shared_ptr<api::Server> server_;
   metrics::Port metrics_port_;
 };

@@ -7,7 +7,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/api/server.hpp"
-#include "daemon/datasets/stager.hpp"
+#include "daemon/datasets/datasets.hpp"
 
 namespace spark {
 

@@ -9,14 +9,14 @@ namespace {
 
 using api::Answer;
 using api::Request;
-using JobPtr = std::shared_ptr<datasets::Job>;
+using JobPtr = std::shared_ptr<Job>;
 using VolumePtr = std::shared_ptr<volumes::Volume>;
 
 json::object outcome_of(const volumes::Volume& volume) {
   return {{"volume", volume.settings().name}, {"state", to_string(volume.status().state)}};
 }
 
-void finish(datasets::Job& job, const volumes::Volume& volume, const Result<>& result) {
+void finish(Job& job, const volumes::Volume& volume, const Result<>& result) {
   if (!result) {
     job.finish(fail(result.error()));
   } else {

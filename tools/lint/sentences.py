@@ -12,7 +12,7 @@ EXCUSED = {
     "no_space": "the name of a kind, for programs",
     "mismatch": "the name of a kind, for programs",
     "refused": "the name of a kind, for programs",
-    "staging  … : volume  …  is ": "goes on with the volume's own reason, which has a row",
+    ": volume  …  is ": "goes on with the volume's own reason, which has a row",
     "key file  … : ": "goes on with what is wrong in the file",
     ": it is not  …  that is mounted there": "of stopping a lost volume's writes: somebody took the mount off before",
     " … :  … ; ": "goes on with a sentence for each file, which have rows",

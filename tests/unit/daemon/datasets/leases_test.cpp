@@ -1,4 +1,4 @@
-// Leases through the stager: granted with a staging, ended by whatever ends first, taken up after a restart.
+// Leases through requests: granted with a staging, ended by whatever ends first, taken up after a restart.
 #include "daemon/datasets/leases.hpp"
 
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -17,7 +17,7 @@ std::int64_t in_seconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-class LeasesTest : public StagerTest {
+class LeasesTest : public DatasetsTest {
  protected:
   std::shared_ptr<Job> stage_in_group() {
     group = worker.folder() / "job.scope";
@@ -29,7 +29,7 @@ class LeasesTest : public StagerTest {
     request.datasets = {"imagenet"};
     request.cgroup = {group, info.st_ino};
     request.holder = "slurm job 12";
-    auto job = stager->stage(std::move(request));
+    auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job);
     EXPECT_TRUE(ends(*job));
     return *job;
@@ -37,7 +37,7 @@ class LeasesTest : public StagerTest {
   void populate(const char* populated) {
     std::ofstream(group / "cgroup.events") << "populated " << populated << "\n";
   }
-  std::size_t held() { return stager->leases().of("imagenet").size(); }
+  std::size_t held() { return datasets->leases().of("imagenet").size(); }
   std::filesystem::path group;
 };
 
@@ -94,7 +94,7 @@ TEST_F(LeasesTest, SurviveARestartUnlessTheirHolderDidNot) {
   start();
   ASSERT_TRUE(run_until(context, [&] { return held() == 2; }));
   std::vector<std::string> ids;
-  for (const Lease* one : stager->leases().of("imagenet")) ids.push_back(one->id);
+  for (const Lease* one : datasets->leases().of("imagenet")) ids.push_back(one->id);
   EXPECT_THAT(ids, testing::ElementsAre("runs", "timed"));
 }
 
@@ -117,7 +117,7 @@ TEST_F(LeasesTest, OfAJobThatFailedAreGivenBack) {
   StageRequest request;
   request.datasets = {"imagenet", "models"};
   request.lease = std::chrono::hours(1);
-  const auto job = *stager->stage(std::move(request));
+  const auto job = *datasets->requests().stage(std::move(request));
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(kind_of(job), "no_space");
   EXPECT_TRUE(run_until(context, [&] { return held() == 0; }));
@@ -130,10 +130,10 @@ TEST_F(LeasesTest, AreToldToWhoeverMakesRoomAndToWhoeverEvicts) {
   ASSERT_TRUE(ends(stage_all({"models"})));
   EXPECT_THAT(text_of("stages.log"), HasSubstr(R"({"dataset":"imagenet","generation":1})"));
   EXPECT_THAT(text_of("stages.log"), HasSubstr(R"({"dataset":"models","generation":0})"));
-  const auto refused = stager->evict("imagenet");
+  const auto refused = datasets->upkeep().evict("imagenet");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
-  for (const Lease* lease : stager->leases().of("imagenet")) {
+  for (const Lease* lease : datasets->leases().of("imagenet")) {
     EXPECT_THAT(refused.error().what, HasSubstr("a test (lease " + lease->id + ")"));
   }
 }

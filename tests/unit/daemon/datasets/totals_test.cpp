@@ -1,10 +1,10 @@
-// What the stager counts for /metrics.
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+// What is counted for /metrics.
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
 
-TEST_F(StagerTest, CountsHowStagingsEnded) {
+TEST_F(DatasetsTest, CountsHowStagingsEnded) {
   worker.on("stage", R"(case $n in
 1) echo '{"result": {"path": "/c/1", "served_from": "copied", "generation": 1, "bytes": 500, "files": 1,
    "resumed_bytes": 100, "unchanged_bytes": 50, "seconds": 2.5}}' | tr -d '\n'; echo ;;
@@ -17,9 +17,9 @@ esac)");
   const auto cancelled = stage();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage") == 4; }));
   ASSERT_TRUE(cancelled->cancel());
-  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 
-  const Totals& totals = stager->totals();
+  const Totals& totals = datasets->totals();
   EXPECT_EQ(totals.copied, 1u);
   EXPECT_EQ(totals.copied_bytes, 350u) << "what an attempt before had copied does not count again";
   EXPECT_EQ(totals.copied_seconds, 2.5);
@@ -28,21 +28,21 @@ esac)");
   EXPECT_EQ(totals.cancelled, 1u);
 }
 
-TEST_F(StagerTest, CountsEvictionsByTheirReason) {
+TEST_F(DatasetsTest, CountsEvictionsByTheirReason) {
   worker.on("stage", R"(echo '{"result": {"path": "/c/1", "served_from": "copied", "bytes": 5,)"
                      R"( "evicted": [{"name": "a", "bytes": 30}, {"name": "b", "bytes": 12}]}}')");
   start();
   ASSERT_TRUE(ends(stage()));
-  const auto evicted = stager->evict("imagenet");
+  const auto evicted = datasets->upkeep().evict("imagenet");
   ASSERT_TRUE(evicted) << evicted.error().message();
   ASSERT_TRUE(ends(*evicted));
-  EXPECT_EQ(stager->totals().evicted_for_room, 2u);
-  EXPECT_EQ(stager->totals().evicted_for_room_bytes, 42u);
-  EXPECT_EQ(stager->totals().evicted_by_request, 1u);
-  EXPECT_EQ(stager->totals().evicted_by_request_bytes, 5u);
+  EXPECT_EQ(datasets->totals().evicted_for_room, 2u);
+  EXPECT_EQ(datasets->totals().evicted_for_room_bytes, 42u);
+  EXPECT_EQ(datasets->totals().evicted_by_request, 1u);
+  EXPECT_EQ(datasets->totals().evicted_by_request_bytes, 5u);
 }
 
-TEST_F(StagerTest, CountsWhatReadingBackFound) {
+TEST_F(DatasetsTest, CountsWhatReadingBackFound) {
   worker.on("verify", R"(case $n in
 1) echo '{"result": {"dataset": "imagenet", "bytes": 5, "files": 1, "seconds": 0.5}}' ;;
 2) echo '{"error": {"kind": "mismatch", "what": "f differs", "hint": ""}}' ;;
@@ -50,13 +50,13 @@ TEST_F(StagerTest, CountsWhatReadingBackFound) {
 esac)");
   start();
   for (int i = 0; i < 3; ++i) {
-    const auto job = stager->verify("imagenet", false);
+    const auto job = datasets->upkeep().verify("imagenet", false);
     ASSERT_TRUE(job) << job.error().message();
     ASSERT_TRUE(ends(*job));
   }
-  EXPECT_EQ(stager->totals().found_good, 1u);
-  EXPECT_EQ(stager->totals().found_damaged, 1u);
-  EXPECT_EQ(stager->totals().not_readable, 1u);
+  EXPECT_EQ(datasets->totals().found_good, 1u);
+  EXPECT_EQ(datasets->totals().found_damaged, 1u);
+  EXPECT_EQ(datasets->totals().not_readable, 1u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Copies that are there: read back on request and by themselves.
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -10,7 +10,7 @@ constexpr char kGood[] = R"(echo '{"result": {"dataset": "a", "bytes": 5, "files
 constexpr char kDamaged[] =
     R"(echo '{"error": {"kind": "mismatch", "what": "imagenet: f has other content", "hint": ""}}')";
 
-class UpkeepTest : public StagerTest {
+class UpkeepTest : public DatasetsTest {
  protected:
   void rows(const std::string& rows) {
     worker.on("catalog", "printf '%s\\n' '{\"result\": {\"datasets\": [" + rows + "], \"usage\": {}}}'");
@@ -30,7 +30,7 @@ TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
   rows(row("imagenet", "ready", days_ago(0)) + ", " + row("models", "ready", days_ago(0)));
   worker.on("verify", std::string("if grep -q imagenet; then ") + kDamaged + "; else " + kGood + "; fi");
   start();
-  const auto job = stager->scrub({});
+  const auto job = datasets->upkeep().scrub({});
   ASSERT_TRUE(job);
   ASSERT_TRUE(ends(*job));
   const auto event = (*job)->final_event();
@@ -45,7 +45,8 @@ TEST_F(UpkeepTest, AScrubTellsOfEveryDataset) {
 TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
   start();
   for (const auto& refused :
-       {stager->scrub({"imagenot"}), stager->verify("imagenot", false), stager->evict("imagenot")}) {
+       {datasets->upkeep().scrub({"imagenot"}), datasets->upkeep().verify("imagenot", false),
+        datasets->upkeep().evict("imagenot")}) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, Errc::NotFound);
   }
@@ -53,28 +54,28 @@ TEST_F(UpkeepTest, WhatIsNotStagedIsNotFound) {
 
 TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
   start();
-  const auto mistyped = stager->evict("imagenett");
+  const auto mistyped = datasets->upkeep().evict("imagenett");
   ASSERT_FALSE(mistyped);
   EXPECT_EQ(mistyped.error().hint, "did you mean 'imagenet'?");
-  EXPECT_EQ(stager->evict("xyzzy").error().hint, "`spark-stage ls` shows what is");
+  EXPECT_EQ(datasets->upkeep().evict("xyzzy").error().hint, "`spark-stage ls` shows what is");
 }
 
 TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {
   worker.on("stage", "sleep 600");
   start();
   const auto first = stage(), second = stage();
-  const auto stages = stager->stages();
+  const auto stages = datasets->stages();
   ASSERT_EQ(stages.size(), 1U);
   const std::string id = std::to_string(first->id()), other = std::to_string(second->id());
   EXPECT_EQ(stages[0].at("jobs"), (json::array{json::value(id), json::value(other)}));
-  const auto refused = stager->evict("imagenet");
+  const auto refused = datasets->upkeep().evict("imagenet");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().hint, HasSubstr(" localhost/v1/jobs/{" + id + "," + other + "}`"));
   EXPECT_TRUE(first->cancel());
-  EXPECT_EQ(stager->stages()[0].at("jobs"), json::array{json::value(other)}) << "it goes on for the other";
+  EXPECT_EQ(datasets->stages()[0].at("jobs"), json::array{json::value(other)}) << "it goes on for the other";
   EXPECT_TRUE(second->cancel());
-  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
 TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
@@ -82,7 +83,7 @@ TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
   EXPECT_EQ(state_of("imagenet"), "ready");
   worker.on("verify", kDamaged);
   rows(R"({"name": "imagenet", "state": "failed", "reason": "f has other content", "path": "/c/1"})");
-  const auto job = stager->verify("imagenet", false);
+  const auto job = datasets->upkeep().verify("imagenet", false);
   ASSERT_TRUE(job);
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(kind_of(*job), "mismatch");
@@ -92,7 +93,7 @@ TEST_F(UpkeepTest, ADamagedCopyIsFailedUntilItIsStagedAgain) {
   const auto again = stage();
   EXPECT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   EXPECT_TRUE(again->cancel());
-  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
 TEST_F(UpkeepTest, TheOneThatWasNotReadLongestIsScrubbedByItselfAtIdlePriority) {
@@ -132,7 +133,7 @@ TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_EQ(state_of("imagenet"), "failed");
-  const auto job = stager->evict("imagenet");
+  const auto job = datasets->upkeep().evict("imagenet");
   ASSERT_TRUE(job);
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(state_of("imagenet"), "absent");
@@ -147,7 +148,7 @@ TEST_F(UpkeepTest, AnAnswerThatCameLateDoesNotBringBackWhatIsGone) {
                 one_line(kRows) +
                 "}'; "
                 R"(else echo '{"result": {"datasets": [], "usage": {}}}'; fi)");
-  const auto slow = stager->evict("imagenet");
+  const auto slow = datasets->upkeep().evict("imagenet");
   ASSERT_TRUE(slow);
   ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "first"); }));
   ASSERT_TRUE(ends(stage_all({"models"})));

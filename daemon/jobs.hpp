@@ -16,7 +16,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 
-namespace spark::datasets {
+namespace spark {
 
 namespace asio = boost::asio;
 
@@ -71,4 +71,4 @@ class Jobs {
   std::deque<std::shared_ptr<Job>> jobs_;
 };
 
-}  // namespace spark::datasets
+}  // namespace spark

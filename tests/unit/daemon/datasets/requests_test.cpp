@@ -3,7 +3,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-class RequestTest : public StagerTest {
+class RequestTest : public DatasetsTest {
  protected:
   static constexpr char kTakeIds[] = R"(request=$(cat); echo "$request" >> leases.log; )"
                                      R"(ids=$(echo "$request" | sed -n 's/.*"ids":\[\([^]]*\)\].*/\1/p'); )";
@@ -66,8 +66,8 @@ TEST_F(RequestTest, AHoldIsNoLeaseThatADaemonTakesUp) {
       R"(echo '{"result": {"leases": [{"id": "request-1", "dataset": "imagenet", "generation": 1, "pid": )" +
           std::to_string(me.pid) + R"(, "pid_start_time": )" + std::to_string(me.start_time) + R"(}]}}')");
   start();
-  EXPECT_TRUE(stager->leases().of("imagenet").empty());
-  EXPECT_TRUE(stager->evict("imagenet"));
+  EXPECT_TRUE(datasets->leases().of("imagenet").empty());
+  EXPECT_TRUE(datasets->upkeep().evict("imagenet"));
 }
 
 TEST_F(RequestTest, ACopyThatIsGoneBeforeItEndsIsNotToldAsReady) {
@@ -97,11 +97,11 @@ TEST_F(RequestTest, NothingIsListedBeforeTheCacheWasLookedOver) {
   begin();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") == 1; }));
   EXPECT_EQ(kind_of(stage_in_loop({"imagenet"})), "done") << "staging does not wait for it";
-  ASSERT_FALSE(stager->list());
-  EXPECT_EQ(stager->list().error().kind, Errc::Unavailable);
-  EXPECT_EQ(stager->evict("imagenet").error().kind, Errc::Unavailable);
+  ASSERT_FALSE(datasets->list());
+  EXPECT_EQ(datasets->list().error().kind, Errc::Unavailable);
+  EXPECT_EQ(datasets->upkeep().evict("imagenet").error().kind, Errc::Unavailable);
   std::ofstream(worker.folder() / "look") << "now";
-  EXPECT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  EXPECT_TRUE(run_until(context, [&] { return datasets->list().has_value(); }));
   std::ofstream(worker.folder() / "go") << "now";
 }
 
@@ -110,7 +110,7 @@ TEST_F(RequestTest, RecoveryRunsOnceAndNobodyWaitsForIt) {
             "echo '{\"progress\": {\"looked_over\": true}}'; until [ -e go ]; do sleep 0.02; done; echo "
             "'{\"result\": {}}'");
   begin();
-  ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->list().has_value(); }));
   EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 1; }));
   EXPECT_EQ(kind_of(stage_in_loop({"imagenet"})), "done");
   const int looked = worker.calls("catalog");
@@ -124,7 +124,7 @@ TEST_F(RequestTest, ARecoveryThatCouldNotBeginIsTriedAgain) {
   worker.on("recover",
             R"(if [ $n = 1 ]; then echo '{"error": {"kind": "failed", "what": "disk I/O", "hint": ""}}';
                           else echo '{"result": {}}'; fi)");
-  patience.recover_again = Duration(10);
+  timings.recover_again = Duration(10);
   begin();
   EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
 }
@@ -140,7 +140,7 @@ TEST_F(RequestTest, WhatIsInProgressIsToldWithTheNewestAttempt) {
   const auto slow = stage_all({"models"});
   ASSERT_TRUE(run_until(context, [&] { return !lines_of("stages.log").empty(); }));
   EXPECT_THAT(lines_of("stages.log")[0], HasSubstr(R"("task":1)"));
-  ASSERT_TRUE(ends(*stager->evict("imagenet")));
+  ASSERT_TRUE(ends(*datasets->upkeep().evict("imagenet")));
   EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("in_progress":[1])"));
   EXPECT_THAT(lines_of("catalogs.log").back(), HasSubstr(R"("newest":1)"));
   std::ofstream(worker.folder() / "go") << "now";
@@ -156,7 +156,7 @@ TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_EQ(state_of("imagenet"), "failed");
-  const auto job = stager->evict("imagenet");
+  const auto job = datasets->upkeep().evict("imagenet");
   ASSERT_TRUE(job);
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(kind_of(*job), "done");
@@ -165,7 +165,8 @@ TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
 
 TEST_F(RequestTest, WhatAnInterruptedStagingLeftCanBeEvictedToo) {
   start();
-  const auto job = stager->evict("models");  // has no row; the daemon may have been restarted since
+  const auto job =
+      datasets->upkeep().evict("models");  // has no row; the daemon may have been restarted since
   ASSERT_TRUE(job) << job.error().message();
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(kind_of(*job), "done");

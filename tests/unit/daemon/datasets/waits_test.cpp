@@ -1,12 +1,12 @@
 // Sources that fail, volumes that go away, workers that hang.
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
 
 using testing::HasSubstr;
 
-class TroubleTest : public StagerTest {
+class TroubleTest : public DatasetsTest {
  protected:
   const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
 
@@ -55,7 +55,7 @@ TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
   StageRequest request;
   request.datasets = {"imagenet"};
   request.allow_dirty = true;
-  const auto allowed = *stager->stage(std::move(request));
+  const auto allowed = *datasets->requests().stage(std::move(request));
   ASSERT_TRUE(ends(allowed));
   EXPECT_EQ(kind_of(allowed), "done");
 }
@@ -74,7 +74,7 @@ TEST_F(TroubleTest, WhoDidNotAllowADoubtfulCopyIsNotGivenAnothersEither) {
   StageRequest request;
   request.datasets = {"imagenet"};
   request.allow_dirty = true;
-  const auto allowed = *stager->stage(std::move(request));
+  const auto allowed = *datasets->requests().stage(std::move(request));
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   const auto strict = stage();
   ASSERT_TRUE(ends(strict));
@@ -111,7 +111,7 @@ TEST_F(TroubleTest, AStateThatWasReplacedWhileItIsCopiedIsCopiedAnewWhenTheNewOn
 
 TEST_F(TroubleTest, AnOldStateThatSomebodyHoldsOnToIsRefusedInTheEnd) {
   worker.on("stage", R"(echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");
-  patience.doubt = Duration(100);
+  timings.doubt = Duration(100);
   doubt = "written by another host since it was mounted here (in use by bash (pid 7))";
   doubt_passes = true;
   start();
@@ -168,7 +168,7 @@ TEST_F(TroubleTest, WhileItsVolumeIsAwayOthersAreStaged) {
   EXPECT_EQ(kind_of(other), "done");
   EXPECT_TRUE(job->is_running());
   EXPECT_TRUE(job->cancel());
-  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
 TEST_F(TroubleTest, AWorkerThatHangsOnIsReplacedWhenTheVolumeIsBack) {
@@ -192,7 +192,7 @@ TEST_F(TroubleTest, ACopyThatMovesNoByteIsShownStalledWithHowLong) {
   ASSERT_TRUE(is_stalled());
   EXPECT_THAT(get_string(row_of("imagenet"), "reason").value_or(""), HasSubstr("no byte moved for"));
   EXPECT_TRUE(job->cancel());
-  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
 TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
@@ -204,7 +204,7 @@ TEST_F(TroubleTest, WaitingForAVolumeCanBeCancelled) {
   ASSERT_TRUE(is_stalled());
   context.run_for(std::chrono::milliseconds(300));
   EXPECT_TRUE(job->cancel());
-  ASSERT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
   EXPECT_EQ(state_of("imagenet"), "absent") << "cancelled is not failed";
 }
 

@@ -2,12 +2,12 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
 
-class SharingTest : public StagerTest {
+class SharingTest : public DatasetsTest {
  protected:
   SharingTest() {
     // Says which dataset it copies, and copies it until it is told to end.
@@ -18,7 +18,7 @@ class SharingTest : public StagerTest {
     StageRequest request;
     request.datasets = {dataset};
     request.max_rate = max_rate;
-    auto job = stager->stage(std::move(request));
+    auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();
     return *job;
   }
@@ -99,7 +99,7 @@ TEST_F(SharingTest, AnAttemptAfterAReloadHasTheConfigurationOfTheReload) {
   const auto job = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
   settings.datasets["models"].exclude = {"*.tmp"};
-  stager->config_changed();
+  datasets->config_changed();
   worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + staged());
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(json::serialize(requests().back().at("exclude")), R"(["*.tmp"])");
@@ -111,9 +111,9 @@ TEST_F(SharingTest, AReloadThatChangesWhatBelongsToADatasetBeginsItsCopyAgain) {
   ASSERT_TRUE(copies_begin(1));
   settings.datasets["imagenet"].exclude = {"*.tmp"};
   settings.datasets["models"].env = "HF_HOME";
-  stager->config_changed();
+  datasets->config_changed();
   settings.datasets["models"].exclude = {"*.bak"};
-  stager->config_changed();
+  datasets->config_changed();
   ASSERT_TRUE(copies_begin(2)) << "neither another dataset's nor what only `run` reads";
   EXPECT_EQ(json::serialize(requests()[1].at("exclude")), R"(["*.bak"])");
   let_go();
@@ -126,7 +126,7 @@ TEST_F(SharingTest, ADatasetThatLeftTheConfigurationIsNotCopiedAgain) {
   const auto job = stage_at("models", 0);
   ASSERT_TRUE(copies_begin(1));
   settings.datasets.erase("models");
-  stager->config_changed();
+  datasets->config_changed();
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(kind_of(job), "not_found");
 }

@@ -3,14 +3,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
 
 using testing::HasSubstr;
 
-class YieldTest : public StagerTest {
+class YieldTest : public DatasetsTest {
  protected:
   // Stages `models` with a worker that waits until it is told to end, and gives that worker's process.
   pid_t start_copying() {
@@ -59,8 +59,8 @@ TEST_F(YieldTest, ACopyStandsBackWhileADatasetIsLeased) {
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
   const pid_t copier = start_copying();
   EXPECT_TRUE(run_until(context, [&] { return is_idle(copier); }));
-  const std::string id = stager->leases().of("imagenet").front()->id;
-  EXPECT_TRUE(stager->leases().release(id));
+  const std::string id = datasets->leases().of("imagenet").front()->id;
+  EXPECT_TRUE(datasets->leases().release(id));
   EXPECT_TRUE(run_until(context, [&] { return !is_idle(copier); })) << "at once when the lease ends";
   let_go();
 }
@@ -73,7 +73,7 @@ TEST_F(YieldTest, NotIfTheConfigSaysSo) {
   context.run_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(is_idle(copier));
   settings.cache.yield = true;
-  stager->config_changed();
+  datasets->config_changed();
   EXPECT_TRUE(is_idle(copier));
   let_go();
 }
@@ -87,12 +87,12 @@ TEST_F(YieldTest, NotToTheLeaseOfTheJobThatStillCopies) {
   StageRequest request;
   request.datasets = {"imagenet", "models"};
   request.lease = std::chrono::hours(1);
-  job = *stager->stage(std::move(request));
+  job = *datasets->requests().stage(std::move(request));
   ASSERT_TRUE(run_until(
-      context, [&] { return stager->leases().of("imagenet").size() == 1 && !text_of("pid").empty(); }));
+      context, [&] { return datasets->leases().of("imagenet").size() == 1 && !text_of("pid").empty(); }));
   EXPECT_FALSE(is_idle(static_cast<pid_t>(std::stoi(text_of("pid")))));
   let_go();
-  EXPECT_EQ(stager->leases().all().size(), 2u);
+  EXPECT_EQ(datasets->leases().all().size(), 2u);
 }
 
 }  // namespace

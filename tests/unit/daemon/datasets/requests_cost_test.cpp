@@ -1,7 +1,7 @@
-// What the stager costs the daemon's thread when a caller asks for much.
+// What requests cost the daemon's thread when a caller asks for much.
 #include <ctime>
 
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -13,7 +13,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-class StagerCost : public StagerTest {
+class RequestsCost : public DatasetsTest {
  protected:
   // Asks for that many more, and waits for none.
   void ask_for(std::size_t datasets) {
@@ -36,7 +36,7 @@ class StagerCost : public StagerTest {
     double least = 1e9;
     for (int i = 0; i < 3; ++i) {
       const double begin = processor_seconds();
-      EXPECT_GT(stager->stages().size(), 0u);
+      EXPECT_GT(datasets->stages().size(), 0u);
       least = std::min(least, processor_seconds() - begin);
     }
     return least;
@@ -46,7 +46,7 @@ class StagerCost : public StagerTest {
 
 // `status` shows each dataset with the jobs that want it: every dataset once looked through every job's
 // names.
-TEST_F(StagerCost, AStatusCostsWhatItShowsAndNotItsSquare) {
+TEST_F(RequestsCost, AStatusCostsWhatItShowsAndNotItsSquare) {
   is_settling = true;
   start();
   ask_for(500);
@@ -54,7 +54,7 @@ TEST_F(StagerCost, AStatusCostsWhatItShowsAndNotItsSquare) {
   for (int i = 0; i < 7; ++i) ask_for(500);
   const double many = cost_of_stages();
   EXPECT_LT(many, 0.001 + 20 * few) << "eight times as many; " << few << " s for an eighth";
-  const json::array stages = stager->stages();
+  const json::array stages = datasets->stages();
   ASSERT_EQ(stages.size(), 4000u);
   EXPECT_EQ(json::serialize(stages.front().as_object().at("jobs")), R"(["1"])");
   cancel_all();

@@ -1,11 +1,11 @@
-#include "daemon/datasets/job.hpp"
+#include "daemon/jobs.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "daemon/token.hpp"
 
-namespace spark::datasets {
+namespace spark {
 
 Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string verb,
          std::vector<std::string> subjects, WallTime started)
@@ -94,4 +94,4 @@ std::shared_ptr<Job> Jobs::find(std::uint64_t id) const {
   return found == jobs_.end() ? nullptr : *found;
 }
 
-}  // namespace spark::datasets
+}  // namespace spark

@@ -1,4 +1,4 @@
-// A stager with a worker program of shell lines, and a loop of the test's own.
+// The daemon's datasets with a worker program of shell lines, and a loop of the test's own.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/datasets/stager.hpp"
+#include "daemon/datasets/datasets.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 
@@ -42,9 +42,9 @@ inline std::string lines(std::initializer_list<std::string> all) {
   return script;
 }
 
-class StagerTest : public testing::Test {
+class DatasetsTest : public testing::Test {
  protected:
-  StagerTest() {
+  DatasetsTest() {
     for (const char* name : {"imagenet", "models"}) {
       config::Dataset dataset;
       dataset.name = name;
@@ -61,22 +61,27 @@ class StagerTest : public testing::Test {
     begin();
     // Asked when it was looked over, and after its recovery.
     ASSERT_TRUE(
-        run_until(context, [&] { return stager->list().has_value() && worker.calls("catalog") >= 2; }));
+        run_until(context, [&] { return datasets->list().has_value() && worker.calls("catalog") >= 2; }));
   }
   void begin() {
-    stager.emplace(
-        context.get_executor(), runner, jobs, clock, "/state",
-        [this]() -> const config::Config& { return settings; },
-        [this](const config::Dataset& dataset) -> Result<Stager::SourcePlace> {
-          if (source_error && away == dataset.name) return fail(*source_error);
-          Stager::SourcePlace place{dataset.path, "", doubt};
-          place.doubt_passes = doubt_passes;
-          place.generation = generation;
-          place.drive = dataset.volume;
-          return place;
-        },
-        [this](const config::Dataset&) { return is_settling; }, patience);
-    boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
+    Context parts{context.get_executor(),
+                  runner,
+                  clock,
+                  "/state",
+                  [this]() -> const config::Config& { return settings; },
+                  [this](const config::Dataset& dataset) { return find_source(dataset); },
+                  [this](const config::Dataset&) { return is_settling; },
+                  timings};
+    datasets.emplace(std::move(parts), jobs);
+    boost::asio::co_spawn(context, datasets->start(), boost::asio::detached);
+  }
+  Result<SourcePlace> find_source(const config::Dataset& dataset) const {
+    if (source_error && away == dataset.name) return fail(*source_error);
+    SourcePlace place{dataset.path, ""};
+    if (!doubt.empty()) place.doubt = Doubt{doubt, doubt_passes};
+    place.generation = generation;
+    place.drive = dataset.volume;
+    return place;
   }
   std::shared_ptr<Job> stage(std::optional<std::chrono::seconds> lease = {}, pid_t pid = 0) {
     StageRequest request;
@@ -84,14 +89,14 @@ class StagerTest : public testing::Test {
     request.lease = lease;
     request.process = staging::process_with(pid);
     request.holder = "a test";
-    auto job = stager->stage(std::move(request));
+    auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();
     return *job;
   }
-  std::shared_ptr<Job> stage_all(std::vector<std::string> datasets) {
+  std::shared_ptr<Job> stage_all(std::vector<std::string> names) {
     StageRequest request;
-    request.datasets = std::move(datasets);
-    auto job = stager->stage(std::move(request));
+    request.datasets = std::move(names);
+    auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();
     return *job;
   }
@@ -99,7 +104,7 @@ class StagerTest : public testing::Test {
     return run_until(context, [&] { return !job->is_running(); });
   }
   json::object row_of(const std::string& dataset) {
-    const auto list = stager->list();
+    const auto list = datasets->list();
     for (const auto& row : *get_array(*list, "datasets")) {
       if (get_string(row.as_object(), "name") == dataset) return row.as_object();
     }
@@ -129,10 +134,10 @@ class StagerTest : public testing::Test {
   std::uint64_t generation = 0;  // of every source's volume
   std::optional<Error> source_error;
   std::string away = "imagenet";  // whose source that is
-  Patience patience{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),
-                    Duration(60'000)};
+  Timings timings{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),
+                  Duration(60'000)};
   bool is_settling = false;
-  std::optional<Stager> stager;
+  std::optional<Datasets> datasets;
 };
 
 }  // namespace spark::datasets

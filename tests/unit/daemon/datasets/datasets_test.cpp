@@ -1,4 +1,4 @@
-#include "tests/unit/daemon/datasets/stager_fixture.hpp"
+#include "tests/unit/daemon/datasets/fixture.hpp"
 
 #include <linux/sched.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(StagerTest, AStagedDatasetIsAnsweredWithItsPath) {
+TEST_F(DatasetsTest, AStagedDatasetIsAnsweredWithItsPath) {
   start();
   const auto job = stage();
   ASSERT_TRUE(ends(job));
@@ -28,7 +28,7 @@ TEST_F(StagerTest, AStagedDatasetIsAnsweredWithItsPath) {
   EXPECT_EQ(get_string(row, "path"), "/c/1");
 }
 
-TEST_F(StagerTest, TwoWhoAskAtOnceShareOneCopy) {
+TEST_F(DatasetsTest, TwoWhoAskAtOnceShareOneCopy) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto first = stage(), second = stage();
@@ -37,7 +37,7 @@ TEST_F(StagerTest, TwoWhoAskAtOnceShareOneCopy) {
   EXPECT_EQ(worker.calls("stage"), 1);
 }
 
-TEST_F(StagerTest, CancellingOneOfTwoKeepsTheCopyForTheOther) {
+TEST_F(DatasetsTest, CancellingOneOfTwoKeepsTheCopyForTheOther) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto first = stage(), second = stage();
@@ -47,16 +47,16 @@ TEST_F(StagerTest, CancellingOneOfTwoKeepsTheCopyForTheOther) {
   EXPECT_EQ(get_string(second->final_event(), "event"), "done");
 }
 
-TEST_F(StagerTest, CancellingTheOnlyOneKillsTheWorker) {
+TEST_F(DatasetsTest, CancellingTheOnlyOneKillsTheWorker) {
   worker.on("stage", "echo $$ > pid; exec sleep 600");
   start();
   const auto job = stage();
   ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "pid"); }));
   EXPECT_TRUE(job->cancel());
-  EXPECT_TRUE(run_until(context, [&] { return stager->stages().empty(); }));
+  EXPECT_TRUE(run_until(context, [&] { return datasets->stages().empty(); }));
 }
 
-TEST_F(StagerTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
+TEST_F(DatasetsTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
   config::Dataset waiting = settings.datasets["models"];
   waiting.name = "waiting";
   settings.datasets["waiting"] = waiting;
@@ -73,7 +73,7 @@ TEST_F(StagerTest, CancellingOneThatWaitsForItsTurnEndsItAtOnce) {
   EXPECT_TRUE(ends(first));
 }
 
-TEST_F(StagerTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
+TEST_F(DatasetsTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   start();
   source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};
   const auto job = stage();
@@ -83,8 +83,8 @@ TEST_F(StagerTest, AVolumeThatIsNotReadyIsUnavailableAndNothingIsCopied) {
   EXPECT_EQ(worker.calls("stage"), 0);
 }
 
-TEST_F(StagerTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
-  patience.settling = Duration{1};
+TEST_F(DatasetsTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
+  timings.settling = Duration{1};
   is_settling = true;
   source_error = Error{Errc::Unavailable, "volume datasets is waiting: starting", ""};
   start();
@@ -101,7 +101,7 @@ TEST_F(StagerTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
 }
 
 // As the API does: from within the loop, where a coroutine that never waits ends before its starter goes on.
-TEST_F(StagerTest, ATaskThatEndsAtOnceIsStillAnswered) {
+TEST_F(DatasetsTest, ATaskThatEndsAtOnceIsStillAnswered) {
   start();
   source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};
   std::shared_ptr<Job> job;
@@ -110,14 +110,14 @@ TEST_F(StagerTest, ATaskThatEndsAtOnceIsStillAnswered) {
   EXPECT_EQ(get_string(*get_object(job->final_event(), "error"), "kind"), "unavailable");
 }
 
-TEST_F(StagerTest, AFailedStagingIsShownWithItsReasonButNeverHidesAReadyCopy) {
+TEST_F(DatasetsTest, AFailedStagingIsShownWithItsReasonButNeverHidesAReadyCopy) {
   worker.on("stage", R"(echo '{"error": {"kind": "no_space", "what": "too large", "hint": ""}}')");
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_EQ(state_of("imagenet"), "ready") << "the generation before is still there";
 }
 
-TEST_F(StagerTest, ACopyThatIsOlderThanWhatItsVolumePublishedIsOutdated) {
+TEST_F(DatasetsTest, ACopyThatIsOlderThanWhatItsVolumePublishedIsOutdated) {
   const auto listed_with = [&](const std::string& source_generation) {
     std::string rows = one_line(kRows);
     rows.replace(rows.find("\"generation\": 1"), 0, "\"source_generation\": " + source_generation + ", ");
@@ -137,42 +137,42 @@ TEST_F(StagerTest, ACopyThatIsOlderThanWhatItsVolumePublishedIsOutdated) {
   EXPECT_TRUE(row_of("models")["outdated"].is_null()) << "it is not here";
 }
 
-TEST_F(StagerTest, AnUnknownDatasetIsNotFound) {
+TEST_F(DatasetsTest, AnUnknownDatasetIsNotFound) {
   start();
   StageRequest request;
   request.datasets = {"imagenot"};
-  const auto job = stager->stage(std::move(request));
+  const auto job = datasets->requests().stage(std::move(request));
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().kind, Errc::NotFound);
 }
 
-TEST_F(StagerTest, NothingIsShownBeforeItIsKnownWhoHoldsIt) {
+TEST_F(DatasetsTest, NothingIsShownBeforeItIsKnownWhoHoldsIt) {
   worker.on("lease", R"(until [ -e known ]; do sleep 0.02; done
       echo '{"result": {"leases": [{"id": "l-1", "dataset": "imagenet", "expires": 4102444800}]}}')");
   begin();
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("lease") == 1; }));
   EXPECT_FALSE(run_until(
-      context, [&] { return stager->list().has_value(); }, std::chrono::seconds(1)));
+      context, [&] { return datasets->list().has_value(); }, std::chrono::seconds(1)));
   std::ofstream(worker.folder() / "known") << "now";
-  ASSERT_TRUE(run_until(context, [&] { return stager->list().has_value(); }));
+  ASSERT_TRUE(run_until(context, [&] { return datasets->list().has_value(); }));
   EXPECT_EQ(get_array(row_of("imagenet"), "leases")->size(), 1u);
-  EXPECT_EQ(stager->evict("imagenet").error().kind, Errc::Refused);
+  EXPECT_EQ(datasets->upkeep().evict("imagenet").error().kind, Errc::Refused);
 }
 
-TEST_F(StagerTest, ALeasedDatasetIsNotEvictedUntilItsLeaseIsReleased) {
+TEST_F(DatasetsTest, ALeasedDatasetIsNotEvictedUntilItsLeaseIsReleased) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
-  const auto refused = stager->evict("imagenet");
+  const auto refused = datasets->upkeep().evict("imagenet");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().what, HasSubstr("a test"));
-  const std::string id = stager->leases().of("imagenet").front()->id;
-  EXPECT_TRUE(stager->leases().release(id));
-  EXPECT_FALSE(stager->leases().release(id));
-  EXPECT_TRUE(stager->evict("imagenet"));
+  const std::string id = datasets->leases().of("imagenet").front()->id;
+  EXPECT_TRUE(datasets->leases().release(id));
+  EXPECT_FALSE(datasets->leases().release(id));
+  EXPECT_TRUE(datasets->upkeep().evict("imagenet"));
 }
 
-TEST_F(StagerTest, ALeaseByProcessEndsWithTheProcess) {
+TEST_F(DatasetsTest, ALeaseByProcessEndsWithTheProcess) {
   start();
   const pid_t holder = ::fork();
   if (holder == 0) {
@@ -180,9 +180,9 @@ TEST_F(StagerTest, ALeaseByProcessEndsWithTheProcess) {
     ::_exit(0);
   }
   ASSERT_TRUE(ends(stage({}, holder)));
-  EXPECT_EQ(stager->leases().of("imagenet").size(), 1u);
+  EXPECT_EQ(datasets->leases().of("imagenet").size(), 1u);
   ::kill(holder, SIGKILL);
-  EXPECT_TRUE(run_until(context, [&] { return stager->leases().of("imagenet").empty(); }));
+  EXPECT_TRUE(run_until(context, [&] { return datasets->leases().of("imagenet").empty(); }));
   ::waitpid(holder, nullptr, 0);
 }
 
@@ -200,7 +200,7 @@ pid_t start_as(pid_t pid) {
   return started;
 }
 
-TEST_F(StagerTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
+TEST_F(DatasetsTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
   if (::geteuid() != 0) GTEST_SKIP() << "starting a process under a given number needs root";
   worker.on("stage", "while [ ! -e go ]; do sleep 0.02; done; " + staged());
   start();
@@ -218,41 +218,36 @@ TEST_F(StagerTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
   std::ofstream(worker.folder() / "go") << "x";
   ASSERT_TRUE(ends(job));
   EXPECT_TRUE(run_until(
-      context, [&] { return stager->leases().of("imagenet").empty(); }, std::chrono::seconds(2)));
+      context, [&] { return datasets->leases().of("imagenet").empty(); }, std::chrono::seconds(2)));
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
 }
 
-TEST_F(StagerTest, ALeaseByTimeEndsByItself) {
+TEST_F(DatasetsTest, ALeaseByTimeEndsByItself) {
   start();
   ASSERT_TRUE(ends(stage(std::chrono::seconds(1))));
-  EXPECT_EQ(stager->leases().of("imagenet").size(), 1u);
-  EXPECT_TRUE(run_until(context, [&] { return stager->leases().of("imagenet").empty(); }));
+  EXPECT_EQ(datasets->leases().of("imagenet").size(), 1u);
+  EXPECT_TRUE(run_until(context, [&] { return datasets->leases().of("imagenet").empty(); }));
 }
 
-TEST_F(StagerTest, ADatasetThatIsBeingStagedIsNotEvicted) {
+TEST_F(DatasetsTest, ADatasetThatIsBeingStagedIsNotEvicted) {
   worker.on("stage", std::string("sleep 0.3; echo '") + kStaged + "'");
   start();
   const auto job = stage();
-  const auto evicted = stager->evict("imagenet");
+  const auto evicted = datasets->upkeep().evict("imagenet");
   ASSERT_FALSE(evicted);
   EXPECT_EQ(evicted.error().kind, Errc::Refused);
   EXPECT_TRUE(ends(job));
 }
 
-TEST_F(StagerTest, ACatalogThatCanNotBeOpenedIsToldAndNotTakenForEmpty) {
+TEST_F(DatasetsTest, ACatalogThatCanNotBeOpenedIsToldAndNotTakenForEmpty) {
   worker.on("catalog", R"(echo '{"error": {"kind": "failed", "what": "catalog is damaged", "hint": ""}}')");
-  stager.emplace(
-      context.get_executor(), runner, jobs, clock, "/state",
-      [this]() -> const config::Config& { return settings; },
-      [](const config::Dataset&) -> Result<Stager::SourcePlace> { return Stager::SourcePlace{}; },
-      [](const config::Dataset&) { return false; }, patience);
-  boost::asio::co_spawn(context, stager->start(), boost::asio::detached);
+  begin();
   ASSERT_TRUE(run_until(context, [&] {
-    const auto list = stager->list();
+    const auto list = datasets->list();
     return !list && list.error().what == "catalog is damaged";
   }));
-  EXPECT_TRUE(stager->cache().is_null());
+  EXPECT_TRUE(datasets->cache().is_null());
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// One dataset, until it is staged or has failed for good: its turn, and trouble of its source.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+#include "daemon/datasets/activity.hpp"
+#include "daemon/datasets/catalog.hpp"
+#include "daemon/datasets/context.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/turns.hpp"
+
+namespace spark::datasets {
+
+class Attempts {
+ public:
+  Attempts(const Context& context, Activity& activity, Catalog& catalog, Leases& leases, Turns& turns)
+      : context_(context), activity_(activity), catalog_(catalog), leases_(leases), turns_(turns) {}
+
+  // To the end of the task, which it records.
+  asio::awaitable<void> run(TaskPtr task);
+
+  // Those whose source, or what of it belongs to the dataset, is another in the new configuration begin
+  // again.
+  void config_changed();
+
+ private:
+  asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
+  asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
+  asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
+  workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached);
+  void note_progress(Task& task, const json::object& progress);
+  json::array in_use() const;
+  bool can_be_read(const Task& task) const;
+  bool must_wait(const Task& task) const;
+
+  const Context& context_;
+  Activity& activity_;
+  Catalog& catalog_;
+  Leases& leases_;
+  Turns& turns_;
+};
+
+}  // namespace spark::datasets

@@ -1,0 +1,101 @@
+#include "daemon/datasets/catalog.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/workers/wire.hpp"
+
+namespace spark::datasets {
+namespace {
+
+constexpr std::chrono::seconds kCatalogDeadline{60};
+constexpr std::chrono::hours kRecoveryDeadline{1};  // it may delete millions of files
+
+}  // namespace
+
+json::object Catalog::request() const {
+  return {{"cache", workers::to_json(context_.config().cache, context_.state_dir)}};
+}
+
+asio::awaitable<Result<>> Catalog::recover() {
+  workers::Call call;
+  call.verb = "recover";
+  call.subject = "the cache";
+  call.request = request();
+  call.deadline = kRecoveryDeadline;
+  call.on_progress = [this](const json::object& /*looked_over*/) {
+    launch(context_.executor, "list of the cache", look_over());
+  };
+  const auto recovered = co_await context_.runner.run(std::move(call));
+  if (!recovered) co_return fail(recovered.error());
+  co_await look_over();
+  co_return *answer_ ? Result<>() : fail(answer_->error());
+}
+
+// The catalog is as the disk is: it can be shown.
+asio::awaitable<void> Catalog::look_over() {
+  co_await refresh();
+  is_looked_over_ = answer_ && *answer_;
+}
+
+void Catalog::could_not_open(const Error& why) {
+  if (!is_looked_over_) answer_ = fail(why);
+}
+
+asio::awaitable<void> Catalog::refresh() {
+  json::array in_progress;
+  for (const auto& [name, task] : activity_.tasks) {
+    if (!task->is_over) in_progress.emplace_back(task->number);
+  }
+  workers::Call call;
+  call.verb = "catalog";
+  call.subject = "the cache";
+  call.request = request();
+  call.request["in_progress"] = std::move(in_progress);
+  call.request["newest"] = activity_.newest_task;
+  call.deadline = kCatalogDeadline;
+  const std::uint64_t turn = ++asked_;
+  auto answer = co_await context_.runner.run(std::move(call));
+  if (turn < answered_) co_return;  // a later question was answered before: this is the past
+  answered_ = turn;
+  answer_ = std::move(answer);
+  tell_writable();
+}
+
+// Once for each reason.
+void Catalog::tell_writable() {
+  const json::object* usage = *answer_ ? get_object(**answer_, "usage") : nullptr;
+  const std::string why = usage == nullptr ? "" : get_string(*usage, "writable_because").value_or("");
+  if (why != writable_because_ && !why.empty()) log::warning("jobs can change the staged copies: " + why);
+  if (usage != nullptr) writable_because_ = why;
+}
+
+Result<const json::object*> Catalog::known() const {
+  if (answer_ && !*answer_) return fail(answer_->error());
+  if (!is_looked_over_)
+    return fail(Errc::Unavailable, "the cache is still being opened", "try again in a moment");
+  return &**answer_;
+}
+
+Result<std::vector<std::string>> Catalog::names() const {
+  const auto catalog = known();
+  if (!catalog) return catalog.take_error();
+  std::vector<std::string> names;
+  for (const json::value& row : *get_array(**catalog, "datasets")) {
+    names.push_back(get_string(row.as_object(), "name").value_or(""));
+  }
+  return names;
+}
+
+Result<> Catalog::check_listed(const std::string& dataset) const {
+  const auto all = names();
+  if (!all) return all.take_error();
+  if (std::ranges::find(*all, dataset) != all->end()) return {};
+  const std::string near = nearest(dataset, *all);
+  return fail(Errc::NotFound, "dataset " + printable(dataset) + " is not staged",
+              near.empty() ? "`spark-stage ls` shows what is" : "did you mean '" + printable(near) + "'?");
+}
+
+}  // namespace spark::datasets

@@ -1,0 +1,57 @@
+#include "daemon/datasets/datasets.hpp"
+
+#include "daemon/datasets/listing.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::datasets {
+
+Datasets::Datasets(Context context, Jobs& jobs)
+    : context_(std::move(context)),
+      jobs_(jobs),
+      catalog_(context_, activity_),
+      leases_(
+          context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
+          [this] { set_priorities(context_, activity_, leases_); }),
+      turns_(context_.executor),
+      attempts_(context_, activity_, catalog_, leases_, turns_),
+      requests_(context_, jobs_, activity_, leases_, turns_, attempts_),
+      upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
+
+asio::awaitable<void> Datasets::start() {
+  asio::steady_timer timer(context_.executor);
+  for (;;) {
+    const auto opened = co_await open();
+    if (opened) break;
+    log::warning(opened.error().message());
+    catalog_.could_not_open(opened.error());
+    timer.expires_after(context_.timings.recover_again);
+    const auto [error] = co_await timer.async_wait(kToken);
+    if (error) co_return;
+  }
+  co_await upkeep_.keep_scrubbing();
+}
+
+// Leases first: no copy is shown or evicted before it is known who holds it.
+asio::awaitable<Result<>> Datasets::open() {
+  auto loaded = co_await leases_.load();
+  if (!loaded) co_return loaded;
+  auto recovered = co_await catalog_.recover();
+  co_return recovered;
+}
+
+Result<json::object> Datasets::list() const {
+  return datasets::list(context_, activity_, catalog_, leases_);
+}
+
+json::array Datasets::stages() const {
+  return datasets::stages(activity_, jobs_);
+}
+
+json::value Datasets::cache() const {
+  const auto catalog = catalog_.known();
+  const json::object* usage = catalog ? get_object(**catalog, "usage") : nullptr;
+  return usage == nullptr ? json::value(nullptr) : json::value(*usage);
+}
+
+}  // namespace spark::datasets

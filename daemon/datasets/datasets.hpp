@@ -1,0 +1,51 @@
+// Datasets: staged one at a time from each drive, shared by all who ask, verified, scrubbed, evicted. Thinks
+// only; the copying is a worker's.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "daemon/datasets/attempts.hpp"
+#include "daemon/datasets/catalog.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/requests.hpp"
+#include "daemon/datasets/turns.hpp"
+#include "daemon/datasets/upkeep.hpp"
+#include "daemon/jobs.hpp"
+
+namespace spark::datasets {
+
+class Datasets {
+ public:
+  Datasets(Context context, Jobs& jobs);
+
+  // Reads the leases and has the cache recovered, again and again until that succeeds; no staging waits for
+  // it. Then runs each scrub when it is due, until the daemon stops. Requests that need the catalog fail with
+  // its error, and change nothing, while it is unreadable.
+  asio::awaitable<void> start();
+
+  Requests& requests() { return requests_; }
+  Upkeep& upkeep() { return upkeep_; }
+  Leases& leases() { return leases_; }
+  const Leases& leases() const { return leases_; }
+  const Totals& totals() const { return activity_.totals; }
+  void config_changed() { attempts_.config_changed(); }
+
+  Result<json::object> list() const;  // the object of `ls --json`
+  json::array stages() const;         // of `status --json`
+  json::value cache() const;          // of `status --json`; null while unknown
+
+ private:
+  asio::awaitable<Result<>> open();
+
+  Context context_;
+  Jobs& jobs_;
+  Activity activity_;
+  Catalog catalog_;
+  Leases leases_;
+  Turns turns_;
+  Attempts attempts_;
+  Requests requests_;
+  Upkeep upkeep_;
+};
+
+}  // namespace spark::datasets

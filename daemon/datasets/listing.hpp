@@ -1,0 +1,21 @@
+// Datasets as people and scripts see them.
+#pragma once
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/datasets/activity.hpp"
+#include "daemon/datasets/catalog.hpp"
+#include "daemon/datasets/context.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/jobs.hpp"
+
+namespace spark::datasets {
+
+// The object of `ls --json`.
+Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
+                          const Leases& leases);
+
+// `stages` of `status --json`.
+json::array stages(const Activity& activity, const Jobs& jobs);
+
+}  // namespace spark::datasets

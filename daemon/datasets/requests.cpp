@@ -1,0 +1,148 @@
+#include "daemon/datasets/requests.hpp"
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::datasets {
+
+Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& request) const {
+  if (request.datasets.empty())
+    return fail(Errc::Invalid, "no dataset was named", "name one of the config's datasets");
+  std::vector<config::Dataset> found;
+  for (const std::string& name : request.datasets) {
+    auto dataset = config::find_dataset(context_.config(), name);
+    if (!dataset) return dataset.take_error();
+    if (activity_.evicting.contains(dataset->name)) {
+      return fail(Errc::Unavailable, "dataset " + printable(dataset->name) + " is being evicted",
+                  "try again");
+    }
+    found.push_back(std::move(*dataset));
+  }
+  return found;
+}
+
+Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
+  const auto wanted = find_all(request);
+  if (!wanted) return fail(wanted.error());
+  auto job = jobs_.create("stage", request.datasets);
+  std::vector<TaskPtr> tasks, fresh;
+  for (const config::Dataset& dataset : *wanted) {
+    TaskPtr task = join(dataset, request);
+    if (!task) fresh.push_back(task = make_task(dataset, request));
+    ++task->users;
+    activity_.wanted.insert(dataset.name);
+    tasks.push_back(std::move(task));
+  }
+  // Only then: none of the request's datasets makes way for another. One may end before this returns.
+  for (const TaskPtr& task : fresh)
+    launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
+  job->on_cancel = [job, tasks] {
+    job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
+    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which lets go of its tasks
+  };
+  launch(context_.executor, "stage job " + std::to_string(job->id()),
+         run(job, std::move(tasks), std::move(request)));
+  return job;
+}
+
+// None if there is none to be shared.
+TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& request) {
+  const auto running = activity_.tasks.find(dataset.name);
+  // One that was cancelled may take its time to die: nobody waits for that.
+  if (running == activity_.tasks.end() || running->second->is_cancelled) return nullptr;
+  // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
+  running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
+  running->second->limits.insert(request.max_rate);
+  running->second->apply_limit();
+  return running->second;
+}
+
+TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& request) {
+  auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
+  task->limits.insert(request.max_rate);
+  task->allow_dirty = request.allow_dirty;
+  activity_.tasks[dataset.name] = task;
+  activity_.failed.erase(dataset.name);
+  return task;
+}
+
+asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks,
+                                    StageRequest request) {
+  std::vector<std::string> granted;
+  auto result = co_await wait_for(job, tasks, request, granted);
+  std::vector<TaskPtr> over = let_go(tasks, request.max_rate);
+  const auto kept = co_await end_holds(leases_, std::move(over));
+  if (result && !kept) result = fail(kept.error());
+  const bool succeeded = result.has_value() && job->is_running();
+  job->finish(std::move(result));
+  for (const TaskPtr& task : tasks) activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
+  for (const std::string& id : granted) {
+    activity_.early_leases.erase(id);
+    if (!succeeded) (void)leases_.release(id);  // nobody was told of it; it may have ended already
+  }
+  set_priorities(context_, activity_, leases_);
+}
+
+// Ends those that no other request needs; gives those of them that have ended already.
+std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate) {
+  std::vector<TaskPtr> ended;
+  for (const TaskPtr& task : tasks) {
+    task->limits.erase(task->limits.find(max_rate));
+    if (--task->users > 0) {
+      task->apply_limit();
+    } else if (task->ended) {
+      ended.push_back(task);
+    } else {
+      task->cancel();
+      turns_.wake_all();  // it may wait for its turn
+    }
+  }
+  return ended;
+}
+
+asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
+                                            const StageRequest& request, std::vector<std::string>& granted) {
+  json::array results;
+  for (const TaskPtr& task : tasks) {
+    while (!task->ended && job->is_running()) {
+      job->set_progress(task->progress);
+      co_await task->changed.async_wait(kToken);
+    }
+    if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
+    if (!*task->ended) co_return fail(task->ended->error());
+    auto result = co_await result_of(task, request, granted);
+    if (!result) co_return result;
+    results.push_back(std::move(*result));
+  }
+  if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
+  json::object all{{"datasets", std::move(results)}};
+  co_return all;
+}
+
+// The contract's object of `stage --json`, with the lease that was asked for granted at this moment.
+asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& request,
+                                             std::vector<std::string>& granted) {
+  json::object result = task->ended->value();
+  result["name"] = printable(task->dataset.name);
+  result["state"] = "ready";
+  if (!request.wants_lease()) co_return result;
+  Lease lease;
+  lease.dataset = task->dataset.name;
+  lease.generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
+  lease.holder = request.holder;
+  lease.process = request.process;
+  lease.cgroup = request.cgroup;
+  if (request.lease) lease.expires = context_.clock.wall() + *request.lease;
+  lease.id = new_lease_id();
+  const std::string id = lease.id;
+  granted.push_back(id);
+  activity_.early_leases.insert(id);
+  const auto held = co_await leases_.grant(std::move(lease));
+  if (!held) co_return fail_with(held.error(), "staging " + printable(task->dataset.name));
+  result["lease"] = id;
+  co_return result;
+}
+
+}  // namespace spark::datasets

@@ -1,0 +1,63 @@
+// Requests to stage: each is a job, which shares the tasks of its datasets with all who want the same.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/datasets/activity.hpp"
+#include "daemon/datasets/attempts.hpp"
+#include "daemon/datasets/context.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/turns.hpp"
+#include "daemon/jobs.hpp"
+
+namespace spark::datasets {
+
+struct StageRequest {
+  std::vector<std::string> datasets;
+  std::optional<std::chrono::seconds> lease;  // by time
+  staging::ProcessId process;                 // by process, as it was when it was asked for
+  staging::Cgroup cgroup;                     // by control group
+  std::string holder;                         // for people
+  Bytes max_rate = 0;                         // 0: no limit
+  bool allow_dirty = false;                   // from a volume that another host writes, too
+
+  bool wants_lease() const { return lease || process.pid != 0 || !cgroup.path.empty(); }
+};
+
+class Requests {
+ public:
+  Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, Turns& turns,
+           Attempts& attempts)
+      : context_(context),
+        jobs_(jobs),
+        activity_(activity),
+        leases_(leases),
+        turns_(turns),
+        attempts_(attempts) {}
+
+  Result<std::shared_ptr<Job>> stage(StageRequest request);
+
+ private:
+  Result<std::vector<config::Dataset>> find_all(const StageRequest& request) const;
+  TaskPtr join(const config::Dataset& dataset, const StageRequest& request);
+  TaskPtr make_task(const config::Dataset& dataset, const StageRequest& request);
+  asio::awaitable<void> run(std::shared_ptr<Job> job, std::vector<TaskPtr> tasks, StageRequest request);
+  asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
+                                    const StageRequest& request, std::vector<std::string>& granted);
+  asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
+                                     std::vector<std::string>& granted);
+  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate);
+
+  const Context& context_;
+  Jobs& jobs_;
+  Activity& activity_;
+  Leases& leases_;
+  Turns& turns_;
+  Attempts& attempts_;
+};
+
+}  // namespace spark::datasets

@@ -1,0 +1,35 @@
+// Who goes first: whose turn it is at a drive that is read, and who gives way while somebody trains.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <set>
+
+#include "daemon/datasets/activity.hpp"
+#include "daemon/datasets/context.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/task.hpp"
+
+namespace spark::datasets {
+
+class Turns {
+ public:
+  explicit Turns(const asio::any_io_executor& executor)
+      : changed_(executor, asio::steady_timer::time_point::max()) {}
+
+  bool is_free(const Slot& slot) const;
+  void take(Task& task, Slot slot);
+  void give_back(Task& task);  // if it has one
+
+  asio::awaitable<void> next_change();  // ends when a slot was given back, or at wake_all()
+  void wake_all() { changed_.cancel(); }
+
+ private:
+  std::set<Slot> taken_;
+  asio::steady_timer changed_;  // never expires
+};
+
+// Workers that copy run at idle priority while a lease is in use, if the configuration wants that.
+void set_priorities(const Context& context, const Activity& activity, const Leases& leases);
+
+}  // namespace spark::datasets

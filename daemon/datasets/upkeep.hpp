@@ -1,0 +1,50 @@
+// Copies that are there: verified, scrubbed, evicted.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/datasets/activity.hpp"
+#include "daemon/datasets/catalog.hpp"
+#include "daemon/datasets/context.hpp"
+#include "daemon/datasets/leases.hpp"
+#include "daemon/jobs.hpp"
+#include "daemon/workers/priority.hpp"
+
+namespace spark::datasets {
+
+class Upkeep {
+ public:
+  Upkeep(const Context& context, Jobs& jobs, Activity& activity, Catalog& catalog, Leases& leases)
+      : context_(context), jobs_(jobs), activity_(activity), catalog_(catalog), leases_(leases) {}
+
+  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256);  // see Cache::verify
+  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);         // none: all
+  Result<std::shared_ptr<Job>> evict(const std::string& dataset);
+
+  asio::awaitable<void> keep_scrubbing();  // each copy when it is due
+
+ private:
+  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, std::string dataset, bool sha256,
+                                   workers::Cancellation cancellation);
+  asio::awaitable<void> run_scrub(std::shared_ptr<Job> job, std::vector<std::string> datasets,
+                                  workers::Cancellation cancellation);
+  asio::awaitable<Outcome> read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
+                                     workers::Priority priority, workers::Cancellation cancellation);
+  asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
+  std::optional<std::string> due_for_scrub() const;
+  Result<std::vector<std::string>> readable() const;  // that have a copy
+
+  const Context& context_;
+  Jobs& jobs_;
+  Activity& activity_;
+  Catalog& catalog_;
+  Leases& leases_;
+  std::map<std::string, SteadyTime> scrub_tried_;  // when a scrub of it last could not be done
+};
+
+}  // namespace spark::datasets
