@@ -1,29 +1,29 @@
-// The page of /metrics from everything that the daemon knows.
+#include "daemon/service/metrics_page.hpp"
+
 #include "daemon/metrics/families.hpp"
-#include "daemon/service/service.hpp"
 
 namespace spark {
 
-std::string Service::metrics_text() const {
+std::string metrics_text(const DaemonParts& daemon) {
   std::vector<metrics::VolumeFacts> volumes;
-  for (const auto& volume : volumes_.all()) volumes.push_back({&volume->settings(), &volume->status()});
+  for (const auto& volume : daemon.volumes.all()) volumes.push_back({&volume->settings(), &volume->status()});
 
   metrics::DatasetFacts datasets;
-  if (auto list = datasets_.list()) datasets.list = std::move(*list);
-  datasets.cache = datasets_.cache();
-  datasets.totals = datasets_.totals();
-  datasets.leases = datasets_.leases().all().size();
+  if (auto list = daemon.datasets.list()) datasets.list = std::move(*list);
+  datasets.cache = daemon.datasets.cache();
+  datasets.totals = daemon.datasets.totals();
+  datasets.leases = daemon.datasets.leases().all().size();
 
-  metrics::DaemonFacts daemon;
-  daemon.workers = runner_.counts();
-  daemon.abandoned_now = runner_.abandoned().size();
-  daemon.last_reload_worked = last_reload_worked_;
-  daemon.config_loaded = config_loaded_;
+  metrics::DaemonFacts facts;
+  facts.workers = daemon.runner.counts();
+  facts.abandoned_now = daemon.runner.abandoned().size();
+  facts.last_reload_worked = daemon.config.last_reload_worked();
+  facts.config_loaded = daemon.config.loaded_at();
 
   metrics::Page page;
   metrics::add_volumes(page, volumes);
   metrics::add_datasets(page, datasets);
-  metrics::add_daemon(page, daemon);
+  metrics::add_daemon(page, facts);
   metrics::add_process(page, SystemRoot{});
   return metrics::to_text(page);
 }

@@ -1,11 +1,15 @@
-// Every request that the daemon answers, as docs/openapi.yaml describes it.
+#include "daemon/service/routes.hpp"
+
 #include <algorithm>
+#include <variant>
 
 #include "base/text.hpp"
-#include "daemon/service/service.hpp"
+#include "daemon/service/handlers.hpp"
 
 namespace spark {
 namespace {
+
+namespace asio = boost::asio;
 
 using api::Answer;
 using api::Request;
@@ -24,7 +28,7 @@ Answer denied(const Request& request) {
 
 struct Route {
   const char* method;
-  const char* path;  // "/v1/volumes/{name}/up": what stands in braces is any one part
+  const char* path;  // "/v1/volumes/{name}/up": any one part matches the part in braces
   bool root_alone = false;
 };
 
@@ -35,51 +39,51 @@ bool has_path(const Route& route, const Request& request) {
   });
 }
 
-}  // namespace
+using AnswerNow = Answer (*)(const DaemonParts&, const Request&);
+using AnswerLater = asio::awaitable<Answer> (*)(const DaemonParts&, Request);  // asks workers first
 
-struct Service::Endpoint {
+struct Endpoint {
   Route route;
-  Answer (Service::*answer)(const Request&);
-  asio::awaitable<Answer> (Service::*later)(Request) = nullptr;  // instead, for the two that ask workers
+  std::variant<AnswerNow, AnswerLater> handler;
 };
 
-std::span<const Service::Endpoint> Service::endpoints() {
-  static constexpr Endpoint kEndpoints[] = {
-      {{"GET", "/healthz"}, &Service::get_health},
-      {{"GET", "/readyz"}, &Service::get_readiness},
-      {{"GET", "/metrics"}, &Service::get_metrics},
-      {{"GET", "/v1/status"}, &Service::get_status},
-      {{"GET", "/v1/config"}, &Service::get_config},
-      {{"POST", "/v1/reload", true}, nullptr, &Service::post_reload},
-      {{"POST", "/v1/plan"}, nullptr, &Service::post_plan},
-      {{"POST", "/v1/volumes/{name}/up", true}, &Service::post_up},
-      {{"POST", "/v1/volumes/{name}/down", true}, &Service::post_down},
-      {{"POST", "/v1/volumes/{name}/take", true}, &Service::post_take},
-      {{"POST", "/v1/volumes/{name}/publish", true}, &Service::post_publish},
-      {{"GET", "/v1/datasets"}, &Service::get_datasets},
-      {{"POST", "/v1/stagings"}, &Service::post_staging},
-      {{"POST", "/v1/datasets/{name}/verify"}, &Service::post_verify},
-      {{"POST", "/v1/datasets/{name}/evict"}, &Service::post_evict},
-      {{"POST", "/v1/scrubs"}, &Service::post_scrub},
-      {{"DELETE", "/v1/leases/{id}"}, &Service::delete_lease},
-      {{"GET", "/v1/jobs"}, &Service::get_jobs},
-      {{"GET", "/v1/jobs/{id}"}, &Service::get_job},
-      {{"GET", "/v1/jobs/{id}/events"}, &Service::get_job_events},
-      {{"DELETE", "/v1/jobs/{id}"}, &Service::delete_job},
-  };
-  return kEndpoints;
-}
+// docs/openapi.yaml describes each of them.
+constexpr Endpoint kEndpoints[] = {
+    {{"GET", "/healthz"}, get_health},
+    {{"GET", "/readyz"}, get_readiness},
+    {{"GET", "/metrics"}, get_metrics},
+    {{"GET", "/v1/status"}, get_status},
+    {{"GET", "/v1/config"}, get_config},
+    {{"POST", "/v1/reload", true}, post_reload},
+    {{"POST", "/v1/plan"}, post_plan},
+    {{"POST", "/v1/volumes/{name}/up", true}, post_up},
+    {{"POST", "/v1/volumes/{name}/down", true}, post_down},
+    {{"POST", "/v1/volumes/{name}/take", true}, post_take},
+    {{"POST", "/v1/volumes/{name}/publish", true}, post_publish},
+    {{"GET", "/v1/datasets"}, get_datasets},
+    {{"POST", "/v1/stagings"}, post_staging},
+    {{"POST", "/v1/datasets/{name}/verify"}, post_verify},
+    {{"POST", "/v1/datasets/{name}/evict"}, post_evict},
+    {{"POST", "/v1/scrubs"}, post_scrub},
+    {{"DELETE", "/v1/leases/{id}"}, delete_lease},
+    {{"GET", "/v1/jobs"}, get_jobs},
+    {{"GET", "/v1/jobs/{id}"}, get_job},
+    {{"GET", "/v1/jobs/{id}/events"}, get_job_events},
+    {{"DELETE", "/v1/jobs/{id}"}, delete_job},
+};
 
-// Whatever may take long is a job: no answer waits for more than a worker or two.
-asio::awaitable<Answer> Service::answer(Request request) {
-  const auto all = endpoints();
-  const auto found = std::ranges::find_if(all, [&](const Endpoint& endpoint) {
+}  // namespace
+
+asio::awaitable<Answer> answer_request(const DaemonParts& daemon, Request request) {
+  const auto* found = std::ranges::find_if(kEndpoints, [&](const Endpoint& endpoint) {
     return request.method == endpoint.route.method && has_path(endpoint.route, request);
   });
-  if (found == all.end()) co_return not_found(request);
+  if (found == std::end(kEndpoints)) co_return not_found(request);
   if (found->route.root_alone && !request.caller.may_change) co_return denied(request);
-  if (found->later == nullptr) co_return (this->*(found->answer))(request);
-  auto answer = co_await (this->*(found->later))(std::move(request));
+  if (const auto* answer_now = std::get_if<AnswerNow>(&found->handler))
+    co_return (*answer_now)(daemon, request);
+  const auto answer_later = std::get<AnswerLater>(found->handler);
+  auto answer = co_await answer_later(daemon, std::move(request));
   co_return answer;
 }
 

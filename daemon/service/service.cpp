@@ -7,6 +7,9 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/service/dataset_source.hpp"
+#include "daemon/service/metrics_page.hpp"
+#include "daemon/service/routes.hpp"
 #include "daemon/token.hpp"
 #include "nvmetcp/host_identity.hpp"
 
@@ -14,8 +17,10 @@ namespace spark {
 namespace {
 
 constexpr char kGroup[] = "spark-stage";
-// What `one` holds and `other` does not. A target may change thousands at once: a few are named, the others
-// counted.
+constexpr Duration kMetricsRetry{5000};
+
+// Those in `one` that `other` lacks. A target may change thousands at once, so a few are named and the rest
+// are counted.
 std::string first_missing(const std::set<std::string>& one, const std::set<std::string>& other) {
   constexpr std::size_t kMostNamed = 10;
   std::vector<std::string> named;
@@ -28,101 +33,70 @@ std::string first_missing(const std::set<std::string>& one, const std::set<std::
          (missing > kMostNamed ? " and " + std::to_string(missing - kMostNamed) + " more" : "");
 }
 
-constexpr Duration kMetricsRetry{5000};
-constexpr Duration kPlanPatience{30'000};  // longer than a plan may take
-
 }  // namespace
 
 Service::Service(asio::io_context& context, ServiceOptions options, config::Config config, const Clock& clock,
                  Notifier& notifier)
     : context_(context),
-      options_(std::move(options)),
-      config_(std::move(config)),
-      clock_(clock),
+      socket_(std::move(options.socket)),
       notifier_(notifier),
-      started_(clock.steady()),
-      config_loaded_(clock.wall()),
       signals_(context, SIGTERM, SIGINT, SIGHUP),
-      runner_(context.get_executor(), options_.program),
-      plans_(context.get_executor(), 1, kPlanPatience),
+      runner_(context.get_executor(), std::move(options.program)),
       jobs_(context.get_executor(), clock),
       sight_(clock),
       volumes_(
-          context.get_executor(), runner_, sight_, clock, options_.state_dir,
+          context.get_executor(), runner_, sight_, clock, options.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
+      config_(context.get_executor(), std::move(options.config_file), std::move(config), clock, notifier,
+              runner_, volumes_, [this] { config_changed(); }),
       watches_(context.get_executor(), runner_, sight_, clock,
                [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
                  offer_changed(watch, before);
                }),
       uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
-      datasets_({context.get_executor(), runner_, clock, options_.state_dir.native(),
-                 [this]() -> const config::Config& { return config_; },
-                 [this](const config::Dataset& dataset) { return find_source(dataset); },
+      datasets_({context.get_executor(), runner_, clock, options.state_dir.native(),
+                 [this]() -> const config::Config& { return config_.current(); },
+                 [this](const config::Dataset& dataset) { return find_source(dataset, volumes_, sight_); },
                  [this](const config::Dataset& dataset) {
                    const auto volume = volumes_.find(dataset.volume);
                    return volume && volume->is_settling();
                  }},
                 jobs_),
+      parts_{.executor = context.get_executor(),
+             .clock = clock,
+             .started = clock.steady(),
+             .runner = runner_,
+             .jobs = jobs_,
+             .volumes = volumes_,
+             .config = config_,
+             .watches = watches_,
+             .datasets = datasets_},
       metrics_port_(
-          context.get_executor(), [this] { return metrics_text(); }, kMetricsRetry) {}
+          context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry) {}
 
 Result<> Service::start() {
-  auto server = api::Server::listen(context_.get_executor(), options_.socket, kGroup,
-                                    [this](api::Request request) { return answer(std::move(request)); });
+  auto server = api::Server::listen(context_.get_executor(), socket_, kGroup, [this](api::Request request) {
+    return answer_request(parts_, std::move(request));
+  });
   if (!server) return server.take_error();
   server_ = std::move(*server);
   server_->start();
-  launch(context_.get_executor(), "signals", obey_signals());
+  launch(context_.get_executor(), "signals", handle_signals());
   launch(context_.get_executor(), "watchdog", feed_watchdog());
   launch(context_.get_executor(), "datasets", datasets_.start());
-  volumes_.start(config_);
-  watches_.apply(config_);
+  const config::Config& config = config_.current();
+  volumes_.start(config);
+  watches_.apply(config);
   if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
-  metrics_port_.apply(config_.metrics);
+  metrics_port_.apply(config.metrics);
   if (const auto& host = sight_.host()) {
     if (const auto doubt = nvmetcp::identity_doubt(*host)) log::warning(*doubt);
   }
-  log::info("answering on " + options_.socket.native() + ", " + std::to_string(config_.volumes.size()) +
-            " volumes from " + config_.file.native());
+  log::info("answering on " + socket_.native() + ", " + std::to_string(config.volumes.size()) +
+            " volumes from " + config.file.native());
   notifier_.ready();
-  tell_status();
+  report_status();
   return {};
-}
-
-// A dataset of a volume can be read only while that volume is ready: its mount point alone proves nothing.
-Result<datasets::SourcePlace> Service::find_source(const config::Dataset& dataset) {
-  datasets::SourcePlace place;
-  if (dataset.volume.empty()) {
-    place.path = dataset.path;
-    if (const auto& table = sight_.mounts()) {
-      const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
-      if (carrier != nullptr) place.drive = carrier->source;
-    }
-    return place;
-  }
-  const auto volume = volumes_.find(dataset.volume);
-  if (!volume)
-    return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");
-  const volumes::Status& status = volume->status();
-  if (status.state != volumes::State::Ready) {
-    return fail(Errc::Unavailable,
-                "volume " + dataset.volume + " is " + to_string(status.state) +
-                    (status.reason.empty() ? "" : ": " + status.reason),
-                "`spark-stage wait " + dataset.volume + "` ends when it is ready");
-  }
-  if (status.foreign_writes) {
-    place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason,
-                                  volume->context().mount.is_outdated};
-  }
-  if (volumes::is_reader(volume->context())) {
-    place.device = status.device;
-    place.stamp = volume->context().mount.stamp;
-    if (status.published && !place.doubt) place.generation = status.published->generation;
-  }
-  place.drive = dataset.volume;
-  place.mount = volume->settings().mount.native();
-  place.path = (volume->settings().mount / dataset.path).native();
-  return place;
 }
 
 void Service::volume_changed(const volumes::Volume& volume, volumes::State before) {
@@ -140,7 +114,7 @@ void Service::volume_changed(const volumes::Volume& volume, volumes::State befor
   if (volume.settings().nvme) fields.push_back({"NVME_NQN", volume.settings().nvme->subsystem});
   for (const volumes::PathStatus& path : status.paths) fields.push_back({"NVME_CTRL", path.controller});
   log::event(trouble, what, fields);
-  tell_status();
+  report_status();
 }
 
 void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before) {
@@ -163,7 +137,15 @@ void Service::device_changed(const Uevent& event) {
   volumes_.controller_changed(event.device);
 }
 
-void Service::tell_status() {
+void Service::config_changed() {
+  const config::Config& config = config_.current();
+  datasets_.config_changed();
+  watches_.apply(config);
+  metrics_port_.apply(config.metrics);
+  report_status();
+}
+
+void Service::report_status() {
   std::size_t ready = 0;
   std::string not_ready;
   for (const auto& volume : volumes_.all()) {
@@ -179,12 +161,12 @@ void Service::tell_status() {
                    (stuck == 0 ? "" : "; " + std::to_string(stuck) + " workers stuck in the kernel"));
 }
 
-asio::awaitable<void> Service::obey_signals() {
+asio::awaitable<void> Service::handle_signals() {
   for (;;) {
     const auto [error, number] = co_await signals_.async_wait(kToken);
     if (error) co_return;
     if (number == SIGHUP) {
-      launch(context_.get_executor(), "reload", reload_on_signal());
+      launch(context_.get_executor(), "reload", config_.reload_on_signal());
       continue;
     }
     log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +
@@ -194,7 +176,7 @@ asio::awaitable<void> Service::obey_signals() {
   }
 }
 
-// Fed from the loop that does all the thinking: a loop that hangs is not fed for.
+// Runs on the thread that does all the work: if that hangs, systemd restarts the daemon.
 asio::awaitable<void> Service::feed_watchdog() {
   const auto interval = watchdog_interval();
   if (!interval) co_return;
@@ -207,7 +189,7 @@ asio::awaitable<void> Service::feed_watchdog() {
   }
 }
 
-// Workers die with the daemon (their parent), except those stuck in the kernel, which nothing waits for.
+// Workers die with the daemon, their parent. Those stuck in the kernel do not, and nothing waits for them.
 void Service::stop() {
   notifier_.stopping();
   uevents_.stop();

@@ -1,0 +1,57 @@
+#include "daemon/service/dataset_source.hpp"
+
+#include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
+
+namespace spark {
+namespace {
+
+using SourcePlace = datasets::SourcePlace;
+
+SourcePlace place_of_folder(const config::Dataset& dataset, Sight& sight) {
+  SourcePlace place;
+  place.path = dataset.path;
+  if (const auto& table = sight.mounts()) {
+    const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
+    if (carrier != nullptr) place.drive = carrier->source;
+  }
+  return place;
+}
+
+SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volume& volume) {
+  SourcePlace place;
+  const volumes::Status& status = volume.status();
+  if (status.foreign_writes) {
+    place.doubt = datasets::Doubt{status.reason.empty() ? "being written" : status.reason,
+                                  volume.context().mount.is_outdated};
+  }
+  if (volumes::is_reader(volume.context())) {
+    place.device = status.device;
+    place.stamp = volume.context().mount.stamp;
+    if (status.published && !place.doubt) place.generation = status.published->generation;
+  }
+  place.drive = dataset.volume;
+  place.mount = volume.settings().mount.native();
+  place.path = (volume.settings().mount / dataset.path).native();
+  return place;
+}
+
+}  // namespace
+
+Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
+                                Sight& sight) {
+  if (dataset.volume.empty()) return place_of_folder(dataset, sight);
+  const auto volume = volumes.find(dataset.volume);
+  if (!volume)
+    return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");
+  const volumes::Status& status = volume->status();
+  if (status.state != volumes::State::Ready) {
+    return fail(Errc::Unavailable,
+                "volume " + dataset.volume + " is " + to_string(status.state) +
+                    (status.reason.empty() ? "" : ": " + status.reason),
+                "`spark-stage wait " + dataset.volume + "` ends when it is ready");
+  }
+  return place_on_volume(dataset, *volume);
+}
+
+}  // namespace spark

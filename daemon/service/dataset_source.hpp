@@ -1,0 +1,17 @@
+// Where a dataset can be read now.
+#pragma once
+
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/datasets/datasets.hpp"
+#include "daemon/sight.hpp"
+#include "daemon/volumes/volume/volume_set.hpp"
+
+namespace spark {
+
+// NotFound if its volume is not in the configuration, Unavailable while that volume is not ready: the mount
+// point alone proves nothing.
+Result<datasets::SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
+                                          Sight& sight);
+
+}  // namespace spark

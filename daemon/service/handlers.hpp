@@ -1,0 +1,40 @@
+// The handlers that routes.cpp names, by subject. `request.path[2]` is the part that a route has in braces.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "daemon/api/server.hpp"
+#include "daemon/service/parts.hpp"
+
+namespace spark {
+
+// daemon_handlers.cpp
+api::Answer get_health(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_readiness(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_metrics(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_status(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_config(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> post_reload(const DaemonParts& daemon, api::Request request);
+boost::asio::awaitable<api::Answer> post_plan(const DaemonParts& daemon, api::Request request);
+
+// volume_handlers.cpp
+api::Answer post_up(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_down(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_take(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_publish(const DaemonParts& daemon, const api::Request& request);
+
+// dataset_handlers.cpp
+api::Answer get_datasets(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_staging(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_verify(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_evict(const DaemonParts& daemon, const api::Request& request);
+api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
+api::Answer delete_lease(const DaemonParts& daemon, const api::Request& request);
+
+// job_handlers.cpp
+api::Answer get_jobs(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_job(const DaemonParts& daemon, const api::Request& request);
+api::Answer get_job_events(const DaemonParts& daemon, const api::Request& request);
+api::Answer delete_job(const DaemonParts& daemon, const api::Request& request);
+
+}  // namespace spark

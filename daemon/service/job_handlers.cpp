@@ -1,0 +1,73 @@
+// Requests about jobs: what long work came to.
+#include <charconv>
+
+#include "daemon/service/answers.hpp"
+#include "daemon/service/handlers.hpp"
+
+namespace spark {
+namespace {
+
+namespace asio = boost::asio;
+
+using api::Answer;
+using api::Request;
+
+Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
+  const std::string& text = request.path[2];
+  std::uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  auto job = is_number ? daemon.jobs.find(id) : nullptr;
+  if (job) return job;
+  return fail(Errc::NotFound, "no such job",
+              "the daemon may have been restarted since: ask for the work again");
+}
+
+// The newest progress first, then each change, then the end.
+api::EventSource events_of(JobPtr job) {
+  struct Cursor {
+    bool first = true, ended = false;
+  };
+  return [job, cursor = std::make_shared<Cursor>()]() -> asio::awaitable<std::optional<json::object>> {
+    // The captures live in the caller's EventSource, which outlives every call.
+    if (cursor->ended) co_return std::nullopt;
+    const bool has_news = cursor->first && job->progress();
+    cursor->first = false;
+    if (job->is_running() && !has_news) co_await job->next_change();
+    if (!job->is_running()) {
+      cursor->ended = true;
+      co_return job->final_event();
+    }
+    co_return job->progress().value_or(json::object{{"event", "progress"}, {"phase", "queued"}});
+  };
+}
+
+}  // namespace
+
+Answer get_jobs(const DaemonParts& daemon, const Request& /*request*/) {
+  json::array all;
+  for (const auto& job : daemon.jobs.all()) all.push_back(job->to_json());
+  return ok_answer(json::object{{"jobs", std::move(all)}});
+}
+
+Answer get_job(const DaemonParts& daemon, const Request& request) {
+  const auto job = find_job(daemon, request);
+  return job ? ok_answer((*job)->to_json()) : api::error_answer(job.error());
+}
+
+Answer get_job_events(const DaemonParts& daemon, const Request& request) {
+  const auto job = find_job(daemon, request);
+  if (!job) return api::error_answer(job.error());
+  Answer answer;
+  answer.events = events_of(*job);
+  return answer;
+}
+
+Answer delete_job(const DaemonParts& daemon, const Request& request) {
+  const auto job = find_job(daemon, request);
+  if (!job) return api::error_answer(job.error());
+  const auto cancelled = (*job)->cancel();
+  return cancelled ? ok_answer((*job)->to_json()) : api::error_answer(cancelled.error());
+}
+
+}  // namespace spark

@@ -1,0 +1,31 @@
+// The parts of the daemon that a request may be about. Service owns them all, and they outlive every request.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "daemon/datasets/datasets.hpp"
+#include "daemon/discovery/watch_set.hpp"
+#include "daemon/jobs.hpp"
+#include "daemon/service/active_config.hpp"
+#include "daemon/volumes/volume/volume_set.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark {
+
+using JobPtr = std::shared_ptr<Job>;
+
+struct DaemonParts {
+  boost::asio::any_io_executor executor;  // the daemon's thread
+  const Clock& clock;
+  SteadyTime started;  // when the daemon started
+  workers::Runner& runner;
+  Jobs& jobs;
+  volumes::VolumeSet& volumes;
+  ActiveConfig& config;
+  discovery::WatchSet& watches;
+  datasets::Datasets& datasets;
+};
+
+}  // namespace spark
