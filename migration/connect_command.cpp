@@ -75,7 +75,7 @@ const Known* find_short(char letter) {
 
 }  // namespace
 
-bool take_setting(ByHandConnection& connection, const std::string& name, const std::string& value) {
+bool take_setting(ManualConnection& connection, const std::string& name, const std::string& value) {
   const Known* known = find_long(name);
   if (known == nullptr) return false;
   const std::string key = with_dashes(known->name);
@@ -95,8 +95,8 @@ bool take_setting(ByHandConnection& connection, const std::string& name, const s
   return true;
 }
 
-ByHandConnection parse_connect_options(const std::vector<std::string>& words) {
-  ByHandConnection connection;
+ManualConnection parse_connect_options(const std::vector<std::string>& words) {
+  ManualConnection connection;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const Known* known = nullptr;

@@ -8,7 +8,7 @@
 
 namespace spark::host {
 
-struct ByHandConnection {
+struct ManualConnection {
   std::string transport;  // "tcp"
   std::string subsystem;  // the NQN; empty where everything that is offered is connected
   std::string address, port;
@@ -18,9 +18,9 @@ struct ByHandConnection {
 };
 
 // The words behind `nvme connect`, `nvme connect-all` or `nvme discover`.
-ByHandConnection parse_connect_options(const std::vector<std::string>& words);
+ManualConnection parse_connect_options(const std::vector<std::string>& words);
 
 // Takes one setting by nvme-cli's long name ("ctrl-loss-tmo"); false: no such name.
-bool take_setting(ByHandConnection& connection, const std::string& name, const std::string& value);
+bool take_setting(ManualConnection& connection, const std::string& name, const std::string& value);
 
 }  // namespace spark::host

@@ -65,7 +65,7 @@ void read_commands(const std::string& line, ConnectUnit& unit) {
     for (std::size_t at = i + 2; at < words.size() && !ends_command(words[at]); ++at) {
       options.push_back(words[at]);
     }
-    ByHandConnection connection = parse_connect_options(options);
+    ManualConnection connection = parse_connect_options(options);
     if (verb == "connect-all") unit.connects_all = true;
     if (verb == "connect-all" && !connection.address.empty()) unit.discovered.push_back(connection);
     if (verb == "connect") unit.connections.push_back(std::move(connection));

@@ -16,14 +16,14 @@ namespace {
 
 // A connection that was found, and where.
 struct Found {
-  ByHandConnection connection;
+  ManualConnection connection;
   std::string origin;
 };
 
 std::vector<Found> connections_of(const Survey& survey) {
   std::vector<Found> found;
   for (const ConnectUnit& unit : survey.units) {
-    for (const ByHandConnection& connection : unit.connections)
+    for (const ManualConnection& connection : unit.connections)
       found.push_back({connection, printable(unit.file)});
   }
   for (const auto& connection : survey.config_json) found.push_back({connection, "/etc/nvme/config.json"});
@@ -32,7 +32,7 @@ std::vector<Found> connections_of(const Survey& survey) {
   }
   for (const FabricDevice& device : survey.devices) {
     for (const nvmetcp::Controller& path : device.paths) {
-      ByHandConnection connection;
+      ManualConnection connection;
       connection.transport = "tcp";
       connection.subsystem = device.subsystem;
       connection.address = path.portal.address;
@@ -44,7 +44,7 @@ std::vector<Found> connections_of(const Survey& survey) {
   return found;
 }
 
-nvmetcp::Portal portal_of(const ByHandConnection& connection) {
+nvmetcp::Portal portal_of(const ManualConnection& connection) {
   nvmetcp::Portal portal{connection.address, 4420};
   std::from_chars(connection.port.data(), connection.port.data() + connection.port.size(), portal.port);
   return portal;
@@ -72,7 +72,7 @@ class Writer {
     std::map<std::string, TargetDraft> of_subsystem;
     std::vector<std::string> order;
     for (const Found& found : found_) {
-      const ByHandConnection& connection = found.connection;
+      const ManualConnection& connection = found.connection;
       const bool is_tcp = connection.transport.empty() || connection.transport == "tcp";
       if (connection.address.empty() || !is_tcp) {
         foreign_.push_back(found);

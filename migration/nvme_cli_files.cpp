@@ -14,8 +14,8 @@ std::string text_of(const json::value& value) {
   return json::serialize(value);
 }
 
-ByHandConnection connection_of(const json::object& port, const std::string& subsystem) {
-  ByHandConnection connection;
+ManualConnection connection_of(const json::object& port, const std::string& subsystem) {
+  ManualConnection connection;
   for (const auto& [key, value] : port) {
     const std::string name(key.data(), key.size());
     if (value.is_bool() && !value.get_bool()) continue;  // a flag that is off
@@ -25,7 +25,7 @@ ByHandConnection connection_of(const json::object& port, const std::string& subs
   return connection;
 }
 
-void read_host(const json::object& host, std::vector<ByHandConnection>& connections) {
+void read_host(const json::object& host, std::vector<ManualConnection>& connections) {
   const json::array* subsystems = get_array(host, "subsystems");
   if (subsystems == nullptr) return;
   for (const json::value& subsystem : *subsystems) {
@@ -41,8 +41,8 @@ void read_host(const json::object& host, std::vector<ByHandConnection>& connecti
 
 }  // namespace
 
-std::vector<ByHandConnection> parse_discovery_conf(std::string_view text) {
-  std::vector<ByHandConnection> connections;
+std::vector<ManualConnection> parse_discovery_conf(std::string_view text) {
+  std::vector<ManualConnection> connections;
   for (const std::string& line : split(text, '\n')) {
     if (trim(line).empty() || trim(line).starts_with('#')) continue;
     connections.push_back(parse_connect_options(words_of(line)));
@@ -50,13 +50,13 @@ std::vector<ByHandConnection> parse_discovery_conf(std::string_view text) {
   return connections;
 }
 
-Result<std::vector<ByHandConnection>> parse_config_json(std::string_view text) {
+Result<std::vector<ManualConnection>> parse_config_json(std::string_view text) {
   auto parsed = parse_json(text);
   if (!parsed) return parsed.take_error();
   const json::array* hosts = parsed->if_array();
   if (hosts == nullptr && parsed->is_object()) hosts = get_array(parsed->get_object(), "hosts");
   if (hosts == nullptr) return fail(Errc::Invalid, "it has no list of hosts");
-  std::vector<ByHandConnection> connections;
+  std::vector<ManualConnection> connections;
   for (const json::value& host : *hosts) {
     if (host.is_object()) read_host(host.get_object(), connections);
   }

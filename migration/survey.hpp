@@ -16,7 +16,7 @@ namespace spark::host {
 struct Survey {
   std::vector<FstabLine> fstab;
   std::vector<ConnectUnit> units;
-  std::vector<ByHandConnection> discovery_conf, config_json;
+  std::vector<ManualConnection> discovery_conf, config_json;
   std::vector<FabricDevice> devices;
   std::vector<mounts::Mount> mounts;
   std::vector<std::string> unread;  // a sentence for each file that is there and can't be read

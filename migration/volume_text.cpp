@@ -53,7 +53,7 @@ bool is_said_elsewhere(const std::string& name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-std::string digests_yaml(const ByHandConnection& settings) {
+std::string digests_yaml(const ManualConnection& settings) {
   const bool header = settings.settings.contains("hdr-digest"),
              data = settings.settings.contains("data-digest");
   if (!header && !data) return {};
@@ -61,7 +61,7 @@ std::string digests_yaml(const ByHandConnection& settings) {
          ", data: " + (data ? "true" : "false") + "}\n";
 }
 
-std::string settings_yaml(const ByHandConnection& settings) {
+std::string settings_yaml(const ManualConnection& settings) {
   std::string yaml;
   if (!settings.interface.empty())
     yaml += "    interface: " + yaml_word(printable(settings.interface)) + "\n";
@@ -112,9 +112,7 @@ Entry target_entry(const TargetDraft& target) {
             "\n    port: " + std::to_string(target.portals.front().port) + "\n";
   } else {
     std::vector<std::string> all;
-    for (const nvmetcp::Portal& portal : target.portals) {
-      all.push_back(yaml_word(printable(config::to_string(config::Portal{portal.address, portal.port}))));
-    }
+    for (const nvmetcp::Portal& portal : target.portals) all.push_back(yaml_word(to_string(portal)));
     yaml += "    portals: [" + join(all, ", ") + "]\n";
   }
   return {target.name, target.origin, yaml + settings_yaml(target.settings)};

@@ -23,7 +23,7 @@ struct Entry {
 struct TargetDraft {
   std::string name;
   std::vector<nvmetcp::Portal> portals;
-  ByHandConnection settings;  // the first connection that had any
+  ManualConnection settings;  // the first connection that had any
   std::string origin;
 };
 

@@ -80,12 +80,6 @@ int finish_connect(int fd, std::chrono::milliseconds deadline) {
 
 }  // namespace
 
-std::string to_string(const Portal& portal) {
-  const bool bracketed = portal.address.find(':') != std::string::npos;
-  const std::string address = printable(portal.address);
-  return (bracketed ? "[" + address + "]" : address) + ":" + std::to_string(portal.port);
-}
-
 Result<std::vector<Portal>> resolve(const Portal& portal) {
   int code = 0;
   AddressList list = look_up(portal, AI_NUMERICHOST, code);

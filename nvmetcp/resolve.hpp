@@ -21,9 +21,6 @@ bool is_numeric(const std::string& address);
 // Whether two numeric addresses are the same one, however they are written.
 bool same_address(const std::string& a, const std::string& b);
 
-// "10.0.0.5:4420", "[fd00::5]:4420"
-std::string to_string(const Portal& portal);
-
 // One TCP connection to a numeric portal, closed again. The kernel's own connect holds a lock that every
 // other connect of the machine waits for, and can't be interrupted: a target that is not there is found out
 // here instead. Unavailable: refused, unreachable or silent. Invalid: no such interface.

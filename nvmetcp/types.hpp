@@ -27,9 +27,11 @@ struct Portal {
   std::uint16_t port = 4420;
   bool operator==(const Portal&) const = default;
 };
+// "10.0.0.5:4420", "[fd00::5]:4420", printable.
+std::string to_string(const Portal& portal);
 
-// What a connection has to have. Everything here is passed to the kernel explicitly: no default of its own is
-// relied on.
+// The settings of a connection, as the configuration has them. All are passed to the kernel explicitly: none
+// of its own defaults is relied on.
 struct ConnectOptions {
   std::string interface;   // NIC name; empty: the kernel's route
   unsigned io_queues = 0;  // 0: min(8, CPUs)

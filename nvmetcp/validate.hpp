@@ -1,5 +1,5 @@
-// What can be told wrong about a connection before anything is touched. Pure; config validation uses it too.
-// Errors are Invalid and name the config's keys.
+// What can be told wrong about a connection before anything is touched. Pure. Errors are Invalid and name the
+// config's keys.
 #pragma once
 
 #include <string>

@@ -4,10 +4,10 @@
 
 #include "base/text.hpp"
 #include "bench/fio/fio_job.hpp"
+#include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/file_reader.hpp"
 #include "bench/measure/live_rate.hpp"
 #include "bench/measure/plan.hpp"
-#include "bench/measure/witness.hpp"
 #include "bench/record/gates.hpp"
 #include "staging/copy/copy.hpp"
 
@@ -16,8 +16,8 @@ namespace {
 
 class Meter {
  public:
-  Meter(const Bench& bench, const Scenario& scenario, Site& site, Cell& cell, const RateSink& tell)
-      : bench_(bench), scenario_(scenario), site_(site), cell_(cell), tell_(tell) {}
+  Meter(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell, const RateSink& tell)
+      : bench_(bench), scenario_(scenario), target_(target), cell_(cell), tell_(tell) {}
 
   void run() {
     switch (scenario_.method) {
@@ -37,7 +37,8 @@ class Meter {
 
  private:
   void by_fio() {
-    const std::vector<Stream> streams = deal_streams(site_.record.files, scenario_.streams, scenario_.block);
+    const std::vector<Stream> streams =
+        deal_streams(target_.record.files, scenario_.streams, scenario_.block);
     if (streams.empty()) {
       cell_.reasons = {"it holds no file of at least " +
                        std::string(scenario_.shape.substr(0, scenario_.shape.find(','))) + " to read"};
@@ -50,15 +51,15 @@ class Meter {
     fio.deadline = cell_deadline(bench_.options);
     cell_.command = shell_line(fio.command);
     const std::vector<std::string> command = fio.command;
-    const Witness witness(bench_.options.root, site_);
+    const CounterSnapshot witness(bench_.options.root, target_);
     const FioEnd end = run_and_tell(std::move(fio), direction, bench_.stop, tell_);
     const bool by_time = scenario_.cache == Cache::Direct;
     cell_.reasons =
         faults_of(end, direction, by_time ? static_cast<double>(bench_.options.runtime.count()) : 0);
     cell_.status = CellStatus::Invalid;
     if (end.last) take(counters_of(*end.last, direction));
-    witness.testify(cell_);
-    if (end.timed_out) site_.record.unusable = "it stopped answering during the run";
+    witness.fill(cell_);
+    if (end.timed_out) target_.record.unusable = "it stopped answering during the run";
     if (bench_.folder != nullptr) {
       const std::string output = (end.last ? pretty(*end.last) + "\n" : "") + end.words;
       cell_.raw_file = bench_.folder->keep(cell_, command, output);
@@ -83,9 +84,9 @@ class Meter {
 
   bool evict() {
     std::vector<std::string> files;
-    for (const DataFile& file : site_.record.files) files.push_back(file.path);
+    for (const DataFile& file : target_.record.files) files.push_back(file.path);
     const auto done =
-        apart("emptying the page cache for " + site_.record.name, nullptr, [&]() -> Result<json::value> {
+        apart("emptying the page cache for " + target_.record.name, nullptr, [&]() -> Result<json::value> {
           if (auto evicted = evict_from_cache(files); !evicted) return evicted.take_error();
           return json::value(true);
         });
@@ -94,13 +95,13 @@ class Meter {
   }
 
   void by_files() {
-    if (site_.small_files.empty()) {
+    if (target_.small_files.empty()) {
       cell_.reasons = {"it holds no file of 4 KiB to 1 MiB to read"};
       return;
     }
     const SharedCounter counter;
     FileReading reading;
-    reading.files = site_.small_files;
+    reading.files = target_.small_files;
     reading.threads = scenario_.streams;
     reading.cold = scenario_.cache == Cache::Cold;
     // Cold passes start cold each time; what a warm one finds in RAM is what the pass before left there.
@@ -108,12 +109,12 @@ class Meter {
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;
     reading.progress = counter.get();
-    const Witness witness(bench_.options.root, site_);
+    const CounterSnapshot witness(bench_.options.root, target_);
     const auto answer = apart("reading small files", &counter, [&] { return read_as_json(reading); });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
-    witness.testify(cell_);
+    witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
@@ -131,7 +132,7 @@ class Meter {
       cell_.reasons = {"there is no local path to stage to that may be written"};
       return;
     }
-    if (bench_.local == &site_) {
+    if (bench_.local == &target_) {
       cell_.reasons = {"this is the path that the others are staged to"};
       return;
     }
@@ -141,21 +142,21 @@ class Meter {
       return;
     }
     const SharedCounter counter;
-    const Witness witness(bench_.options.root, site_);
+    const CounterSnapshot witness(bench_.options.root, target_);
     const auto answer = apart("staging", &counter, [&] { return copy_as_json(source, counter); });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
-    witness.testify(cell_);
+    witness.fill(cell_);
   }
 
   // One large file of ours, or of the existing ones the largest that is not larger than ours would be. Small
   // files when the dataset is made of such.
   std::string copy_source() const {
-    if (has_small_files(bench_.options.asked) && !site_.scratch().empty() && !site_.small_files.empty()) {
-      return site_.scratch() + "/" + kScratchSmall;
+    if (has_small_files(bench_.options.asked) && !target_.scratch().empty() && !target_.small_files.empty()) {
+      return target_.scratch() + "/" + kScratchSmall;
     }
-    for (const DataFile& file : site_.record.files) {
+    for (const DataFile& file : target_.record.files) {
       if (file.bytes <= layout_size(bench_.options) / kLargeFiles) return file.path;
     }
     return {};
@@ -206,13 +207,13 @@ class Meter {
   void fault(const Error& error) {
     cell_.status = CellStatus::Invalid;
     cell_.reasons.push_back(error.kind == Errc::Cancelled ? "interrupted" : error.message());
-    if (error.kind == Errc::TimedOut) site_.record.unusable = "it stopped answering during the run";
+    if (error.kind == Errc::TimedOut) target_.record.unusable = "it stopped answering during the run";
   }
 
   void judge() {
     if (cell_.bytes > 0 && cell_.seconds > 0 && cell_.reasons.empty()) {
       const ScenarioRecord shape{"", "", "", scenario_.writes, scenario_.counts_ios, scenario_.cache};
-      cell_.reasons = cache_faults(cell_, shape, site_.record.storage.kind);
+      cell_.reasons = cache_faults(cell_, shape, target_.record.storage.kind);
       if (scenario_.method == Method::Fio && scenario_.cache == Cache::Cold) {
         for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
       }
@@ -226,7 +227,7 @@ class Meter {
 
   const Bench& bench_;
   const Scenario& scenario_;
-  Site& site_;
+  BenchTarget& target_;
   Cell& cell_;
   const RateSink& tell_;
 };
@@ -248,9 +249,9 @@ FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const
   return failed;
 }
 
-void measure_cell(const Bench& bench, const Scenario& scenario, Site& site, Cell& cell,
+void measure_cell(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell,
                   const RateSink& tell) {
-  Meter(bench, scenario, site, cell, tell).run();
+  Meter(bench, scenario, target, cell, tell).run();
 }
 
 }  // namespace spark::bench

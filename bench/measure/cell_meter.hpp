@@ -4,8 +4,8 @@
 #include "base/threads.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/bench.hpp"
+#include "bench/measure/bench_target.hpp"
 #include "bench/measure/live_rate.hpp"
-#include "bench/measure/site.hpp"
 #include "bench/report/run_folder.hpp"
 
 namespace spark::bench {
@@ -15,12 +15,13 @@ struct Bench {
   const BenchOptions& options;
   const FioSetup& fio;
   const StopFlag& stop;
-  Site* local = nullptr;              // where copies go; null: nowhere
+  BenchTarget* local = nullptr;       // where copies go; null: nowhere
   const RunFolder* folder = nullptr;  // null: nothing is kept
 };
 
-// Fills in everything but the cell's names and numbers. A site that stops answering is marked unusable.
-void measure_cell(const Bench& bench, const Scenario& scenario, Site& site, Cell& cell, const RateSink& tell);
+// Fills in everything but the cell's names and numbers. A target that stops answering is marked unusable.
+void measure_cell(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell,
+                  const RateSink& tell);
 
 // Runs fio, telling the rate of each second.
 FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell);

@@ -11,10 +11,10 @@
 #include "bench/facts/host_facts.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/bench.hpp"
+#include "bench/measure/bench_target.hpp"
 #include "bench/measure/cell_meter.hpp"
+#include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
-#include "bench/measure/site.hpp"
-#include "bench/measure/workshop.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
@@ -51,18 +51,18 @@ class Runner {
 
   Result<Record> run() {
     start_record();
-    auto workshop = Workshop::open(options_.fio, owner_, stop_);
-    if (!workshop) return workshop.take_error();
-    record_.fio = workshop->facts;
-    if (!workshop->facts.engine_note.empty()) record_.warnings.push_back(workshop->facts.engine_note);
-    auto sites = inspect_all();
-    if (!sites) return sites.take_error();
+    auto environment = FioEnvironment::open(options_.fio, owner_, stop_);
+    if (!environment) return environment.take_error();
+    record_.fio = environment->facts;
+    if (!environment->facts.engine_note.empty()) record_.warnings.push_back(environment->facts.engine_note);
+    auto targets = inspect_all();
+    if (!targets) return targets.take_error();
     if (auto kept = make_folder(); !kept) return kept.take_error();
-    for (Site& site : *sites) prepare(site, workshop->setup);
+    for (BenchTarget& target : *targets) prepare(target, environment->setup);
     listen_to_idle();
-    Bench bench{options_, workshop->setup, stop_, local_of(*sites), folder_ ? &*folder_ : nullptr};
-    measure(bench, *sites);
-    finish(*sites);
+    Bench bench{options_, environment->setup, stop_, local_of(*targets), folder_ ? &*folder_ : nullptr};
+    measure(bench, *targets);
+    finish(*targets);
     return std::move(record_);
   }
 
@@ -91,18 +91,18 @@ class Runner {
     owner_ = this_process(std::chrono::system_clock::to_time_t(last_moment));
   }
 
-  Result<std::vector<Site>> inspect_all() {
-    std::vector<Site> sites;
+  Result<std::vector<BenchTarget>> inspect_all() {
+    std::vector<BenchTarget> targets;
     for (const PathUnderTest& path : options_.paths) {
       tell("looking at " + printable(path.path), path.name, 0);
-      auto site = Site::inspect(path, options_.root, stop_);
-      if (!site) return site.take_error();
-      sites.push_back(std::move(*site));
+      auto target = BenchTarget::inspect(path, options_.root, stop_);
+      if (!target) return target.take_error();
+      targets.push_back(std::move(*target));
     }
-    if (auto enough = check_space(sites, room_of(options_, scenarios_)); !enough) {
+    if (auto enough = check_space(targets, room_of(options_, scenarios_)); !enough) {
       return enough.take_error();
     }
-    return sites;
+    return targets;
   }
 
   Result<> make_folder() {
@@ -113,20 +113,20 @@ class Runner {
     return {};
   }
 
-  void prepare(Site& site, const FioSetup& setup) {
-    if (!site.is_usable() || stop_) return;
-    tell("preparing", site.record.name, 0);
-    site.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
-    if (!site.is_usable() || !site.is_writable() || stop_) return;
+  void prepare(BenchTarget& target, const FioSetup& setup) {
+    if (!target.is_usable() || stop_) return;
+    tell("preparing", target.record.name, 0);
+    target.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
+    if (!target.is_usable() || !target.is_writable() || stop_) return;
     FioRun fio;
-    fio.command = layout_command(setup, site.record.files);
+    fio.command = layout_command(setup, target.record.files);
     fio.deadline = layout_deadline(options_);
     const std::string doing = "laying out " + format_bytes(record_.size);
-    tell(doing, site.record.name, 0);
+    tell(doing, target.record.name, 0);
     const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_,
-                                    [&](double rate) { tell(doing, site.record.name, 0, rate); });
+                                    [&](double rate) { tell(doing, target.record.name, 0, rate); });
     const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
-    if (!faults.empty()) site.record.unusable = "laying out its files: " + join(faults, "; ");
+    if (!faults.empty()) target.record.unusable = "laying out its files: " + join(faults, "; ");
   }
 
   // What the host burns when nothing of ours runs.
@@ -144,48 +144,48 @@ class Runner {
     record_.idle_cpu = idle_cpu(rates);
   }
 
-  static Site* local_of(std::vector<Site>& sites) {
+  static BenchTarget* local_of(std::vector<BenchTarget>& targets) {
     Record paths;  // baseline_of asks a record
-    for (const Site& site : sites) paths.paths.push_back(site.record);
-    Site& site = sites[baseline_of(paths)];
-    const PathKind kind = site.record.storage.kind;
-    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &site;
+    for (const BenchTarget& target : targets) paths.paths.push_back(target.record);
+    BenchTarget& target = targets[baseline_of(paths)];
+    const PathKind kind = target.record.storage.kind;
+    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &target;
   }
 
-  void measure(const Bench& bench, std::vector<Site>& sites) {
-    run_cells(bench, sites, 0);
+  void measure(const Bench& bench, std::vector<BenchTarget>& targets) {
+    run_cells(bench, targets, 0);
     for (unsigned round = options_.rounds + 1; round <= record_.max_rounds && !stop_; ++round) {
       const std::size_t first = cells_.size();
       add_unsteady_cells(round);
       if (cells_.size() == first || !has_time_for(first)) break;
-      run_cells(bench, sites, first);
+      run_cells(bench, targets, first);
     }
     cells_.resize(std::min<std::size_t>(cells_.size(), record_.cells.size()));
   }
 
-  void run_cells(const Bench& bench, std::vector<Site>& sites, std::size_t first) {
+  void run_cells(const Bench& bench, std::vector<BenchTarget>& targets, std::size_t first) {
     for (std::size_t i = first; i < cells_.size() && !stop_; ++i) {
       const PlannedCell& planned = cells_[i];
-      Site& site = sites[planned.path];
+      BenchTarget& target = targets[planned.path];
       Cell cell;
-      cell.path = site.record.name;
+      cell.path = target.record.name;
       cell.scenario = planned.scenario->id;
       cell.round = planned.round;
       cell.order = static_cast<unsigned>(i + 1);
       cell.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-      if (!site.is_usable()) {
-        cell.reasons = {site.record.unusable};
-      } else if (planned.scenario->writes && !site.is_writable()) {
-        cell.reasons = {"nothing may be written there: " + site.record.read_only_reason};
+      if (!target.is_usable()) {
+        cell.reasons = {target.record.unusable};
+      } else if (planned.scenario->writes && !target.is_writable()) {
+        cell.reasons = {"nothing may be written there: " + target.record.read_only_reason};
       } else {
         const std::string doing = title_of(*planned.scenario);
         tell(doing, cell.path, cell.order);
-        measure_cell(bench, *planned.scenario, site, cell,
+        measure_cell(bench, *planned.scenario, target, cell,
                      [&](double rate) { tell(doing, cell.path, cell.order, rate); });
       }
       record_.cells.push_back(std::move(cell));
       const bool ends_round = i + 1 == cells_.size() || cells_[i + 1].round != planned.round;
-      if (ends_round) keep_so_far(sites);
+      if (ends_round) keep_so_far(targets);
     }
   }
 
@@ -210,11 +210,11 @@ class Runner {
   }
 
   // A killed run leaves what it had by then, as an interrupted one.
-  void keep_so_far(const std::vector<Site>& sites) {
+  void keep_so_far(const std::vector<BenchTarget>& targets) {
     if (!folder_) return;
     Record so_far = record_;
     so_far.interrupted = true;
-    for (const Site& site : sites) so_far.paths.push_back(site.record);
+    for (const BenchTarget& target : targets) so_far.paths.push_back(target.record);
     if (folder_->write(so_far) || !record_.warnings.empty()) return;
     record_.warnings.push_back("the record could not be kept in " + printable(folder_->path().string()));
   }
@@ -248,11 +248,11 @@ class Runner {
     return left;
   }
 
-  void finish(std::vector<Site>& sites) {
+  void finish(std::vector<BenchTarget>& targets) {
     record_.interrupted = stop_;
-    for (Site& site : sites) {
-      if (auto closed = site.close(); !closed) record_.warnings.push_back(closed.error().message());
-      record_.paths.push_back(site.record);
+    for (BenchTarget& target : targets) {
+      if (auto closed = target.close(); !closed) record_.warnings.push_back(closed.error().message());
+      record_.paths.push_back(target.record);
     }
     add_memory_warnings();
     apply_plausibility(record_);

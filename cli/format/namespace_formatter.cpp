@@ -13,7 +13,7 @@ namespace spark::cli {
 namespace {
 
 using nvmetcp::Hold;
-using nvmetcp::Holding;
+using nvmetcp::ReservationState;
 
 constexpr Duration kLookDeadline{60'000};
 constexpr Duration kMkfs{30 * 60'000};                // many terabytes, over a slow wire
@@ -23,7 +23,7 @@ std::string name_of(const FormatRequest& request) {
   return "namespace " + std::to_string(request.nsid) + " of " + printable(request.subsystem);
 }
 
-tl::unexpected<Error> held_elsewhere(const FormatRequest& request, const Holding& holding) {
+tl::unexpected<Error> held_elsewhere(const FormatRequest& request, const ReservationState& holding) {
   if (holding.cloned_id) {
     return fail(Errc::Refused,
                 "another machine with this host's own host ID " + holding.holder +
@@ -36,7 +36,7 @@ tl::unexpected<Error> held_elsewhere(const FormatRequest& request, const Holding
 }
 
 // Nobody else's; and there is one where the volume could not be mounted without.
-Result<Hold> check_reservation(const FormatRequest& request, const Holding& holding) {
+Result<Hold> check_reservation(const FormatRequest& request, const ReservationState& holding) {
   if (holding.hold == Hold::Theirs) return held_elsewhere(request, holding);
   if (holding.hold != Hold::Unsupported || !request.must_reserve) return holding.hold;
   const bool xfs = request.filesystem.type == "xfs";
@@ -48,8 +48,8 @@ Result<Hold> check_reservation(const FormatRequest& request, const Holding& hold
                   : "switch reservations on at the target (nvmet: resv_enable), or use `fence: auto`");
 }
 
-Result<Holding> ask(const FormatRequest& request, nvmetcp::ReservationCommands& commands) {
-  return request.may_reserve ? nvmetcp::look_at_reservation(commands, request.us) : Holding{};
+Result<ReservationState> ask(const FormatRequest& request, nvmetcp::ReservationCommands& commands) {
+  return request.may_reserve ? nvmetcp::look_at_reservation(commands, request.us) : ReservationState{};
 }
 
 // Of the children's answers.

@@ -19,7 +19,7 @@ struct FormatRequest {
   dev_t device_number = 0;  // what has to be behind that name
   std::string subsystem;    // what errors name, with the namespace's number
   std::uint32_t nsid = 0;
-  nvmetcp::Claimant us;
+  nvmetcp::LocalRegistrant us;
   bool may_reserve = true;    // the volume's fence takes a reservation where one is offered
   bool must_reserve = false;  // … and there is no volume without one
   NewFilesystem filesystem;

@@ -11,7 +11,7 @@
 #include "cli/view/screens.hpp"
 #include "daemon/config/parse.hpp"
 #include "doctor/checks/copied_identity.hpp"
-#include "doctor/network/carried.hpp"
+#include "doctor/network/ingress_nic.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 
 namespace spark::cli {

@@ -9,6 +9,7 @@
 #include "cli/view/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "migration/words.hpp"
+#include "nvmetcp/types.hpp"
 
 namespace spark::cli {
 namespace {
@@ -18,10 +19,8 @@ std::string text_of(const json::object& object, std::string_view key) {
 }
 
 std::string portal_of(const json::object& object) {
-  const std::string address = text_of(object, "address");
-  const bool is_ipv6 = address.find(':') != std::string::npos;
-  return (is_ipv6 ? "[" + address + "]" : address) + ":" +
-         std::to_string(get_int(object, "port").value_or(0));
+  return to_string(nvmetcp::Portal{get_string(object, "address").value_or(""),
+                                   static_cast<std::uint16_t>(get_int(object, "port").value_or(0))});
 }
 
 std::vector<json::object> objects_in(const json::object& object, std::string_view key) {

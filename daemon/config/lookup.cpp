@@ -66,21 +66,4 @@ std::string environment_name(const std::string& dataset) {
   return variable;
 }
 
-nvmetcp::ConnectOptions connect_options(const Target& target) {
-  nvmetcp::ConnectOptions options;
-  options.interface = target.interface;
-  options.io_queues = target.io_queues;
-  options.keep_alive = target.keep_alive;
-  options.reconnect_delay = target.reconnect_delay;
-  options.controller_loss = target.controller_loss;
-  options.fast_fail = target.fast_fail;
-  options.io_policy = target.io_policy;
-  options.header_digest = target.header_digest;
-  options.data_digest = target.data_digest;
-  options.host_key_file = target.auth.host_key_file.native();
-  options.controller_key_file = target.auth.controller_key_file.native();
-  options.tls_psk_file = target.tls_psk_file.native();
-  return options;
-}
-
 }  // namespace spark::config

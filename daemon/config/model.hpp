@@ -10,33 +10,14 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "nvmetcp/types.hpp"
 
 namespace spark::config {
 
-struct Auth {
-  std::filesystem::path host_key_file, controller_key_file;  // empty: not asked for
-  bool operator==(const Auth&) const = default;
-};
-
-struct Portal {
-  std::string address;
-  std::uint16_t port = 4420;
-  bool operator==(const Portal&) const = default;
-};
-
 struct Target {
   std::string name;
-  std::vector<Portal> portals;  // at least one
-  std::string interface;        // empty: the kernel chooses
-  unsigned io_queues = 0;       // 0: auto
-  std::chrono::seconds keep_alive{5};
-  std::chrono::seconds reconnect_delay{2};
-  std::optional<std::chrono::seconds> controller_loss;  // none: never
-  std::optional<std::chrono::seconds> fast_fail;        // none: off
-  std::string io_policy;                                // empty: the kernel's
-  bool header_digest = false, data_digest = false;
-  Auth auth;
-  std::filesystem::path tls_psk_file;  // empty: no TLS
+  std::vector<nvmetcp::Portal> portals;  // at least one
+  nvmetcp::ConnectOptions options;       // of every connection to it
   bool operator==(const Target&) const = default;
 };
 
@@ -115,7 +96,7 @@ struct Dataset {
 };
 
 struct MetricsSettings {
-  std::optional<Portal> listen;  // an IP address and a port; none: only on the API's socket
+  std::optional<nvmetcp::Portal> listen;  // an IP address and a port; none: only on the API's socket
   bool operator==(const MetricsSettings&) const = default;
 };
 

@@ -9,7 +9,6 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
-#include "nvmetcp/types.hpp"
 
 namespace spark::config {
 
@@ -37,9 +36,6 @@ const Volume* find_volume(const Config& config, const std::string& name);
 
 // As in the file: "keep", "copy" or "refuse".
 const char* to_string(Links links);
-
-// What a connection to the target has to have.
-nvmetcp::ConnectOptions connect_options(const Target& target);
 
 // NAME → SPARK_STAGE_<NAME>: upper case, `_` for what is neither letter nor digit.
 std::string environment_name(const std::string& dataset);

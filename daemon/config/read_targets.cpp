@@ -1,5 +1,6 @@
 #include <set>
 
+#include "daemon/config/connect_options.hpp"
 #include "daemon/config/readers.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
@@ -34,50 +35,53 @@ void read_portals(Target& target, Section& section) {
   }
 }
 
+// Reads each option; an absent key keeps the default.
+struct OptionReader {
+  Section& from;
+  Problems& problems;
+
+  void operator()(const char* key, bool& to) const { to = from.boolean(key).value_or(to); }
+  void operator()(const char* key, unsigned& to) const { to = from.count_or_auto(key, 256).value_or(to); }
+  void operator()(const char* key, seconds& to) const {
+    to = from.duration(key, seconds(1), kHour).value_or(to);
+  }
+  void operator()(const char* key, std::optional<seconds>& to, const char* none) const {
+    to = from.duration_or(key, none, seconds(1), kLongest);
+  }
+  // `missing`: a hint if the key has to be there.
+  template <class T>
+  void operator()(const char* key, std::string& to, Result<T> (*parse)(std::string_view),
+                  const char* missing = nullptr) const {
+    to = from.checked<T>(key, parse).value_or(T());
+    if (missing != nullptr && !from.has(key)) from.missing(key, missing);
+  }
+  // The first word stands for an empty value.
+  void operator()(const char* key, std::string& to, std::initializer_list<const char*> words) const {
+    std::vector<std::pair<std::string, std::string>> known;
+    for (const char* word : words) known.emplace_back(word, known.empty() ? "" : word);
+    to = from.choice<std::string>(key, known).value_or("");
+  }
+  template <class Options>
+  void section(const char* key, const Options& options) const {
+    const Node* node = from.map(key);
+    if (node == nullptr) return;
+    Section inner(*node, from.path_of(key), problems);
+    options(OptionReader{inner, problems});
+  }
+};
+
 // The kernel accepts combinations that can't work: these are SPDK's rules for the same three times.
-void read_timeouts(Target& target, Section& section) {
-  target.keep_alive = section.duration("keep_alive", seconds(1), kHour).value_or(target.keep_alive);
-  target.reconnect_delay =
-      section.duration("reconnect_delay", seconds(1), kHour).value_or(target.reconnect_delay);
-  target.controller_loss = section.duration_or("controller_loss", "never", seconds(1), kLongest);
-  target.fast_fail = section.duration_or("fast_fail", "off", seconds(1), kLongest);
-  const std::string delay = std::to_string(target.reconnect_delay.count()) + "s";
-  if (target.controller_loss && *target.controller_loss < target.reconnect_delay) {
-    section.problem("controller_loss",
-                    "ends before the first attempt to reconnect; reconnect_delay is " + delay);
-  }
-  if (target.fast_fail && *target.fast_fail < target.reconnect_delay) {
-    section.problem("fast_fail", "ends before the first attempt to reconnect; reconnect_delay is " + delay);
-  }
-  if (target.fast_fail && target.controller_loss && *target.fast_fail > *target.controller_loss) {
-    section.problem("fast_fail", "would never pass: controller_loss, " +
-                                     std::to_string(target.controller_loss->count()) + "s, is over before");
-  }
-}
-
-void read_digests(Target& target, Section& section, Problems& problems) {
-  const Node* node = section.map("digests");
-  if (node == nullptr) return;
-  Section digests(*node, section.path_of("digests"), problems);
-  target.header_digest = digests.boolean("header").value_or(false);
-  target.data_digest = digests.boolean("data").value_or(false);
-}
-
-void read_keys(Target& target, Section& section, Problems& problems) {
-  using Path = std::filesystem::path;
-  if (const Node* node = section.map("auth")) {
-    Section auth(*node, section.path_of("auth"), problems);
-    target.auth.host_key_file = auth.checked<Path>("host_key_file", parse_absolute_path).value_or(Path());
-    target.auth.controller_key_file =
-        auth.checked<Path>("controller_key_file", parse_absolute_path).value_or(Path());
-    if (!auth.has("host_key_file")) {
-      auth.missing("host_key_file", "the host proves itself first, the controller in turn");
-    }
-  }
-  if (const Node* node = section.map("tls")) {
-    Section tls(*node, section.path_of("tls"), problems);
-    target.tls_psk_file = tls.checked<Path>("psk_file", parse_absolute_path).value_or(Path());
-    if (!tls.has("psk_file")) tls.missing("psk_file", "write the file that holds the pre-shared key");
+void check_timeouts(const nvmetcp::ConnectOptions& options, Section& section) {
+  const auto delay = options.reconnect_delay;
+  const auto& loss = options.controller_loss;
+  const auto& fast = options.fast_fail;
+  const std::string too_early =
+      "ends before the first attempt to reconnect; reconnect_delay is " + std::to_string(delay.count()) + "s";
+  if (loss && *loss < delay) section.problem("controller_loss", too_early);
+  if (fast && *fast < delay) section.problem("fast_fail", too_early);
+  if (fast && loss && *fast > *loss) {
+    section.problem("fast_fail", "would never pass: controller_loss, " + std::to_string(loss->count()) +
+                                     "s, is over before");
   }
 }
 
@@ -86,17 +90,8 @@ Target read_target(const Member& member, Problems& problems) {
   Target target;
   target.name = member.key;
   read_portals(target, section);
-  target.interface = section.checked<std::string>("interface", parse_interface).value_or("");
-  target.io_queues = section.count_or_auto("io_queues", 256).value_or(0);
-  read_timeouts(target, section);
-  const auto policy = [](const char* word) { return std::pair(std::string(word), std::string(word)); };
-  target.io_policy =
-      section
-          .choice<std::string>("io_policy",
-                               {{"kernel", ""}, policy("numa"), policy("round-robin"), policy("queue-depth")})
-          .value_or("");
-  read_digests(target, section, problems);
-  read_keys(target, section, problems);
+  for_each_option(target.options, OptionReader{section, problems});
+  check_timeouts(target.options, section);
   return target;
 }
 

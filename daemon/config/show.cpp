@@ -1,8 +1,8 @@
 // The config in force, in the file's own form: what is printed here can be read back.
 #include <array>
 
+#include "daemon/config/connect_options.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/config/values.hpp"
 
 namespace spark::config {
 
@@ -16,12 +16,8 @@ std::string yaml_word(std::string_view word) {
 
 namespace {
 
-std::string in_seconds(std::chrono::seconds duration) {
-  return std::to_string(duration.count()) + "s";
-}
-
 std::string seconds_or(const std::optional<std::chrono::seconds>& duration, const char* word) {
-  return duration ? in_seconds(*duration) : word;
+  return duration ? std::to_string(duration->count()) + "s" : word;
 }
 
 template <class Words>
@@ -38,29 +34,43 @@ const char* to_string(Links links) {
   return kWords[static_cast<std::size_t>(links)];
 }
 
+namespace {
+
+json::value number_or_auto(std::uint64_t number) {
+  return number == 0 ? json::value("auto") : json::value(number);
+}
+
+// Shows each option; an empty text or section is left out.
+struct OptionWriter {
+  json::object& to;
+
+  void operator()(const char* key, bool value) const { to[key] = value; }
+  void operator()(const char* key, unsigned value) const { to[key] = number_or_auto(value); }
+  void operator()(const char* key, std::optional<std::chrono::seconds> value, const char* none = "") const {
+    to[key] = seconds_or(value, none);
+  }
+  template <class Parse>
+  void operator()(const char* key, const std::string& value, const Parse&, const char* = nullptr) const {
+    if (!value.empty()) to[key] = value;
+  }
+  void operator()(const char* key, const std::string& value, std::initializer_list<const char*> words) const {
+    to[key] = value.empty() ? *words.begin() : value;
+  }
+  template <class Options>
+  void section(const char* key, const Options& options) const {
+    json::object inner;
+    options(OptionWriter{inner});
+    if (!inner.empty()) to[key] = std::move(inner);
+  }
+};
+
+}  // namespace
+
 json::object to_json(const Target& target) {
   json::array portals;
-  for (const Portal& portal : target.portals) portals.emplace_back(to_string(portal));
+  for (const nvmetcp::Portal& portal : target.portals) portals.emplace_back(to_string(portal));
   json::object shown{{"portals", std::move(portals)}};
-  if (!target.interface.empty()) shown["interface"] = target.interface;
-  if (target.io_queues == 0) {
-    shown["io_queues"] = "auto";
-  } else {
-    shown["io_queues"] = target.io_queues;
-  }
-  shown["keep_alive"] = in_seconds(target.keep_alive);
-  shown["reconnect_delay"] = in_seconds(target.reconnect_delay);
-  shown["controller_loss"] = seconds_or(target.controller_loss, "never");
-  shown["fast_fail"] = seconds_or(target.fast_fail, "off");
-  shown["io_policy"] = target.io_policy.empty() ? "kernel" : target.io_policy;
-  shown["digests"] = json::object{{"header", target.header_digest}, {"data", target.data_digest}};
-  json::object auth;
-  if (!target.auth.host_key_file.empty()) auth["host_key_file"] = target.auth.host_key_file.string();
-  if (!target.auth.controller_key_file.empty()) {
-    auth["controller_key_file"] = target.auth.controller_key_file.string();
-  }
-  if (!auth.empty()) shown["auth"] = std::move(auth);
-  if (!target.tls_psk_file.empty()) shown["tls"] = json::object{{"psk_file", target.tls_psk_file.string()}};
+  for_each_option(target.options, OptionWriter{shown});
   return shown;
 }
 
@@ -98,10 +108,6 @@ namespace {
 json::value show(const Amount& amount) {
   if (amount.percent > 0) return json::value(to_string(amount));
   return json::value(amount.bytes);
-}
-
-json::value number_or_auto(std::uint64_t number) {
-  return number == 0 ? json::value("auto") : json::value(number);
 }
 
 json::object show(const CacheSettings& cache) {

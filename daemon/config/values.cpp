@@ -71,7 +71,7 @@ Result<std::string> parse_address(std::string_view text) {
               looks_like_portal ? "the port has a key of its own, 'port:'" : "");
 }
 
-Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port) {
+Result<nvmetcp::Portal> parse_portal(std::string_view text, std::uint16_t default_port) {
   std::string_view address = text, port;
   if (text.starts_with('[')) {
     const std::size_t close = text.find(']');
@@ -91,7 +91,7 @@ Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port) {
   }
   auto checked = parse_address(address);
   if (!checked) return fail(Errc::Invalid, checked.error().what, "write ADDR, ADDR:PORT or [V6]:PORT");
-  Portal portal{std::move(*checked), default_port};
+  nvmetcp::Portal portal{std::move(*checked), default_port};
   if (port.empty()) return portal;
   const auto number = parse_port(port);
   if (!number) return number.take_error();
@@ -99,12 +99,7 @@ Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port) {
   return portal;
 }
 
-std::string to_string(const Portal& portal) {
-  const bool v6 = portal.address.find(':') != std::string::npos;
-  return (v6 ? "[" + portal.address + "]" : portal.address) + ":" + std::to_string(portal.port);
-}
-
-Result<Portal> parse_listen(std::string_view text) {
+Result<nvmetcp::Portal> parse_listen(std::string_view text) {
   constexpr char kHint[] = "write for example 127.0.0.1:9464, or off";
   auto portal = parse_portal(text, 0);
   if (!portal) return fail(Errc::Invalid, portal.error().what, kHint);

@@ -16,10 +16,9 @@ std::string quote(std::string_view word);
 // An IPv4 or IPv6 address (without brackets, zone allowed) or a host name.
 Result<std::string> parse_address(std::string_view text);
 // ADDR, ADDR:PORT, [V6] or [V6]:PORT.
-Result<Portal> parse_portal(std::string_view text, std::uint16_t default_port);
-std::string to_string(const Portal& portal);
+Result<nvmetcp::Portal> parse_portal(std::string_view text, std::uint16_t default_port);
 // What to listen on: IP:PORT or [V6]:PORT, with both given.
-Result<Portal> parse_listen(std::string_view text);
+Result<nvmetcp::Portal> parse_listen(std::string_view text);
 
 // Any bare name that the kernel's option list can carry: 1 to 223 bytes, no comma.
 Result<std::string> parse_nqn(std::string_view text);

@@ -17,14 +17,15 @@ constexpr const char* kLogChanged = "0x70f002";
 }  // namespace
 
 TargetWatch::TargetWatch(asio::any_io_executor executor, config::Target target,
-                         std::unique_ptr<Actions> actions, const Clock& clock, Pace pace, OnChange on_change)
+                         std::unique_ptr<Actions> actions, const Clock& clock, Timings timings,
+                         OnChange on_change)
     : executor_(executor),
       target_(std::move(target)),
       actions_(std::move(actions)),
       clock_(clock),
-      pace_(pace),
+      timings_(timings),
       on_change_(std::move(on_change)),
-      backoff_(pace.first_retry, pace.longest_retry),
+      backoff_(timings.first_retry, timings.longest_retry),
       timer_(executor) {}
 
 void TargetWatch::start() {
@@ -62,12 +63,12 @@ asio::awaitable<void> TargetWatch::run() {
     if (ended && !rule.empty()) {
       status_.reason = rule + " of nvme-cli would connect everything that the target offers";
       backoff_.reset();
-      co_await sleep(pace_.ask_again);
+      co_await sleep(timings_.ask_again);
       continue;
     }
     status_.reason = ended ? "its connection is gone" : ended.error().message();
     const bool has_none = !ended && ended.error().kind == Errc::Unsupported;
-    co_await sleep(has_none ? pace_.ask_again : backoff_.next());
+    co_await sleep(has_none ? timings_.ask_again : backoff_.next());
   }
   // Here and nowhere else: it may just have been made.
   if (leaves_) co_await leave();
@@ -75,9 +76,8 @@ asio::awaitable<void> TargetWatch::run() {
 
 asio::awaitable<Result<>> TargetWatch::at_first_portal(Attempt attempt) {
   Result<> first_failure;
-  for (const config::Portal& portal : target_.portals) {
-    nvmetcp::Portal address{portal.address, portal.port};
-    auto done = co_await (this->*attempt)(std::move(address));
+  for (const nvmetcp::Portal& portal : target_.portals) {
+    auto done = co_await (this->*attempt)(portal);
     if (done) co_return done;
     if (first_failure) first_failure = std::move(done);
   }
@@ -86,14 +86,14 @@ asio::awaitable<Result<>> TargetWatch::at_first_portal(Attempt attempt) {
 
 // Over a connection that lasts as long as the question.
 asio::awaitable<Result<>> TargetWatch::ask_at(nvmetcp::Portal portal) {
-  const auto log = co_await actions_->ask(std::move(portal), target_.interface);
+  const auto log = co_await actions_->ask(std::move(portal), target_.options.interface);
   if (!log) co_return fail(log.error());
   note(*log);
   co_return Result<>{};
 }
 
 asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
-  const auto connection = co_await actions_->watch(std::move(portal), target_.interface);
+  const auto connection = co_await actions_->watch(std::move(portal), target_.options.interface);
   if (!connection) co_return fail(connection.error());
   status_.controller = connection->controller;
   co_return Result<>{};
@@ -120,20 +120,20 @@ asio::awaitable<Result<>> TargetWatch::listen() {
     if (found && !*found) co_return Result<>{};
     const bool is_live = found && (*found)->is_live();
     if (is_live) last_live = clock_.steady();
-    if (found && may_be_elsewhere() && clock_.steady() - last_live >= pace_.doubt) {
+    if (found && may_be_elsewhere() && clock_.steady() - last_live >= timings_.doubt) {
       co_await leave();
       co_return Result<>{};
     }
     status_.reason = is_live ? ""
                      : found ? (*found)->name + " is " + printable((*found)->state)
                              : found.error().message();
-    Duration wait = pace_.look;
+    Duration wait = timings_.look;
     if (!is_live) {
       is_changed_ = true;  // what was told meanwhile was not heard
     } else if (is_changed_ || clock_.steady() >= read_next) {
       is_changed_ = false;
       const bool is_read = co_await read();
-      read_next = clock_.steady() + pace_.read_again;
+      read_next = clock_.steady() + timings_.read_again;
       if (is_read && is_changed_) continue;  // once more: it changed while it was read
       is_changed_ = !is_read;
       if (!is_read) wait = backoff_.next();

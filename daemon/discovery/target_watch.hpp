@@ -20,7 +20,7 @@
 namespace spark::discovery {
 
 // Every wait, in one place; unit tests shrink them.
-struct Pace {
+struct Timings {
   Duration first_retry{2'000}, longest_retry{60'000};
   Duration look{2'000};          // between two looks at the connection's state
   Duration read_again{300'000};  // the log, although nothing was heard
@@ -41,7 +41,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   using OnChange = std::function<void(const TargetWatch&, const std::set<std::string>& before)>;
 
   TargetWatch(asio::any_io_executor executor, config::Target target, std::unique_ptr<Actions> actions,
-              const Clock& clock, Pace pace, OnChange on_change);
+              const Clock& clock, Timings timings, OnChange on_change);
 
   // Runs until stop(), which leaves the connection for the next daemon; end() takes it away.
   void start();
@@ -72,7 +72,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   config::Target target_;
   std::unique_ptr<Actions> actions_;
   const Clock& clock_;
-  Pace pace_;
+  Timings timings_;
   OnChange on_change_;
   Backoff backoff_;
   asio::steady_timer timer_;

@@ -11,7 +11,7 @@ namespace {
 
 // The discovery service would be asked in clear text: of a target with TLS it is not.
 bool is_watched(const config::Config& config, const std::string& target) {
-  if (!config.targets.at(target).tls_psk_file.empty()) return false;
+  if (!config.targets.at(target).options.tls_psk_file.empty()) return false;
   return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
     return volume.nvme && volume.nvme->target == target;
   });
@@ -32,18 +32,18 @@ json::value text_or_null(const std::string& text) {
 
 }  // namespace
 
-WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight, const Clock& clock,
-                   TargetWatch::OnChange on_change)
+WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
+                   const Clock& clock, TargetWatch::OnChange on_change)
     : executor_(std::move(executor)),
       runner_(runner),
-      sight_(sight),
+      snapshot_(snapshot),
       clock_(clock),
       on_change_(std::move(on_change)) {}
 
 std::shared_ptr<TargetWatch> WatchSet::make(const config::Target& target) {
   return std::make_shared<TargetWatch>(executor_, target,
-                                       std::make_unique<WorkerActions>(runner_, sight_, target.name), clock_,
-                                       Pace{}, on_change_);
+                                       std::make_unique<WorkerActions>(runner_, snapshot_, target.name),
+                                       clock_, Timings{}, on_change_);
 }
 
 void WatchSet::apply(const config::Config& config) {
@@ -53,7 +53,7 @@ void WatchSet::apply(const config::Config& config) {
     if (!is_watched(config, name)) continue;
     const auto there = before.find(name);
     const bool is_same = there != before.end() && there->second->target().portals == target.portals &&
-                         there->second->target().interface == target.interface;
+                         there->second->target().options.interface == target.options.interface;
     auto watch = is_same ? there->second : make(target);
     if (is_same) {
       before.erase(there);
@@ -96,7 +96,7 @@ json::array WatchSet::to_json(const config::Config& config) const {
       offered.push_back(
           json::object{{"subsystem", printable(subsystem)}, {"configured", configured.contains(subsystem)}});
     }
-    const config::Portal& portal = watch->target().portals.front();
+    const nvmetcp::Portal& portal = watch->target().portals.front();
     targets.push_back(json::object{
         {"name", printable(name)},
         {"address", printable(portal.address)},

@@ -15,7 +15,7 @@ constexpr Duration kRead{20'000};    // some log pages, each answered at once by
 asio::awaitable<Result<json::object>> WorkerActions::call(std::string verb, json::object request,
                                                           Duration deadline) {
   auto answer = co_await runner_.ask(subject_, std::move(verb), std::move(request), deadline);
-  sight_.forget();
+  snapshot_.forget();
   co_return answer;
 }
 
@@ -37,7 +37,7 @@ asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::ask(nvmetcp::Porta
   json::object request{{"portal", to_message(portal)}, {"interface", interface}};
   // Volumes of the target may ask the same.
   auto answer = co_await runner_.ask_jointly(subject_, "discover", std::move(request), kFabric);
-  sight_.forget();
+  snapshot_.forget();
   co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
 }
 

@@ -19,11 +19,11 @@ Port::Port(boost::asio::any_io_executor executor, std::function<std::string()> t
     : executor_(executor), text_(std::move(text)), pause_(retry), retry_(executor) {}
 
 void Port::apply(const config::MetricsSettings& settings) {
-  if (settings.listen == wanted_) return;
+  if (settings == wanted_) return;
   stop();
-  wanted_ = settings.listen;
+  wanted_ = settings;
   complained_ = false;
-  if (wanted_) open();
+  if (wanted_.listen) open();
 }
 
 void Port::stop() {
@@ -34,19 +34,20 @@ void Port::stop() {
 
 void Port::open() {
   auto server = api::Server::listen_on_address(
-      executor_, wanted_->address, wanted_->port,
+      executor_, wanted_.listen->address, wanted_.listen->port,
       [this](api::Request request) { return answer(std::move(request)); }, kLimits);
   if (server) {
     server_ = std::move(*server);
     server_->start();
-    log::info("/metrics for everybody on " + wanted_->address + " port " + std::to_string(wanted_->port));
+    log::info("/metrics for everybody on " + wanted_.listen->address + " port " +
+              std::to_string(wanted_.listen->port));
     return;
   }
   if (!complained_) log::warning("/metrics: " + server.error().message() + "; trying again");
   complained_ = true;
   retry_.expires_after(pause_);
   retry_.async_wait([this](boost::system::error_code error) {
-    if (!error && wanted_ && !server_) open();
+    if (!error && wanted_.listen && !server_) open();
   });
 }
 

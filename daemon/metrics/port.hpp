@@ -33,7 +33,7 @@ class Port {
   std::function<std::string()> text_;
   Duration pause_;
   boost::asio::steady_timer retry_;
-  std::optional<config::Portal> wanted_;
+  config::MetricsSettings wanted_;
   bool complained_ = false;  // of wanted_
   std::shared_ptr<api::Server> server_;
 };

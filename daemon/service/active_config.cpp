@@ -108,7 +108,7 @@ asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request) {
   json::array in_force;
   for (const config::InForce& one : volumes_.in_force()) in_force.push_back(to_json(one));
   call.request["volumes"] = std::move(in_force);
-  const workers::Turnstile::Pass pass = co_await plans_.enter();
+  const workers::ConcurrencyLimiter::Pass pass = co_await plans_.enter();
   auto plan = co_await runner_.run(std::move(call));
   if (!plan) co_return plan;
   for (json::value& value : (*plan)["volumes"].as_array()) {

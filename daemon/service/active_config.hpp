@@ -13,8 +13,8 @@
 #include "daemon/config/model.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
+#include "daemon/workers/concurrency_limiter.hpp"
 #include "daemon/workers/runner.hpp"
-#include "daemon/workers/turnstile.hpp"
 
 namespace spark {
 
@@ -49,8 +49,8 @@ class ActiveConfig {
   WallTime loaded_at_;
   bool last_reload_worked_ = true;
   bool is_reloading_ = false;
-  bool reload_again_ = false;  // SIGHUP came during a reload
-  workers::Turnstile plans_;   // one at a time, since each may keep a processor busy
+  bool reload_again_ = false;          // SIGHUP came during a reload
+  workers::ConcurrencyLimiter plans_;  // one at a time, since each may keep a processor busy
   const Clock& clock_;
   Notifier& notifier_;
   workers::Runner& runner_;

@@ -8,10 +8,10 @@ namespace {
 
 using SourcePlace = datasets::SourcePlace;
 
-SourcePlace place_of_folder(const config::Dataset& dataset, Sight& sight) {
+SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapshot) {
   SourcePlace place;
   place.path = dataset.path;
-  if (const auto& table = sight.mounts()) {
+  if (const auto& table = snapshot.mounts()) {
     const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
     if (carrier != nullptr) place.drive = carrier->source;
   }
@@ -39,8 +39,8 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
 }  // namespace
 
 Result<SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
-                                Sight& sight) {
-  if (dataset.volume.empty()) return place_of_folder(dataset, sight);
+                                HostSnapshot& snapshot) {
+  if (dataset.volume.empty()) return place_of_folder(dataset, snapshot);
   const auto volume = volumes.find(dataset.volume);
   if (!volume)
     return fail(Errc::NotFound, "no volume " + printable(dataset.volume) + " in the configuration");

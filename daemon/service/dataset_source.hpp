@@ -4,7 +4,7 @@
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/datasets.hpp"
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 
 namespace spark {
@@ -12,6 +12,6 @@ namespace spark {
 // NotFound if its volume is not in the configuration, Unavailable while that volume is not ready: the mount
 // point alone proves nothing.
 Result<datasets::SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
-                                          Sight& sight);
+                                          HostSnapshot& snapshot);
 
 }  // namespace spark

@@ -38,12 +38,12 @@ asio::awaitable<void> release_into(Seams seams, config::Volume volume,
 class Release {
  public:
   Release(Seams seams, const config::Volume& volume, SharedLink& link, const Clock& clock,
-          ReleasePatience patience, ReleaseReason reason)
+          ReleaseTimings timings, ReleaseReason reason)
       : seams_(std::move(seams)),
         volume_(volume),
         link_(link),
         clock_(clock),
-        patience_(patience),
+        timings_(timings),
         reason_(reason) {}
 
   asio::awaitable<std::string> go() {
@@ -59,7 +59,7 @@ class Release {
   const config::Volume& volume_;
   SharedLink& link_;
   const Clock& clock_;
-  ReleasePatience patience_;
+  ReleaseTimings timings_;
   ReleaseReason reason_;
   std::string device_;
   bool went_silent_ = false;
@@ -97,7 +97,7 @@ class Release {
 
   bool has_live_link() {
     if (!volume_.nvme) return true;
-    const auto all = seams_.sight.controllers(volume_.nvme->subsystem);
+    const auto all = seams_.snapshot.controllers(volume_.nvme->subsystem);
     return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
   }
 
@@ -109,13 +109,13 @@ class Release {
 
   // Programs end while this waits: the machine's shutdown stops them at the same time.
   asio::awaitable<Released> unmount_patiently() {
-    const SteadyTime end = clock_.steady() + patience_.users;
+    const SteadyTime end = clock_.steady() + timings_.users;
     asio::steady_timer timer(co_await asio::this_coro::executor);
     for (;;) {
       auto released = co_await unmount_while_it_answers();
       const bool is_in_use = !released && released.error().kind == Errc::Refused;
       if (!is_in_use || clock_.steady() >= end) co_return released;
-      timer.expires_after(patience_.look_again);
+      timer.expires_after(timings_.look_again);
       co_await timer.async_wait(kToken);
     }
   }
@@ -128,12 +128,12 @@ class Release {
     asio::steady_timer timer(executor);
     unsigned silent_looks = 0;
     while (!*done && !went_silent_) {
-      timer.expires_after(patience_.look_again);
+      timer.expires_after(timings_.look_again);
       co_await timer.async_wait(kToken);
       if (*done) break;
       const bool is_silent = co_await has_gone_silent();
       silent_looks = is_silent ? silent_looks + 1 : 0;
-      went_silent_ = silent_looks >= patience_.silent_looks;
+      went_silent_ = silent_looks >= timings_.silent_looks;
     }
     if (*done) co_return **done;
     co_return fail(Errc::Unavailable, "its target went silent");
@@ -191,9 +191,9 @@ asio::awaitable<void> end_watch(std::shared_ptr<discovery::Actions> actions, nvm
 }  // namespace
 
 asio::awaitable<std::string> release_volume(Seams seams, const config::Volume& volume, SharedLink& link,
-                                            const Clock& clock, ReleasePatience patience,
+                                            const Clock& clock, ReleaseTimings timings,
                                             ReleaseReason reason) {
-  Release release(std::move(seams), volume, link, clock, patience, reason);
+  Release release(std::move(seams), volume, link, clock, timings, reason);
   co_return co_await release.go();
 }
 
@@ -202,12 +202,12 @@ void release_all(const config::Config& config, const std::string& program,
   asio::io_context context(1);
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
-  Sight sight(clock);
+  HostSnapshot snapshot(clock);
   // A machine that goes down takes these with it, and need not wait for a target that is silent.
   const auto listening =
-      reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(sight);
+      reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(snapshot);
   std::vector<config::Volume> volumes = config.volumes;
-  const auto besides = not_in_config(config, sight);
+  const auto besides = not_in_config(config, snapshot);
   if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
   std::size_t left = volumes.size() + listening.size();
   // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
@@ -223,13 +223,13 @@ void release_all(const config::Config& config, const std::string& program,
                        });
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
     auto seams =
-        volumes::worker_seams(runner, sight, volume.name, state_dir / "volumes", [] { return false; });
+        volumes::worker_seams(runner, snapshot, volume.name, state_dir / "volumes", [] { return false; });
     know_controllers(seams, config, volume);
     asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason),
                    stop_after_the_last);
   }
   for (const nvmetcp::Controller& controller : listening) {
-    auto actions = std::make_shared<discovery::WorkerActions>(runner, sight, controller.name);
+    auto actions = std::make_shared<discovery::WorkerActions>(runner, snapshot, controller.name);
     asio::co_spawn(context, end_watch(std::move(actions), controller), stop_after_the_last);
   }
   if (left > 0) context.run();

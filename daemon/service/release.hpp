@@ -13,7 +13,7 @@
 
 namespace spark {
 
-struct ReleasePatience {
+struct ReleaseTimings {
   Duration users{8'000};      // for the programs that use it to end, as the machine ends them meanwhile
   Duration look_again{300};   // between two attempts to unmount, and two looks at one that takes long
   unsigned silent_looks = 2;  // in a row, until a target that has answered counts as silent
@@ -24,7 +24,7 @@ enum class ReleaseReason { Asked, Shutdown };
 // A sentence for the log.
 boost::asio::awaitable<std::string> release_volume(volumes::Seams seams, const config::Volume& volume,
                                                    SharedLink& link, const Clock& clock,
-                                                   ReleasePatience patience, ReleaseReason reason);
+                                                   ReleaseTimings timings, ReleaseReason reason);
 
 // All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
 // also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not

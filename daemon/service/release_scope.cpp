@@ -17,17 +17,17 @@ void know_controllers(const volumes::Seams& seams, const config::Config& config,
   const bool has_target = target != config.targets.end();
   nvmetcp::TargetAddresses others;
   others.restrict_to({});
-  seams.sight.addresses().restrict_to({});
+  seams.snapshot.addresses().restrict_to({});
   for (const config::Volume& other : config.volumes) {
     if (!has_target || !other.nvme || other.nvme->subsystem != volume.nvme->subsystem) continue;
     const config::Target& its = config.targets.at(other.nvme->target);
-    auto& addresses = config::is_same_target(its, target->second) ? seams.sight.addresses() : others;
-    for (const config::Portal& portal : its.portals) {
-      if (nvmetcp::is_numeric(portal.address)) addresses.learn({portal.address, portal.port});
+    auto& addresses = config::is_same_target(its, target->second) ? seams.snapshot.addresses() : others;
+    for (const nvmetcp::Portal& portal : its.portals) {
+      if (nvmetcp::is_numeric(portal.address)) addresses.learn(portal);
     }
   }
-  for (const nvmetcp::Controller& one : seams.sight.strangers(volume.nvme->subsystem)) {
-    if (one.owner == nvmetcp::kOwner && !others.has(one.portal)) seams.sight.addresses().learn(one.portal);
+  for (const nvmetcp::Controller& one : seams.snapshot.strangers(volume.nvme->subsystem)) {
+    if (one.owner == nvmetcp::kOwner && !others.has(one.portal)) seams.snapshot.addresses().learn(one.portal);
   }
 }
 
@@ -51,10 +51,10 @@ std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,
   return links;
 }
 
-std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight) {
+std::vector<config::Volume> not_in_config(const config::Config& config, HostSnapshot& snapshot) {
   std::set<std::string> ours, named;  // subsystems
   std::set<std::filesystem::path> mount_points;
-  for (const auto& controller : sight.controllers().value_or(std::vector<nvmetcp::Controller>{})) {
+  for (const auto& controller : snapshot.controllers().value_or(std::vector<nvmetcp::Controller>{})) {
     if (!controller.is_discovery && controller.owner == nvmetcp::kOwner) ours.insert(controller.subsystem);
   }
   for (const config::Volume& volume : config.volumes) {
@@ -70,8 +70,8 @@ std::vector<config::Volume> not_in_config(const config::Config& config, Sight& s
     found.push_back(std::move(volume));
     named.insert(subsystem);
   };
-  for (const mounts::Mount& mount : sight.mounts().value_or(std::vector<mounts::Mount>{})) {
-    const auto subsystem = sight.subsystem_of_device(mount.device_number);
+  for (const mounts::Mount& mount : snapshot.mounts().value_or(std::vector<mounts::Mount>{})) {
+    const auto subsystem = snapshot.subsystem_of_device(mount.device_number);
     if (subsystem && ours.contains(*subsystem) && mount_points.insert(mount.target).second)
       add(*subsystem, mount.target);
   }
@@ -81,8 +81,8 @@ std::vector<config::Volume> not_in_config(const config::Config& config, Sight& s
   return found;
 }
 
-std::vector<nvmetcp::Controller> watches(Sight& sight) {
-  auto all = sight.controllers().value_or(std::vector<nvmetcp::Controller>{});
+std::vector<nvmetcp::Controller> watches(HostSnapshot& snapshot) {
+  auto all = snapshot.controllers().value_or(std::vector<nvmetcp::Controller>{});
   std::erase_if(all, [](const nvmetcp::Controller& controller) {
     return !controller.is_discovery || controller.owner != nvmetcp::kOwner;
   });

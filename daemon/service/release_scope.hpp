@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/config/model.hpp"
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/volumes/seams/seams.hpp"
 
 namespace spark {
@@ -30,9 +30,9 @@ void know_controllers(const volumes::Seams& seams, const config::Config& config,
 
 // What is connected by us and not in the configuration: volumes that left it while they were in use, or all
 // of them if the file can't be read. One for each mount, and one without for a subsystem that has none.
-std::vector<config::Volume> not_in_config(const config::Config& config, Sight& sight);
+std::vector<config::Volume> not_in_config(const config::Config& config, HostSnapshot& snapshot);
 
 // The connections to discovery services that the daemon listens at.
-std::vector<nvmetcp::Controller> watches(Sight& sight);
+std::vector<nvmetcp::Controller> watches(HostSnapshot& snapshot);
 
 }  // namespace spark

@@ -43,20 +43,20 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       signals_(context, SIGTERM, SIGINT, SIGHUP),
       runner_(context.get_executor(), std::move(options.program)),
       jobs_(context.get_executor(), clock),
-      sight_(clock),
+      snapshot_(clock),
       volumes_(
-          context.get_executor(), runner_, sight_, clock, options.state_dir,
+          context.get_executor(), runner_, snapshot_, clock, options.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
       config_(context.get_executor(), std::move(options.config_file), std::move(config), clock, notifier,
               runner_, volumes_, [this] { config_changed(); }),
-      watches_(context.get_executor(), runner_, sight_, clock,
+      watches_(context.get_executor(), runner_, snapshot_, clock,
                [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
                  offer_changed(watch, before);
                }),
       uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
       datasets_({context.get_executor(), runner_, clock, options.state_dir.native(),
                  [this]() -> const config::Config& { return config_.current(); },
-                 [this](const config::Dataset& dataset) { return find_source(dataset, volumes_, sight_); },
+                 [this](const config::Dataset& dataset) { return find_source(dataset, volumes_, snapshot_); },
                  [this](const config::Dataset& dataset) {
                    const auto volume = volumes_.find(dataset.volume);
                    return volume && volume->is_settling();
@@ -89,7 +89,7 @@ Result<> Service::start() {
   watches_.apply(config);
   if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
   metrics_port_.apply(config.metrics);
-  if (const auto& host = sight_.host()) {
+  if (const auto& host = snapshot_.host()) {
     if (const auto doubt = nvmetcp::identity_doubt(*host)) log::warning(*doubt);
   }
   log::info("answering on " + socket_.native() + ", " + std::to_string(config.volumes.size()) +
@@ -128,7 +128,7 @@ void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<
 }
 
 void Service::device_changed(const Uevent& event) {
-  sight_.forget();
+  snapshot_.forget();
   if (event.is_disk) {
     if (event.action == "add") volumes_.namespace_added();
     return;

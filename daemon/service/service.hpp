@@ -14,11 +14,11 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/metrics/port.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
-#include "daemon/sight.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/uevents.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
@@ -63,7 +63,7 @@ class Service {
   // Destroyed in reverse order, so no part outlives another that it holds a reference to.
   workers::Runner runner_;
   Jobs jobs_;
-  Sight sight_;
+  HostSnapshot snapshot_;
   volumes::VolumeSet volumes_;
   ActiveConfig config_;
   discovery::WatchSet watches_;

@@ -9,14 +9,14 @@ namespace spark::volumes {
 
 VolumeContext::VolumeContext(asio::any_io_executor its_executor, config::Volume its_settings,
                              std::optional<config::Target> its_target, Seams its_seams,
-                             const Clock& its_clock, Pace its_pace,
+                             const Clock& its_clock, Timings its_pace,
                              std::function<void(State before)> on_change)
     : executor(its_executor),
       settings(std::move(its_settings)),
       target(std::move(its_target)),
       seams(std::move(its_seams)),
       clock(its_clock),
-      pace(its_pace),
+      timings(its_pace),
       backoff(its_pace.first_retry, its_pace.longest_retry),
       on_change_(std::move(on_change)),
       sleeping_(its_executor) {
@@ -68,9 +68,9 @@ asio::awaitable<void> VolumeContext::sleep(Duration duration) {
   co_await sleeping_.async_wait(kToken);
 }
 
-asio::awaitable<void> VolumeContext::sleep_to_next(Duration pace) {
+asio::awaitable<void> VolumeContext::sleep_to_next(Duration timings) {
   const auto now = clock.steady().time_since_epoch();
-  co_await sleep(std::chrono::ceil<Duration>(pace - now % pace));
+  co_await sleep(std::chrono::ceil<Duration>(timings - now % timings));
 }
 
 bool is_published(const VolumeContext& volume) {
@@ -80,12 +80,6 @@ bool is_published(const VolumeContext& volume) {
 
 bool is_reader(const VolumeContext& volume) {
   return volume.settings.nvme && (volume.settings.access == config::Access::ReadOnly || is_published(volume));
-}
-
-std::vector<nvmetcp::Portal> portals_of(const config::Target& target) {
-  std::vector<nvmetcp::Portal> portals;
-  for (const config::Portal& portal : target.portals) portals.push_back({portal.address, portal.port});
-  return portals;
 }
 
 std::string namespace_name(const VolumeContext& volume) {

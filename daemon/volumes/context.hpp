@@ -12,10 +12,10 @@
 #include "base/clock.hpp"
 #include "daemon/backoff.hpp"
 #include "daemon/config/model.hpp"
-#include "daemon/volumes/pace.hpp"
 #include "daemon/volumes/place.hpp"
 #include "daemon/volumes/seams/seams.hpp"
 #include "daemon/volumes/status.hpp"
+#include "daemon/volumes/timings.hpp"
 
 namespace spark::volumes {
 
@@ -44,14 +44,15 @@ struct Attempts {
 class VolumeContext {
  public:
   VolumeContext(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
-                Seams seams, const Clock& clock, Pace pace, std::function<void(State before)> on_change);
+                Seams seams, const Clock& clock, Timings timings,
+                std::function<void(State before)> on_change);
 
   const asio::any_io_executor executor;
   config::Volume settings;
   std::optional<config::Target> target;  // none: NFS
   const Seams seams;
   const Clock& clock;
-  const Pace pace;
+  const Timings timings;
 
   Status status;     // each component writes what it finds out
   MountState mount;  // of what is mounted now
@@ -73,8 +74,8 @@ class VolumeContext {
 
   // The state machine's own waiting; wake() ends it.
   asio::awaitable<void> sleep(Duration duration);
-  // All volumes look at the same moments: what they look at is read once then (Sight).
-  asio::awaitable<void> sleep_to_next(Duration pace);
+  // All volumes look at the same moments: what they look at is read once then (HostSnapshot).
+  asio::awaitable<void> sleep_to_next(Duration timings);
   void wake() { sleeping_.cancel(); }
 
  private:
@@ -88,8 +89,6 @@ class VolumeContext {
 bool is_published(const VolumeContext& volume);
 // Another host may write it: what was read is of one state as long as the superblock has one stamp.
 bool is_reader(const VolumeContext& volume);
-// Of the configuration.
-std::vector<nvmetcp::Portal> portals_of(const config::Target& target);
 // "namespace 1 of raid5-data"
 std::string namespace_name(const VolumeContext& volume);
 // A file system with recorded errors, and an operator's way out: the daemon never repairs.

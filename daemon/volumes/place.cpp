@@ -13,7 +13,7 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
         mount.type.starts_with("nfs") && mount.source == volume.nfs->host + ":" + volume.nfs->path;
     return is_export ? Place::Ours : Place::Foreign;
   }
-  const auto owner = seams.sight.subsystem_of_device(mount.device_number);
+  const auto owner = seams.snapshot.subsystem_of_device(mount.device_number);
   if (!owner) {
     // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
     const bool was_nvme = mount.source.starts_with("/dev/nvme");
@@ -21,11 +21,11 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   }
   if (*owner != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
-  const auto block = seams.sight.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block) return block->device_number == mount.device_number ? Place::Ours : Place::Foreign;
   // Another target may offer a subsystem of the same NQN.
-  const auto strangers = seams.sight.strangers(volume.nvme->subsystem);
-  const auto theirs = seams.sight.find_namespace_below(strangers, volume.nvme->nsid);
+  const auto strangers = seams.snapshot.strangers(volume.nvme->subsystem);
+  const auto theirs = seams.snapshot.find_namespace_below(strangers, volume.nvme->nsid);
   return theirs && theirs->device_number == mount.device_number ? Place::Foreign : Place::Ours;
 }
 

@@ -14,7 +14,7 @@ bool is_writer(const config::Volume& volume) {
 }
 
 bool has_live_path(const Seams& seams, const config::Volume& volume) {
-  const auto all = seams.sight.controllers(volume.nvme->subsystem);
+  const auto all = seams.snapshot.controllers(volume.nvme->subsystem);
   return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
 }
 
@@ -57,7 +57,7 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume) {
   GivenBack given;
   if (!wants_reservation(volume) || !has_live_path(seams, volume)) co_return given;
-  const auto block = seams.sight.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (!block) co_return given;
   const auto elsewhere = where_mounted(seams, block->device_number);
   if (!elsewhere || !elsewhere->empty()) {
@@ -77,13 +77,13 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
 asio::awaitable<Disconnected> disconnect_subsystem(const Seams& seams, std::string subsystem,
                                                    nvmetcp::Users users) {
   Disconnected done;
-  const auto all = seams.sight.controllers(subsystem);
+  const auto all = seams.snapshot.controllers(subsystem);
   if (!all) {
     done.outcome = fail(all.error());
     co_return done;
   }
   for (const nvmetcp::Controller& controller : *all) {
-    if (controller.transport != "tcp" || nvmetcp::is_anothers(controller)) continue;
+    if (controller.transport != "tcp" || nvmetcp::is_foreign(controller)) continue;
     const auto gone = co_await seams.fabric.disconnect(controller.name, controller.subsystem, users);
     if (gone) done.controllers.push_back(controller.name);
     if (!gone && done.outcome) done.outcome = fail(gone.error());

@@ -90,11 +90,6 @@ const char* to_string(State state) {
   return "unknown";
 }
 
-std::string portal_text(const nvmetcp::Portal& portal) {
-  const bool v6 = portal.address.find(':') != std::string::npos;
-  return (v6 ? "[" + portal.address + "]" : portal.address) + ":" + std::to_string(portal.port);
-}
-
 std::vector<std::string> all_warnings(const Status& status) {
   std::vector<std::string> warnings = status.warnings;
   for (const std::string& sentence : {status.pending, status.insecure, status.damage, status.bare}) {

@@ -13,7 +13,6 @@
 #include "daemon/volumes/history.hpp"
 #include "daemon/volumes/seams/intent.hpp"
 #include "nvmetcp/device/smart.hpp"
-#include "nvmetcp/types.hpp"
 
 namespace spark::volumes {
 
@@ -63,9 +62,6 @@ struct Status {
 // That programs can write under the mount point while nothing is mounted there, or that it holds files, which
 // the volume hides; empty: neither.
 std::string bare_mount_point(const config::Volume& volume, const mounts::Guard& guard);
-
-// "10.0.0.5:4420", "[fd00::5]:4420"
-std::string portal_text(const nvmetcp::Portal& portal);
 
 // With what is pending or insecure, and what the target's drives warn of.
 std::vector<std::string> all_warnings(const Status& status);

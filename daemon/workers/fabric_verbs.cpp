@@ -19,9 +19,11 @@
 namespace spark::workers {
 namespace {
 
-using Act = Result<nvmetcp::Holding> (*)(nvmetcp::ReservationCommands&, const nvmetcp::Claimant&);
+using Act = Result<nvmetcp::ReservationState> (*)(nvmetcp::ReservationCommands&,
+                                                  const nvmetcp::LocalRegistrant&);
 
-Result<nvmetcp::Holding> release_it(nvmetcp::ReservationCommands& commands, const nvmetcp::Claimant& us) {
+Result<nvmetcp::ReservationState> release_it(nvmetcp::ReservationCommands& commands,
+                                             const nvmetcp::LocalRegistrant& us) {
   const auto released = nvmetcp::release_reservation(commands, us);
   if (!released) return released.take_error();
   return nvmetcp::look_at_reservation(commands, us);
@@ -155,14 +157,15 @@ Result<json::object> reservation_verb(const json::object& request, const Progres
   const SystemRoot root;
   const auto host = nvmetcp::read_host_identity(root);
   if (!host) return host.take_error();
-  const nvmetcp::Claimant us = nvmetcp::claimant(*host, nvmetcp::read_machine(root));
+  const nvmetcp::LocalRegistrant us = nvmetcp::local_registrant(*host, nvmetcp::read_machine(root));
   const auto nsid = static_cast<std::uint32_t>(get_int(request, "nsid").value_or(0));
   const std::string device = get_string(request, "device").value_or("");
   if (auto ours = check_owner(root, device, get_string(request, "subsystem").value_or("")); !ours)
     return ours.take_error();
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
   if (!commands) return commands.take_error();
-  return act_of(get_string(request, "act").value_or(""))(*commands, us).map(to_message<nvmetcp::Holding>);
+  return act_of(get_string(request, "act").value_or(""))(*commands, us)
+      .map(to_message<nvmetcp::ReservationState>);
 }
 
 }  // namespace spark::workers

@@ -125,7 +125,7 @@ void Cancellation::cancel() {
 Runner::Runner(asio::any_io_executor executor, std::string program)
     : executor_(std::move(executor)),
       program_(std::move(program)),
-      turnstile_(executor_, kMostQuestions, kPatience),
+      limiter_(executor_, kMostQuestions, kPatience),
       joined_(executor_, kPatience) {}
 
 // An idle one that was not killed since, or a new one.
@@ -147,7 +147,7 @@ Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
 }
 
 void Runner::keep(WorkerPtr worker) {
-  const std::size_t most = turnstile_.is_crowded() ? kMostQuestions : kMostIdle;
+  const std::size_t most = limiter_.is_crowded() ? kMostQuestions : kMostIdle;
   if (idle_.size() >= most || worker->answers >= kMostAnswers || !worker->buffered.empty())
     return let_go(std::move(worker));
   worker->idle.expires_after(kIdle);
@@ -176,7 +176,7 @@ asio::awaitable<Result<json::object>> Runner::ask(std::string subject, std::stri
   call.request = std::move(request);
   call.deadline = deadline;
   call.shares_worker = true;
-  const Turnstile::Pass pass = co_await turnstile_.enter();
+  const ConcurrencyLimiter::Pass pass = co_await limiter_.enter();
   co_return co_await run(std::move(call));
 }
 

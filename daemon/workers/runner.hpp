@@ -19,8 +19,8 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "daemon/workers/concurrency_limiter.hpp"
 #include "daemon/workers/joined.hpp"
-#include "daemon/workers/turnstile.hpp"
 
 namespace spark::workers {
 
@@ -90,7 +90,7 @@ class Runner {
 
   asio::any_io_executor executor_;
   std::string program_;
-  Turnstile turnstile_;
+  ConcurrencyLimiter limiter_;
   Joined joined_;
   std::vector<WorkerPtr> idle_;  // they wait for a question
   std::multiset<std::string> abandoned_;

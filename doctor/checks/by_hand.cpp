@@ -135,7 +135,7 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
 
 }  // namespace
 
-void check_by_hand(const Host& host, Report& report) {
+void check_manual_setup(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   const host::Survey survey = host::survey(host.root);
   for (const std::string& sentence : survey.unread) report.unknown.push_back(sentence);

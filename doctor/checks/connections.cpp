@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 #include "nvmetcp/sysfs/timers.hpp"
@@ -34,7 +33,7 @@ void check_state(const nvmetcp::Controller& controller, const std::string& who, 
 
 void check_settings(const Host& host, const nvmetcp::Controller& controller, const std::string& who,
                     const config::Target& target, Report& report) {
-  const auto differences = nvmetcp::differences(host.root, controller, config::connect_options(target));
+  const auto differences = nvmetcp::differences(host.root, controller, target.options);
   if (differences.empty()) return;
   report.note(kConnectionArea, who + ": " + printable(join(differences, "; ")),
               "it was connected before with these; the volume does not behave as configured",
@@ -63,7 +62,8 @@ void check_configured_queues(const Host& host, const nvmetcp::Controller& contro
                              const config::Target& target, Report& report) {
   const auto has = io_queues_of(host, controller);
   if (!has) return;
-  const unsigned asked = target.io_queues != 0 ? target.io_queues : nvmetcp::automatic_io_queues(host.cpus);
+  const unsigned configured = target.options.io_queues;
+  const unsigned asked = configured != 0 ? configured : nvmetcp::automatic_io_queues(host.cpus);
   const long wanted = std::min(asked, host.cpus);
   if (*has == wanted) return;
   const std::string again = "with its jobs stopped: sudo spark-stage volumes down NAME, then up NAME";

@@ -83,7 +83,7 @@ void check_board(const Host& host, const nvmetcp::HostIdentity& identity, Report
 // Who registered under this host's ID with a key that is not this host's.
 void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, Report& report) {
   if (!host.is_root) return;  // devices can't be opened; other checks say so
-  const nvmetcp::Claimant us = nvmetcp::claimant(identity, nvmetcp::read_machine(host.root));
+  const nvmetcp::LocalRegistrant us = nvmetcp::local_registrant(identity, nvmetcp::read_machine(host.root));
   std::size_t asked = 0;
   for (const host::FabricDevice& device : host::list_fabric_devices(host.root)) {
     const bool is_live = std::ranges::any_of(device.paths, [](const auto& path) { return path.is_live(); });

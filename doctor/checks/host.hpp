@@ -56,7 +56,7 @@ void check_keys(const Host& host, Report& report);
 void check_identity(const Host& host, Report& report);
 void check_connections(const Host& host, Report& report);
 void check_volumes(const Host& host, Report& report);
-void check_by_hand(const Host& host, Report& report);
+void check_manual_setup(const Host& host, Report& report);
 void check_managers(const Host& host, Report& report);
 void check_cache_drive(const Host& host, Report& report);
 void check_memory(const Host& host, Report& report);

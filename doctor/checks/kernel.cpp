@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/connect/fabrics_device.hpp"
 
@@ -48,8 +47,7 @@ void check_options(const Host& host, Report& report) {
   }
   for (const auto& [name, target] : host.settings().targets) {
     const auto asked =
-        nvmetcp::io_controller_options("x", {target.portals.front().address, target.portals.front().port},
-                                       {"x", "x"}, config::connect_options(target), host.cpus);
+        nvmetcp::io_controller_options("x", target.portals.front(), {"x", "x"}, target.options, host.cpus);
     const auto answer = host.bounded([&]() -> Result<json::object> {
       if (auto known = nvmetcp::check_supported(host.root, asked); !known) return known.take_error();
       return json::object();

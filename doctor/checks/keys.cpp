@@ -1,7 +1,6 @@
 // The keys that targets ask for, and who shakes hands for TLS.
 #include "nvmetcp/security/keys.hpp"
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/security/tls.hpp"
 
@@ -36,7 +35,7 @@ void check_keys(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   bool has_keys = false, has_tls = false;
   for (const auto& [name, target] : host.settings().targets) {
-    const auto options = config::connect_options(target);
+    const nvmetcp::ConnectOptions& options = target.options;
     if (options.host_key_file.empty() && options.tls_psk_file.empty()) continue;
     has_keys = true;
     has_tls |= !options.tls_psk_file.empty();

@@ -25,7 +25,7 @@ class Collector {
     if (!to.address.empty() && !is_known) all_.push_back(std::move(to));
   }
 
-  void add_by_hand(const host::ByHandConnection& connection, const std::string& origin) {
+  void add_by_hand(const host::ManualConnection& connection, const std::string& origin) {
     if (!connection.transport.empty() && connection.transport != "tcp") return;
     std::uint16_t port = kNvmePort;
     const std::string& given = connection.port;
@@ -42,9 +42,9 @@ class Collector {
 
 void add_configured(const config::Config& config, Collector& all) {
   for (const auto& [name, target] : config.targets) {
-    for (const config::Portal& portal : target.portals) {
-      all.add(
-          {"target " + name, name, portal.address, target.interface, portal.port, "targets." + name, false});
+    for (const nvmetcp::Portal& portal : target.portals) {
+      all.add({"target " + name, name, portal.address, target.options.interface, portal.port,
+               "targets." + name, false});
     }
   }
   for (const config::Volume& volume : config.volumes) {

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "doctor/network/carried.hpp"
 #include "doctor/network/destinations.hpp"
+#include "doctor/network/ingress_nic.hpp"
 #include "doctor/network/mtu.hpp"
 #include "doctor/network/network.hpp"
 #include "doctor/network/nics.hpp"
@@ -116,7 +116,7 @@ void check_data(const Host& host, const Destination& to, const host::Survey& sur
     report.unknown.push_back("which card the data of " + printable(to.name) + " comes by (needs root)");
     return;
   }
-  const Carried carried = read_and_look(host, device, used.name);
+  const IngressNic carried = read_and_look(host, device, used.name);
   way.carried_by = carried.card;
   if (carried.hung) {
     report.wrong(kNetworkArea,

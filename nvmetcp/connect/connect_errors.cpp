@@ -42,12 +42,13 @@ Error wrong_key(const std::string& doing, const std::vector<std::string>& log,
                 const ConnectAttempt& attempt) {
   if (line_with(log, "controller authentication failed") ||
       line_with(log, "controller did not authenticate")) {
-    return {
-        Errc::Refused,
-        doing + ": the target did not prove that it has the key in " + printable(attempt.controller_key_file),
-        "put its key into that file; if they are the same, another machine answers at that address"};
+    return {Errc::Refused,
+            doing + ": the target did not prove that it has the key in " +
+                printable(attempt.options.controller_key_file),
+            "put its key into that file; if they are the same, another machine answers at that address"};
   }
-  return {Errc::Refused, doing + ": the target rejected the key in " + printable(attempt.host_key_file),
+  return {Errc::Refused,
+          doing + ": the target rejected the key in " + printable(attempt.options.host_key_file),
           "put the key that the target has for host NQN " + printable(attempt.host_nqn) + " into that file"};
 }
 
@@ -55,7 +56,7 @@ Error wrong_key(const std::string& doing, const std::vector<std::string>& log,
 // and its having another key end it in the same way.
 std::optional<Error> tls_failed(int number, const std::string& doing, const std::vector<std::string>& log,
                                 const ConnectAttempt& attempt) {
-  if (attempt.tls_psk_file.empty()) return std::nullopt;
+  if (attempt.options.tls_psk_file.empty()) return std::nullopt;
   if (number == ESRCH) {
     return Error{Errc::Refused, doing + ": nothing on this host shakes hands for TLS",
                  "install the package ktls-utils, then `sudo systemctl enable --now tlshd`"};
@@ -63,21 +64,21 @@ std::optional<Error> tls_failed(int number, const std::string& doing, const std:
   if (line_with(log, "no valid PSK found")) {
     return Error{
         Errc::Refused,
-        doing + ": the key in " + printable(attempt.tls_psk_file) + " is not in the kernel's keyring",
+        doing + ": the key in " + printable(attempt.options.tls_psk_file) + " is not in the kernel's keyring",
         kTryAgain};
   }
   if (!line_with(log, "TLS handshake")) return std::nullopt;
   const bool is_key = number == EACCES || number == EKEYREJECTED || number == ENOKEY;
   return Error{is_key ? Errc::Refused : Errc::Unavailable,
                doing + ": the TLS handshake failed: the target has no TLS at this port, or not the key in " +
-                   printable(attempt.tls_psk_file),
+                   printable(attempt.options.tls_psk_file),
                "give the target that key for host NQN " + printable(attempt.host_nqn) +
                    ", and check that tlshd runs there"};
 }
 
 Error authentication_failed(const std::string& doing, const std::vector<std::string>& log,
                             const ConnectAttempt& attempt) {
-  if (!attempt.host_key_file.empty()) return wrong_key(doing, log, attempt);
+  if (!attempt.options.host_key_file.empty()) return wrong_key(doing, log, attempt);
   return {Errc::Denied, doing + ": the target asks for authentication",
           "give its keys under `auth` in the config, or switch it off for this host on the target"};
 }
@@ -148,7 +149,7 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
     case ENETUNREACH:
     case ENETDOWN:
     case EADDRNOTAVAIL:
-      return explain_unreachable(number, attempt.portal, attempt.interface);
+      return explain_unreachable(number, attempt.portal, attempt.options.interface);
     case ETIMEDOUT:
       return {Errc::Unavailable,
               doing + ": something accepts TCP there but does not answer as NVMe/TCP in time",
@@ -169,7 +170,7 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
               "give fewer io_queues, or bring the CPUs online"};
     case ENODEV:
       return {Errc::Invalid,
-              doing + ": network interface " + printable(attempt.interface) + " does not exist",
+              doing + ": network interface " + printable(attempt.options.interface) + " does not exist",
               "`ip -brief link` lists the names"};
     case ENOKEY:
     case EKEYREJECTED:

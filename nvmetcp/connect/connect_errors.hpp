@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nvmetcp/types.hpp"
 
 namespace spark::nvmetcp {
 
@@ -13,10 +14,8 @@ struct ConnectAttempt {
   std::string subsystem;  // NQN; the discovery NQN for a discovery controller
   std::string portal;     // as for people: "10.0.0.5:4420"
   std::string host_nqn;
-  std::string interface;                           // empty: none asked for
-  std::string host_key_file, controller_key_file;  // empty: no authentication asked for
-  bool discovery = false;                          // to read the discovery log
-  std::string tls_psk_file = {};                   // empty: no TLS asked for
+  ConnectOptions options;
+  bool discovery = false;  // to read the discovery log
 };
 
 // Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` is what the kernel logged meanwhile,

@@ -14,8 +14,8 @@
 #include "nvmetcp/connect/connect_errors.hpp"
 #include "nvmetcp/connect/fabrics_options.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
-#include "nvmetcp/connect/question.hpp"
 #include "nvmetcp/connect/removal.hpp"
+#include "nvmetcp/connect/temporary_discovery_controller.hpp"
 #include "nvmetcp/discovery/discovery_log.hpp"
 #include "nvmetcp/discovery/exclusions.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -112,7 +112,7 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   const auto controller =
       create_discovery(discovery_controller_options(*reached, host, interface), *reached, host, interface);
   if (!controller) return controller.take_error();
-  const Question question(root_, controller->name);
+  const TemporaryDiscoveryController question(root_, controller->name);
   auto log = read_log(controller->name, *reached, false);
   const auto removed = remove_discovery(controller->name);
   if (log && !removed) log->ignored.push_back("left behind: " + removed.error().message());
@@ -128,7 +128,8 @@ Result<MadeController> LibnvmeGateway::create_discovery(const FabricsOptions& op
   }
   auto controller = create_controller(root_, options);
   if (controller) return std::move(*controller);
-  const ConnectAttempt attempt{kDiscoveryNqn, to_string(reached), host.nqn, interface, "", "", true};
+  ConnectAttempt attempt{kDiscoveryNqn, to_string(reached), host.nqn, {}, true};
+  attempt.options.interface = interface;
   const RefusedConnect& refused = controller.error();
   return fail(explain_connect(refused.number, refused.kernel_log, attempt));
 }
@@ -142,7 +143,8 @@ Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) c
 
 // What can't be removed now is tried again at the next question.
 void LibnvmeGateway::remove_abandoned() const {
-  for (const std::string& controller : abandoned_questions(root_)) (void)remove_discovery(controller);
+  for (const std::string& controller : abandoned_discovery_controllers(root_))
+    (void)remove_discovery(controller);
 }
 
 Result<Connection> LibnvmeGateway::watch_discovery(const Portal& portal, const HostIdentity& host,

@@ -10,8 +10,8 @@
 #include "nvmetcp/connect/connect_errors.hpp"
 #include "nvmetcp/connect/fabrics_device.hpp"
 #include "nvmetcp/connect/fabrics_options.hpp"
-#include "nvmetcp/connect/question.hpp"
 #include "nvmetcp/connect/removal.hpp"
+#include "nvmetcp/connect/temporary_discovery_controller.hpp"
 #include "nvmetcp/discovery/exclusions.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/security/tls.hpp"
@@ -104,7 +104,7 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
 }
 
 Connection LibnvmeGateway::adopt(const Controller& controller, const ConnectOptions& options) const {
-  if (!is_anothers(controller)) {
+  if (!is_foreign(controller)) {
     if (!differences(root_, controller, options).empty()) set_timers(root_, controller, options);
     // Without an entry everything but `nvme disconnect-all` works all the same.
     if (controller.owner.empty()) (void)claim(root_, controller.name);
@@ -127,14 +127,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   }
   const auto controller = create_numbered(asked, numeric, host, options);
   if (!controller) {
-    const ConnectAttempt attempt{subsystem,
-                                 to_string(numeric),
-                                 host.nqn,
-                                 options.interface,
-                                 options.host_key_file,
-                                 options.controller_key_file,
-                                 false,
-                                 options.tls_psk_file};
+    const ConnectAttempt attempt{subsystem, to_string(numeric), host.nqn, options};
     const RefusedConnect& refused = controller.error();
     return fail(explain_connect(refused.number, refused.kernel_log, attempt));
   }
@@ -156,7 +149,8 @@ tl::expected<MadeController, RefusedConnect> LibnvmeGateway::create_numbered(
     const FabricsOptions& asked, const Portal& numeric, const HostIdentity& host,
     const ConnectOptions& options) const {
   constexpr std::size_t kMostHeld = 4;
-  std::list<Question> notes;  // whoever finds one of a program that was killed removes its controller
+  std::list<TemporaryDiscoveryController>
+      notes;  // whoever finds one of a program that was killed removes its controller
   std::vector<std::string> held;
   auto made = create_controller(root_, asked);
   while (!made && is_number_taken(made.error().kernel_log) && held.size() < kMostHeld &&

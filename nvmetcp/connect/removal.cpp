@@ -145,7 +145,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
                     printable(found->transport) + "), not to " + printable(subsystem),
                 "names of controllers move; ask for its name again");
   }
-  if (is_anothers(*found)) {
+  if (is_foreign(*found)) {
     return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
                 "that program keeps it, and takes it away when it is told to");
   }

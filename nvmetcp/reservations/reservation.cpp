@@ -76,7 +76,7 @@ Machine read_machine(const SystemRoot& root) {
   return machine;
 }
 
-Claimant claimant(const HostIdentity& host, const Machine& machine) {
+LocalRegistrant local_registrant(const HostIdentity& host, const Machine& machine) {
   const std::uint64_t without_board = key_of({host.nqn, host.id, machine.id});
   if (machine.board.empty()) return {host.id, without_board, 0};
   return {host.id, key_of({host.nqn, host.id, machine.id, machine.board}), without_board};

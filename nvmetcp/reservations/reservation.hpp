@@ -44,11 +44,11 @@ struct Machine {
 Machine read_machine(const SystemRoot& root);
 
 // This host, to targets that keep reservations.
-struct Claimant {
+struct LocalRegistrant {
   std::string host_id;
   std::uint64_t key = 0;         // the same at every start, never 0
   std::uint64_t former_key = 0;  // without the board, as earlier releases had it; 0: the same
 };
-Claimant claimant(const HostIdentity& host, const Machine& machine);
+LocalRegistrant local_registrant(const HostIdentity& host, const Machine& machine);
 
 }  // namespace spark::nvmetcp

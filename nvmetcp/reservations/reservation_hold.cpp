@@ -13,17 +13,17 @@ const Registrant* holder_in(const ReservationReport& report) {
 }
 
 // What this host ID is registered with, by whichever machine; none: it is not.
-std::optional<std::uint64_t> registered_key(const ReservationReport& report, const Claimant& us) {
+std::optional<std::uint64_t> registered_key(const ReservationReport& report, const LocalRegistrant& us) {
   const auto found = std::ranges::find(report.registrants, us.host_id, &Registrant::host_id);
   return found == report.registrants.end() ? std::nullopt : std::optional(found->key);
 }
 
-bool is_ours(std::uint64_t key, const Claimant& us) {
+bool is_ours(std::uint64_t key, const LocalRegistrant& us) {
   return key == us.key || (us.former_key != 0 && key == us.former_key);
 }
 
-Holding holding_in(const ReservationReport& report, const Claimant& us) {
-  Holding holding;
+ReservationState holding_in(const ReservationReport& report, const LocalRegistrant& us) {
+  ReservationState holding;
   holding.hold = Hold::Free;
   if (const Registrant* holder = holder_in(report)) {
     const bool is_our_id = holder->host_id == us.host_id;
@@ -50,8 +50,8 @@ Result<std::optional<ReservationReport>> report_of(ReservationCommands& commands
 // volume.
 enum class OtherKey { Kept, Replaced };
 
-Result<> make_registered(ReservationCommands& commands, const ReservationReport& report, const Claimant& us,
-                         OtherKey other) {
+Result<> make_registered(ReservationCommands& commands, const ReservationReport& report,
+                         const LocalRegistrant& us, OtherKey other) {
   const auto key = registered_key(report, us);
   if (!key) return commands.register_key(us.key);
   if (*key == us.key) return {};
@@ -60,7 +60,8 @@ Result<> make_registered(ReservationCommands& commands, const ReservationReport&
 }
 
 // What it came to. Refused by the target: somebody was faster, and the next report tells who.
-Result<Holding> outcome(ReservationCommands& commands, const Claimant& us, const Result<>& asked) {
+Result<ReservationState> outcome(ReservationCommands& commands, const LocalRegistrant& us,
+                                 const Result<>& asked) {
   if (!asked && asked.error().kind != Errc::Refused) return asked.take_error();
   auto now = look_at_reservation(commands, us);
   if (now && !asked && now->hold != Hold::Theirs && now->hold != Hold::Ours) return asked.take_error();
@@ -69,26 +70,26 @@ Result<Holding> outcome(ReservationCommands& commands, const Claimant& us, const
 
 }  // namespace
 
-Result<Holding> look_at_reservation(ReservationCommands& commands, const Claimant& us) {
+Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   const auto report = report_of(commands);
   if (!report) return report.take_error();
-  return *report ? holding_in(**report, us) : Holding{};
+  return *report ? holding_in(**report, us) : ReservationState{};
 }
 
-Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& us) {
+Result<ReservationState> hold_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   const auto report = report_of(commands);
   if (!report) return report.take_error();
-  if (!*report) return Holding{};
+  if (!*report) return ReservationState{};
   if (auto now = holding_in(**report, us); now.hold != Hold::Free) return now;
   auto done = make_registered(commands, **report, us, OtherKey::Kept);
   if (done) done = commands.acquire(us.key);
   return outcome(commands, us, done);
 }
 
-Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& us) {
+Result<ReservationState> take_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   const auto report = report_of(commands);
   if (!report) return report.take_error();
-  if (!*report) return Holding{};
+  if (!*report) return ReservationState{};
   if (auto now = holding_in(**report, us); now.hold == Hold::Ours && !now.former_key) return now;
   auto done = make_registered(commands, **report, us, OtherKey::Replaced);
   const Registrant* holder = holder_in(**report);
@@ -98,14 +99,14 @@ Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& 
   return outcome(commands, us, done);
 }
 
-Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us) {
+Result<ReservationState> keep_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   auto now = look_at_reservation(commands, us);
   if (now && now->former_key) return outcome(commands, us, commands.replace_key(us.key));
   if (!now || now->hold != Hold::Free || !now->restarted) return now;
   return hold_reservation(commands, us);
 }
 
-Result<Change> release_reservation(ReservationCommands& commands, const Claimant& us) {
+Result<Change> release_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
   const auto report = report_of(commands);
   if (!report) return report.take_error();
   const auto key = *report ? registered_key(**report, us) : std::nullopt;

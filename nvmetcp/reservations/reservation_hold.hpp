@@ -37,7 +37,7 @@ enum class Hold {
   Theirs,
 };
 
-struct Holding {
+struct ReservationState {
   Hold hold = Hold::Unsupported;
   std::string holder;       // host ID; with Theirs alone
   bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
@@ -45,19 +45,19 @@ struct Holding {
   bool restarted = false;   // Free, and the target has forgotten everybody: it was started anew
 };
 
-Result<Holding> look_at_reservation(ReservationCommands& commands, const Claimant& us);
+Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Makes it ours if it is free. Theirs is an answer, not an error.
-Result<Holding> hold_reservation(ReservationCommands& commands, const Claimant& us);
+Result<ReservationState> hold_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Makes it ours whoever holds it, and whichever key this host ID has registered.
-Result<Holding> take_reservation(ReservationCommands& commands, const Claimant& us);
+Result<ReservationState> take_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Of what is mounted here. Ours still, with our present key in place of the former one, or made ours again
 // after a restart of the target. Free: somebody ended it on purpose.
-Result<Holding> keep_reservation(ReservationCommands& commands, const Claimant& us);
+Result<ReservationState> keep_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Gives it back, if it is ours.
-Result<Change> release_reservation(ReservationCommands& commands, const Claimant& us);
+Result<Change> release_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 }  // namespace spark::nvmetcp

@@ -14,7 +14,7 @@ namespace spark::nvmetcp {
 inline constexpr const char* kOwner = "spark-stage";
 
 // Another program keeps it: it may be used, and is neither changed nor disconnected.
-inline bool is_anothers(const Controller& controller) {
+inline bool is_foreign(const Controller& controller) {
   return !controller.owner.empty() && controller.owner != kOwner;
 }
 

@@ -215,7 +215,7 @@ Result<Controller> connection_to_change(const SystemRoot& root, const std::strin
     return fail(Errc::NotFound, doing + ": it is not a connection to " + printable(subsystem) + " any more",
                 "the next one is made as it should be");
   }
-  if (is_anothers(*found)) {
+  if (is_foreign(*found)) {
     return fail(Errc::Refused, doing + ": it belongs to " + found->owner,
                 "its settings are made there; or let spark-stage make the connection");
   }

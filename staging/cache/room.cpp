@@ -40,13 +40,14 @@ Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& reques
   return fd;
 }
 
-class Room {
+class SpaceReservation {
  public:
-  Room(CacheStore& store, const CacheConfig& config, const RoomRequest& request, const StopFlag& stop)
+  SpaceReservation(CacheStore& store, const CacheConfig& config, const RoomRequest& request,
+                   const StopFlag& stop)
       : store_(store), config_(config), request_(request), stop_(stop) {}
 
   Result<std::vector<Evicted>> make() {
-    const auto give_up = Clock::now() + request_.patience.obstacle;
+    const auto give_up = Clock::now() + request_.timings.obstacle;
     for (std::chrono::milliseconds pause = kRoomPoll;; pause = std::min(pause * 2, kLongestPause)) {
       auto made = try_to_make();
       if (!made) return made.take_error();
@@ -241,7 +242,7 @@ class Room {
 
   // File systems give the space of deleted files back with some delay.
   Result<> wait_until_free(const std::string& deleted) {
-    const auto give_up = Clock::now() + request_.patience.freeing;
+    const auto give_up = Clock::now() + request_.timings.freeing;
     for (auto count_again = Clock::now() + kCountAgain; !shortage().is_none();) {
       if (Clock::now() >= give_up) {
         return fail(Errc::NoSpace,
@@ -286,7 +287,7 @@ class Room {
 
 Result<std::vector<Evicted>> make_room(CacheStore& store, const CacheConfig& config,
                                        const RoomRequest& request, const StopFlag& stop) {
-  return Room(store, config, request, stop).make();
+  return SpaceReservation(store, config, request, stop).make();
 }
 
 }  // namespace spark::staging

@@ -22,7 +22,7 @@ struct RoomRequest {
   ProcessId answers_for;      // the reservation is void when it ends
   std::uint64_t task = 0;     // see Reservation
   std::vector<InUse> in_use;  // never evicted
-  RoomPatience patience;
+  RoomTimings timings;
   std::function<void(std::string)> say;  // what it waits for; empty: nothing any more
 };
 

@@ -188,7 +188,7 @@ RoomRequest Stager::room_for(const Source& source, const Entries& entries, const
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
   request.task = source.task;
   request.in_use = source.in_use;
-  request.patience = hooks_.room;
+  request.timings = hooks_.room;
   request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
   return request;
 }

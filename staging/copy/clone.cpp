@@ -12,7 +12,7 @@
 
 #include "base/threads.hpp"
 #include "staging/files/metadata.hpp"
-#include "staging/files/parents.hpp"
+#include "staging/files/parent_dir_cache.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
@@ -23,7 +23,7 @@ constexpr std::size_t kEntriesAtOnce = 256;  // entries that a thread takes at o
 constexpr unsigned kCloneThreads = 4;        // a file system makes names in several folders at a time
 
 // None: it is not there.
-std::optional<struct stat> look_at(Parents& copies, const Entry& entry) {
+std::optional<struct stat> look_at(ParentDirCache& copies, const Entry& entry) {
   const int folder = copies.open(entry.path);
   struct stat info {};
   if (folder < 0 || ::fstatat(folder, copies.name().c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
@@ -69,7 +69,7 @@ class TakeUnchanged {
   std::vector<std::size_t> refused_;
 
   void work() {
-    Parents from(previous_), to(*context_.copy);
+    ParentDirCache from(previous_), to(*context_.copy);
     while (!context_.is_stopped()) {
       const std::size_t first = next_.fetch_add(kEntriesAtOnce);
       if (first >= entries_.size()) return;
@@ -85,7 +85,7 @@ class TakeUnchanged {
     }
   }
 
-  bool clone(Parents& from, Parents& to, const Entry& entry) const {
+  bool clone(ParentDirCache& from, ParentDirCache& to, const Entry& entry) const {
     const int source = from.open(entry.path), copy = to.open(entry.path);
     if (source < 0 || copy < 0) return false;
     constexpr int kSafely = O_NOFOLLOW | O_CLOEXEC;
@@ -99,7 +99,7 @@ class TakeUnchanged {
     return false;
   }
 
-  static bool link(Parents& from, Parents& to, const Entry& entry) {
+  static bool link(ParentDirCache& from, ParentDirCache& to, const Entry& entry) {
     const int source = from.open(entry.path), copy = to.open(entry.path);
     return source >= 0 && copy >= 0 && ::linkat(source, from.name().c_str(), copy, to.name().c_str(), 0) == 0;
   }
@@ -129,7 +129,7 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
   if (!manifest || !partial) return;  // nothing vouches for what is there
   const bool shares_blocks = can_share_blocks(previous.copy, *partial);
   if (!shares_blocks && !previous.may_share_files) return;
-  Parents copies(previous.copy), taken(*partial);
+  ParentDirCache copies(previous.copy), taken(*partial);
   // Of a finished file: whether an earlier attempt took it over, rather than to copy it.
   const auto was_taken = [&](const struct stat& info, const Entry& entry) {
     const auto finished = look_at(taken, entry);

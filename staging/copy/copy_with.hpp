@@ -10,7 +10,7 @@
 namespace spark::staging {
 
 // How long a copy waits for its room; see make_room.
-struct RoomPatience {
+struct RoomTimings {
   std::chrono::milliseconds obstacle{120'000};  // until a victim's files are closed, or its lock is released
   std::chrono::milliseconds freeing{60'000};    // until the space of deleted files is free
   std::chrono::milliseconds lock{10'000};       // an eviction, until another process is done with its dataset
@@ -19,7 +19,7 @@ struct RoomPatience {
 struct CopyHooks {
   std::function<void(const std::string& path, Bytes offset)> before_read;
   StepHook step;
-  RoomPatience room;
+  RoomTimings room;
 };
 
 Result<CopyReport> copy_with(const CopyHooks& hooks, const std::filesystem::path& source,

@@ -20,7 +20,7 @@
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/metadata.hpp"
-#include "staging/files/parents.hpp"
+#include "staging/files/parent_dir_cache.hpp"
 
 namespace spark::staging {
 namespace {
@@ -89,7 +89,7 @@ class Worker {
   std::array<Reading, kFilesAtOnce> readings_;
   std::unique_ptr<Io> io_;  // ends before what it reads into is gone
   IoBuffer buffer_;
-  Parents sources_, copies_;
+  ParentDirCache sources_, copies_;
   bool is_uncached_ = true;  // until the kernel says that it can't
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;

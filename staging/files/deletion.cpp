@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/text.hpp"
-#include "staging/files/look.hpp"
+#include "staging/files/entry_scanner.hpp"
 
 namespace spark::staging {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
-#include "staging/files/look.hpp"
+#include "staging/files/entry_scanner.hpp"
 #include "staging/files/outside_links.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest.hpp"

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/threads.hpp"
+#include "staging/files/entry_scanner.hpp"
 #include "staging/files/link_follower.hpp"
-#include "staging/files/look.hpp"
 
 namespace spark::staging {
 namespace {
@@ -65,7 +65,7 @@ class Scan {
   }
 
   const Tree& tree_;
-  Look look_;
+  EntryScanner look_;
   std::function<void(Found)> take_;
   std::mutex mutex_;  // of all below, while threads run
   std::condition_variable changed_;

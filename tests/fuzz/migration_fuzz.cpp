@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const nvmetcp::HostIdentity nobody;
   (void)nvmetcp::find_exclusion(nvmetcp::parse_exclusions(conf, "fuzz"), "nqn", {"10.0.0.5", 4420}, nobody,
                                 "");
-  survey.config_json = host::parse_config_json(text).value_or(std::vector<host::ByHandConnection>());
+  survey.config_json = host::parse_config_json(text).value_or(std::vector<host::ManualConnection>());
   const auto imported = host::import_configuration(SystemRoot{"/nowhere"}, survey, WallTime{});
   if (!config::parse(imported.yaml, "imported")) std::abort();
   return 0;

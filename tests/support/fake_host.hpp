@@ -46,7 +46,7 @@ class FakeHost {
     config::Target target;
     target.name = "rose";
     target.portals = {{address, 4420}};
-    target.interface = interface;
+    target.options.interface = interface;
     config.targets["rose"] = target;
     config::Volume volume;
     volume.name = "datasets";

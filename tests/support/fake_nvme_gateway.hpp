@@ -150,7 +150,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
       if (one.subsystem != subsystem) {
         return fail(Errc::Refused, controller + " belongs to " + one.subsystem + ", not to " + subsystem);
       }
-      if (nvmetcp::is_anothers(one)) return fail(Errc::Refused, controller + " belongs to " + one.owner);
+      if (nvmetcp::is_foreign(one)) return fail(Errc::Refused, controller + " belongs to " + one.owner);
       take_away(controller);
       return Change::Done;
     }
@@ -194,7 +194,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   Result<nvmetcp::Connection> adopt(const nvmetcp::Controller& controller,
                                     const nvmetcp::ConnectOptions& options) {
-    if (!nvmetcp::is_anothers(controller)) {
+    if (!nvmetcp::is_foreign(controller)) {
       show_timers(controller.name, options);
       (void)nvmetcp::claim(sysfs_.root(), controller.name);
     }

@@ -14,7 +14,7 @@
 namespace spark::volumes {
 
 class FakeVolumeActions final : public Fabric,
-                                public FabricSight,
+                                public FabricSnapshot,
                                 public Mounts,
                                 public Device,
                                 public Reservations,
@@ -143,7 +143,7 @@ class FakeVolumeActions final : public Fabric,
     co_return mounts::MountedState{world_.shut_down, world_.mounted_uuid, world_.superblock.damage,
                                    world_.published};
   }
-  asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override {
+  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) override {
     if (request.act == ReservationAct::Look) co_return nvmetcp::look_at_reservation(commands_, kUs);
     if (request.act == ReservationAct::Hold) co_return nvmetcp::hold_reservation(commands_, kUs);
     if (request.act == ReservationAct::Take) co_return nvmetcp::take_reservation(commands_, kUs);
@@ -258,7 +258,8 @@ class FakeVolumeActions final : public Fabric,
   void set_mounts(const std::string& options) {
     for (mounts::Mount& mounted : world_.mounts) mounted.options = options;
   }
-  inline static const nvmetcp::Claimant kUs{FakeWorld::kHostId, FakeWorld::kKey, FakeWorld::kFormerKey};
+  inline static const nvmetcp::LocalRegistrant kUs{FakeWorld::kHostId, FakeWorld::kKey,
+                                                   FakeWorld::kFormerKey};
   FakeWorld& world_;
   nvmetcp::TargetAddresses addresses_;
   std::uint64_t completed_ = 0;

@@ -69,11 +69,11 @@ Result<int> run(Context& context, const RunOptions& options) {
   }
   const auto configured = configured_names(context);
   if (!configured) return configured.take_error();
-  StageWish wish;
-  wish.datasets = datasets;
-  wish.hold = true;
-  wish.allow_dirty = options.allow_dirty;
-  const auto result = stage_and_tell(context, wish);
+  StageOptions staging;
+  staging.datasets = datasets;
+  staging.hold = true;
+  staging.allow_dirty = options.allow_dirty;
+  const auto result = stage_and_tell(context, staging);
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, datasets);
   if (!staged) return staged.take_error();

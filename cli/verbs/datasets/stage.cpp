@@ -8,7 +8,7 @@
 namespace spark::cli {
 namespace {
 
-struct StageOptions {
+struct StageArguments {
   std::vector<std::string> datasets;
   std::string lease, hold, max_rate;
   bool allow_dirty = false, detach = false, as_json = false;
@@ -24,44 +24,44 @@ Result<json::value> parse_holder(const std::string& text) {
               "for example: --hold $$");
 }
 
-Result<StageWish> wish_of(const StageOptions& options) {
-  StageWish wish;
-  wish.datasets = options.datasets;
-  if (!options.lease.empty()) {
-    auto time = parse_duration(options.lease);
+Result<StageOptions> options_of(const StageArguments& arguments) {
+  StageOptions options;
+  options.datasets = arguments.datasets;
+  if (!arguments.lease.empty()) {
+    auto time = parse_duration(arguments.lease);
     if (!time) return fail_with(time.error(), "--lease");
-    wish.time = *time;
+    options.time = *time;
   }
-  wish.allow_dirty = options.allow_dirty;
-  if (!options.hold.empty()) {
-    auto holder = parse_holder(options.hold);
+  options.allow_dirty = arguments.allow_dirty;
+  if (!arguments.hold.empty()) {
+    auto holder = parse_holder(arguments.hold);
     if (!holder) return holder.take_error();
-    wish.hold = std::move(*holder);
+    options.hold = std::move(*holder);
   }
-  if (!options.max_rate.empty()) {
-    const auto rate = parse_rate(options.max_rate);
+  if (!arguments.max_rate.empty()) {
+    const auto rate = parse_rate(arguments.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
-    wish.max_rate = *rate;
+    options.max_rate = *rate;
   }
-  return wish;
+  return options;
 }
 
-Result<int> detach(Context& context, const StageOptions& options, const StageWish& wish) {
-  const auto job = start_job(context, stage_request(wish));
+Result<int> detach(Context& context, const StageArguments& arguments, const StageOptions& options) {
+  const auto job = start_job(context, stage_request(options));
   if (!job) return job.take_error();
-  context.out << (options.as_json ? pretty(job->answer) : printable(job->id)) << "\n";
+  context.out << (arguments.as_json ? pretty(job->answer) : printable(job->id)) << "\n";
   return 0;
 }
 
-Result<int> stage(Context& context, const StageOptions& options) {
-  const auto wish = wish_of(options);
-  if (!wish) return wish.take_error();
-  if (options.detach) return detach(context, options, *wish);
-  const auto result = stage_and_tell(context, *wish);
+Result<int> stage(Context& context, const StageArguments& arguments) {
+  const auto options = options_of(arguments);
+  if (!options) return options.take_error();
+  if (arguments.detach) return detach(context, arguments, *options);
+  const auto result = stage_and_tell(context, *options);
   if (!result) return result.take_error();
-  const auto staged = staged_datasets(*result, options.datasets);
+  const auto staged = staged_datasets(*result, arguments.datasets);
   if (!staged) return staged.take_error();
-  if (options.as_json) {
+  if (arguments.as_json) {
     context.out << pretty(*result) << "\n";
     return 0;
   }
@@ -72,7 +72,7 @@ Result<int> stage(Context& context, const StageOptions& options) {
 }  // namespace
 
 void add_stage(App& app) {
-  const auto options = std::make_shared<StageOptions>();
+  const auto arguments = std::make_shared<StageArguments>();
   Verb verb = app.verb("stage", "put datasets on the local NVMe, and print their paths",
                        "  spark-stage stage imagenet\n"
                        "  spark-stage stage imagenet models --lease 12h\n"
@@ -80,14 +80,14 @@ void add_stage(App& app) {
                        "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
                        "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
                        "  spark-stage stage imagenet --detach         look later: spark-stage status",
-                       [options](Context& context) { return stage(context, *options); });
-  verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
-  verb.option("--lease", "TIME", options->lease, "keep it from eviction that long: 30m, 12h, 3d");
-  verb.option("--hold", "PID|cgroup", options->hold, "keep it while that process, or this cgroup, lives");
-  verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
-  verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
-  verb.flag("--detach", options->detach, "do not wait; print the job's number");
-  verb.flag("--json", options->as_json, "what was staged, as JSON");
+                       [arguments](Context& context) { return stage(context, *arguments); });
+  verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
+  verb.option("--lease", "TIME", arguments->lease, "keep it from eviction that long: 30m, 12h, 3d");
+  verb.option("--hold", "PID|cgroup", arguments->hold, "keep it while that process, or this cgroup, lives");
+  verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--allow-dirty", arguments->allow_dirty, "also from a volume that another host writes");
+  verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
+  verb.flag("--json", arguments->as_json, "what was staged, as JSON");
 }
 
 }  // namespace spark::cli

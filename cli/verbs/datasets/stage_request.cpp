@@ -6,14 +6,14 @@
 
 namespace spark::cli {
 
-Request stage_request(const StageWish& wish) {
+Request stage_request(const StageOptions& options) {
   json::object body;
   json::array& names = body["datasets"].emplace_array();
-  for (const std::string& dataset : wish.datasets) names.emplace_back(dataset);
-  if (wish.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*wish.time).count();
-  if (!wish.hold.is_null()) body["hold"] = wish.hold;
-  if (wish.max_rate > 0) body["max_rate"] = wish.max_rate;
-  if (wish.allow_dirty) body["allow_dirty"] = true;
+  for (const std::string& dataset : options.datasets) names.emplace_back(dataset);
+  if (options.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*options.time).count();
+  if (!options.hold.is_null()) body["hold"] = options.hold;
+  if (options.max_rate > 0) body["max_rate"] = options.max_rate;
+  if (options.allow_dirty) body["allow_dirty"] = true;
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
@@ -49,9 +49,9 @@ void tell_evicted(ProgressView& view, const json::object& dataset) {
 
 }  // namespace
 
-Result<json::object> stage_and_tell(Context& context, const StageWish& wish) {
+Result<json::object> stage_and_tell(Context& context, const StageOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
-  auto result = run_job(context, stage_request(wish), view);
+  auto result = run_job(context, stage_request(options), view);
   if (!result) return result;
   view.clear();
   const json::array* staged = get_array(*result, "datasets");
@@ -62,9 +62,9 @@ Result<json::object> stage_and_tell(Context& context, const StageWish& wish) {
     tell_evicted(view, *dataset);
     warn(view, *dataset);
     const auto id = get_string(*dataset, "lease");
-    if (id && wish.time) {
-      view.note("  leased for " + format_duration(*wish.time) + "; 'spark-stage release " + printable(*id) +
-                "' ends that earlier");
+    if (id && options.time) {
+      view.note("  leased for " + format_duration(*options.time) + "; 'spark-stage release " +
+                printable(*id) + "' ends that earlier");
     }
   }
   return result;

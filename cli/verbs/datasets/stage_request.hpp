@@ -11,7 +11,7 @@
 
 namespace spark::cli {
 
-struct StageWish {
+struct StageOptions {
   std::vector<std::string> datasets;
   std::optional<Duration> time;  // a lease by time
   json::value hold;              // a lease by holder, as the API takes it: true is this process; null: none
@@ -19,10 +19,10 @@ struct StageWish {
   bool allow_dirty = false;      // also from a volume that another host writes
 };
 
-Request stage_request(const StageWish& wish);
+Request stage_request(const StageOptions& options);
 
 // Stages and waits. The RESULT of `stage`, after a line for each dataset on stderr.
-Result<json::object> stage_and_tell(Context& context, const StageWish& wish);
+Result<json::object> stage_and_tell(Context& context, const StageOptions& options);
 
 struct StagedDataset {
   std::string name, path, lease;  // lease: empty if none was given

@@ -103,8 +103,8 @@ Result<NewFilesystem> choose_filesystem(const Context& context, const config::Vo
 nvmetcp::TargetAddresses addresses_of(const config::Target& target) {
   nvmetcp::TargetAddresses addresses;
   addresses.restrict_to({});
-  for (const config::Portal& portal : target.portals) {
-    const auto numeric = nvmetcp::resolve({portal.address, portal.port});
+  for (const nvmetcp::Portal& portal : target.portals) {
+    const auto numeric = nvmetcp::resolve(portal);
     if (!numeric) continue;  // no controller is at it, as far as can be told
     for (const nvmetcp::Portal& one : *numeric) addresses.learn(one);
   }
@@ -181,7 +181,7 @@ Result<Plan> make_plan(const Context& context, const FormatOptions& options) {
   request.device_number = block->device_number;
   request.subsystem = volume->nvme->subsystem;
   request.nsid = volume->nvme->nsid;
-  request.us = nvmetcp::claimant(*host, nvmetcp::read_machine(context.root));
+  request.us = nvmetcp::local_registrant(*host, nvmetcp::read_machine(context.root));
   request.may_reserve = volume->fence == config::Fence::Auto || volume->fence == config::Fence::Reservation;
   request.must_reserve = volume->fence == config::Fence::Reservation || filesystem->type == "xfs";
   request.filesystem = *filesystem;
@@ -190,7 +190,7 @@ Result<Plan> make_plan(const Context& context, const FormatOptions& options) {
 }
 
 std::string address_of(const config::Target& target) {
-  const config::Portal& portal = target.portals.front();
+  const nvmetcp::Portal& portal = target.portals.front();
   return target.name + " (" + portal.address + " port " + std::to_string(portal.port) + ")";
 }
 

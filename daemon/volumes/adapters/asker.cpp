@@ -8,7 +8,7 @@ asio::awaitable<Result<json::object>> Asker::ask(std::string verb, json::object 
 
 asio::awaitable<Result<json::object>> Asker::act(std::string verb, json::object request, Duration deadline) {
   auto answer = co_await ask(std::move(verb), std::move(request), deadline);
-  sight_.forget();
+  snapshot_.forget();
   co_return answer;
 }
 
@@ -16,7 +16,7 @@ asio::awaitable<Result<json::object>> Asker::act_jointly(std::string subject, st
                                                          json::object request, Duration deadline) {
   auto answer =
       co_await runner_.ask_jointly(std::move(subject), std::move(verb), std::move(request), deadline);
-  sight_.forget();
+  snapshot_.forget();
   co_return answer;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::volumes {
@@ -15,8 +15,8 @@ namespace asio = boost::asio;
 
 class Asker {
  public:
-  Asker(workers::Runner& runner, Sight& sight, const std::string& volume)
-      : runner_(runner), sight_(sight), subject_("volume " + volume) {}
+  Asker(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume)
+      : runner_(runner), snapshot_(snapshot), subject_("volume " + volume) {}
 
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
   // The same of what changes sysfs or the mount table: what was seen of them before is old.
@@ -28,12 +28,12 @@ class Asker {
   bool is_stuck(const std::string& subject) const { return runner_.abandoned().contains(subject); }
 
   workers::Runner& runner() { return runner_; }
-  Sight& sight() { return sight_; }
+  HostSnapshot& snapshot() { return snapshot_; }
   const std::string& subject() const { return subject_; }
 
  private:
   workers::Runner& runner_;
-  Sight& sight_;
+  HostSnapshot& snapshot_;
   std::string subject_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/volumes/seams/neighbours.hpp"
 
 namespace spark::volumes {
@@ -16,10 +16,10 @@ class HostNeighbours final : public Neighbours {
   using TargetAt = std::function<std::string(const nvmetcp::Portal&)>;
 
   // `shared`, `target_at`: see Neighbours; no `target_at`: no target is known.
-  HostNeighbours(Sight& sight, std::function<bool()> shared, TargetAt target_at)
-      : sight_(sight), shared_(std::move(shared)), target_at_(std::move(target_at)) {}
+  HostNeighbours(HostSnapshot& snapshot, std::function<bool()> shared, TargetAt target_at)
+      : snapshot_(snapshot), shared_(std::move(shared)), target_at_(std::move(target_at)) {}
 
-  Result<nvmetcp::HostIdentity> host_identity() override { return sight_.host(); }
+  Result<nvmetcp::HostIdentity> host_identity() override { return snapshot_.host(); }
   std::string node_name() override { return node_name_of_host(); }
   bool subsystem_shared() override { return shared_(); }
   std::string target_at(const nvmetcp::Portal& numeric) override {
@@ -27,7 +27,7 @@ class HostNeighbours final : public Neighbours {
   }
 
  private:
-  Sight& sight_;
+  HostSnapshot& snapshot_;
   std::function<bool()> shared_;
   TargetAt target_at_;
 };

@@ -33,7 +33,7 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
   probed.stamp = static_cast<std::uint64_t>(get_int(*answer, "stamp").value_or(0));
   probed.mmp_node = get_string(*answer, "mmp_node").value_or("");
   if (get_object(*answer, "reservation") != nullptr) {
-    auto holding = workers::member_of<nvmetcp::Holding>(*answer, "reservation");
+    auto holding = workers::member_of<nvmetcp::ReservationState>(*answer, "reservation");
     if (!holding) co_return holding.take_error();
     probed.holding = std::move(*holding);
   }
@@ -65,7 +65,7 @@ asio::awaitable<Result<>> WorkerDevice::stop_writing(std::filesystem::path targe
 
 std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device) {
   std::vector<std::string> controllers;
-  if (const auto& all = asker_.sight().controllers()) {
+  if (const auto& all = asker_.snapshot().controllers()) {
     for (const nvmetcp::Controller& controller : *all) controllers.push_back(controller.name);
   }
   return nvmetcp::completed_io(SystemRoot{}, std::filesystem::path(device).filename(), controllers);

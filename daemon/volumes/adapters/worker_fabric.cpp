@@ -1,6 +1,5 @@
 #include "daemon/volumes/adapters/worker_fabric.hpp"
 
-#include "daemon/volumes/status.hpp"
 #include "daemon/workers/messages.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -20,7 +19,7 @@ asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerFabric::discover(nvmetcp::P
                                                                       std::string interface) {
   json::object request{{"portal", to_message(portal)}, {"interface", interface}};
   // Volumes of one target ask it together, and its log is about none of them.
-  std::string target = "target " + portal_text(portal);
+  std::string target = "target " + to_string(portal);
   auto answer = co_await asker_.act_jointly(std::move(target), "discover", std::move(request), kFabric);
   co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
 }
@@ -32,14 +31,14 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerFabric::connect(std::string s
       {"subsystem", subsystem}, {"portal", to_message(portal)}, {"options", to_message(options)}};
   // Volumes of one subsystem share its connection: the first makes it, the others find it. A portal that
   // hangs says nothing of a volume whose other path works.
-  std::string target = "target " + portal_text(portal);
+  std::string target = "target " + to_string(portal);
   auto answer = co_await asker_.act_jointly(std::move(target), "connect", std::move(request), kFabric);
   co_return workers::message_of<nvmetcp::Connection>(std::move(answer));
 }
 
 asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerFabric::resolve(nvmetcp::Portal portal) {
   json::object request{{"portal", to_message(portal)}};
-  std::string target = "target " + portal_text(portal);
+  std::string target = "target " + to_string(portal);
   const auto answer =
       co_await asker_.runner().ask_jointly(std::move(target), "resolve", std::move(request), kResolve);
   if (!answer) co_return fail(answer.error());

@@ -97,7 +97,7 @@ asio::awaitable<Result<>> WorkerMounts::make_writable(std::filesystem::path targ
 }
 
 const Result<std::vector<mounts::Mount>>& WorkerMounts::mount_table() {
-  return asker_.sight().mounts();
+  return asker_.snapshot().mounts();
 }
 
 }  // namespace spark::volumes

@@ -9,14 +9,15 @@ constexpr Duration kReservation{15'000};  // three or four commands, each answer
 
 }  // namespace
 
-asio::awaitable<Result<nvmetcp::Holding>> WorkerReservations::reservation(ReservationRequest wanted) {
+asio::awaitable<Result<nvmetcp::ReservationState>> WorkerReservations::reservation(
+    ReservationRequest wanted) {
   static constexpr const char* kActs[] = {"look", "hold", "take", "release"};
   json::object request{{"act", kActs[static_cast<std::size_t>(wanted.act)]},
                        {"device", wanted.device},
                        {"subsystem", wanted.of.subsystem},
                        {"nsid", wanted.of.nsid}};
   auto answer = co_await asker_.act("reservation", std::move(request), kReservation);
-  co_return workers::message_of<nvmetcp::Holding>(std::move(answer));
+  co_return workers::message_of<nvmetcp::ReservationState>(std::move(answer));
 }
 
 }  // namespace spark::volumes

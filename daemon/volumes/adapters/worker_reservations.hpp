@@ -10,7 +10,7 @@ class WorkerReservations final : public Reservations {
  public:
   explicit WorkerReservations(Asker& asker) : asker_(asker) {}
 
-  asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) override;
+  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) override;
 
  private:
   Asker& asker_;

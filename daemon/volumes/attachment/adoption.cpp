@@ -63,7 +63,7 @@ asio::awaitable<Result<>> NvmeAttachment::pin_adopted(mounts::Superblock superbl
   const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
   if (pinned.uuid == superblock.uuid) co_return Result<>{};
   const config::NvmeSource& source = *volume_.settings.nvme;
-  const auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
+  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
   FilesystemIdentity identity{superblock.type,          superblock.uuid,  superblock.filesystem_bytes,
                               block ? block->id() : "", superblock.stamp, false};
   co_return co_await volume_.seams.store.pin(std::move(identity));

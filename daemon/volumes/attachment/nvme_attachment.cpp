@@ -41,18 +41,18 @@ asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
 }
 
 asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace() {
-  const SteadyTime began = volume_.clock.steady(), end = began + volume_.pace.namespace_wait;
+  const SteadyTime began = volume_.clock.steady(), end = began + volume_.timings.namespace_wait;
   bool has_rescanned = false;
   for (;;) {
     const config::NvmeSource& source = *volume_.settings.nvme;
-    auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
+    auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
     is_namespace_missing_ = !block;
     if (block || volume_.clock.steady() >= end || volume_.stopped) co_return block;
-    if (!has_rescanned && volume_.clock.steady() - began >= volume_.pace.namespace_rescan) {
+    if (!has_rescanned && volume_.clock.steady() - began >= volume_.timings.namespace_rescan) {
       has_rescanned = true;
       co_await paths_.rescan();
     }
-    co_await volume_.sleep(volume_.pace.namespace_poll);
+    co_await volume_.sleep(volume_.timings.namespace_poll);
   }
 }
 

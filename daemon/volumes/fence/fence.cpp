@@ -8,7 +8,7 @@
 namespace spark::volumes {
 
 using nvmetcp::Hold;
-using nvmetcp::Holding;
+using nvmetcp::ReservationState;
 
 bool Fence::is_wanted() const {
   return volume_.settings.nvme && volume_.settings.access == config::Access::Exclusive &&
@@ -19,8 +19,8 @@ bool Fence::is_alone() const {
   return is_wanted() && !volume_.status.fence.reservation;
 }
 
-asio::awaitable<Result<Holding>> Fence::ask(ReservationAct act) {
-  if (!wants_reservation(volume_.settings)) co_return Holding{};
+asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
+  if (!wants_reservation(volume_.settings)) co_return ReservationState{};
   ReservationRequest request{
       act, volume_.status.device, {volume_.settings.nvme->subsystem, volume_.settings.nvme->nsid}};
   auto answer = co_await volume_.seams.reservations.reservation(std::move(request));
@@ -28,7 +28,7 @@ asio::awaitable<Result<Holding>> Fence::ask(ReservationAct act) {
 }
 
 // "host 'spark1' with host ID 1111…": as far as it can be known.
-std::string Fence::name_holder(const Holding& holding, const mounts::Superblock& superblock) const {
+std::string Fence::name_holder(const ReservationState& holding, const mounts::Superblock& superblock) const {
   const std::string node = superblock.mmp_open &&
                                    superblock.mmp_node != volume_.seams.neighbours.node_name() &&
                                    !superblock.mmp_node.empty()
@@ -39,7 +39,7 @@ std::string Fence::name_holder(const Holding& holding, const mounts::Superblock&
   return (node.empty() ? "the host" : node) + " with host ID " + holding.holder;
 }
 
-Error Fence::held_elsewhere(const Holding& holding, const mounts::Superblock& superblock) {
+Error Fence::held_elsewhere(const ReservationState& holding, const mounts::Superblock& superblock) {
   volume_.status.fence.held_by = name_holder(holding, superblock);
   const std::string take = "`sudo spark-stage volumes take " + volume_.settings.name + "` takes it over";
   if (holding.cloned_id) {
@@ -65,7 +65,7 @@ Error Fence::held_elsewhere(const Holding& holding, const mounts::Superblock& su
 }
 
 // There is a fence of the kind that the configuration asks for.
-Result<> Fence::check_offered(const Holding& holding, const mounts::Superblock& superblock) const {
+Result<> Fence::check_offered(const ReservationState& holding, const mounts::Superblock& superblock) const {
   const bool reservation = holding.hold != Hold::Unsupported;
   if (volume_.settings.fence == config::Fence::Reservation && !reservation) {
     return fail(Errc::Refused,
@@ -88,7 +88,7 @@ Result<> Fence::check_offered(const Holding& holding, const mounts::Superblock& 
 // Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
 // own only if something says so: its node name, or a reservation that outlived the crash, with a key that no
 // copy of this host has.
-Result<> Fence::check_not_held(const Holding& holding, const mounts::Superblock& superblock) {
+Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
   const bool elsewhere =
       superblock.has_mmp ? superblock.mmp_open && superblock.mmp_node != volume_.seams.neighbours.node_name()
@@ -126,8 +126,9 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) 
 // with that host's connection: its keep-alive fails. A copy of this host, which the target can't tell from
 // it, stops when its daemon sees the new key. Multi-mount protection may wait for longer anyway.
 asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
-  const Duration keep_alives = 3 * volume_.target->keep_alive;
-  const Duration longest = is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.pace.probe) : keep_alives;
+  const Duration keep_alives = 3 * volume_.target->options.keep_alive;
+  const Duration longest =
+      is_same_id ? std::max<Duration>(keep_alives, 3 * volume_.timings.probe) : keep_alives;
   if (superblock.has_mmp && mounts::mmp_wait(superblock, false) >= longest) co_return;
   volume_.say(State::Connecting, "waiting until the other host's last writes have ended");
   const SteadyTime end = volume_.clock.steady() + longest;
@@ -184,7 +185,7 @@ std::string Fence::why_lost(const ProbeAnswer& answer) {
              " for writing too";
   }
   if (!answer.holding) return "";
-  const Holding& holding = *answer.holding;
+  const ReservationState& holding = *answer.holding;
   if (holding.hold == Hold::Free)
     return "the reservation of " + namespace_name(volume_) + " was taken from this host";
   if (holding.hold == Hold::Unsupported && !volume_.status.fence.mmp)

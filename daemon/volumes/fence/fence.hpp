@@ -41,11 +41,13 @@ class Fence {
   void forget_take() { taken_from_.clear(); }
 
  private:
-  asio::awaitable<Result<nvmetcp::Holding>> ask(ReservationAct act);
-  std::string name_holder(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
-  Error held_elsewhere(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
-  Result<> check_offered(const nvmetcp::Holding& holding, const mounts::Superblock& superblock) const;
-  Result<> check_not_held(const nvmetcp::Holding& holding, const mounts::Superblock& superblock);
+  asio::awaitable<Result<nvmetcp::ReservationState>> ask(ReservationAct act);
+  std::string name_holder(const nvmetcp::ReservationState& holding,
+                          const mounts::Superblock& superblock) const;
+  Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
+  Result<> check_offered(const nvmetcp::ReservationState& holding,
+                         const mounts::Superblock& superblock) const;
+  Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
 
   VolumeContext& volume_;

@@ -78,7 +78,7 @@ asio::awaitable<Finding> Health::look_at_link() {
 bool Health::is_link_trusted() {
   const SteadyTime now = volume_.clock.steady();
   SteadyTime& from = volume_.mount.link_trusted_from;
-  from = std::min(from, now + volume_.pace.link_doubt);
+  from = std::min(from, now + volume_.timings.link_doubt);
   return now >= from;
 }
 
@@ -87,7 +87,7 @@ bool Health::may_fail_over() {
   if (!paths_.are_several() || volume_.status.state != State::Ready) return false;
   const SteadyTime now = volume_.clock.steady();
   if (!silent_since_) silent_since_ = now;
-  return now - *silent_since_ < 2 * volume_.target->keep_alive + volume_.pace.fail_over;
+  return now - *silent_since_ < 2 * volume_.target->options.keep_alive + volume_.timings.fail_over;
 }
 
 // The kernel calls a link live until its keep-alive has failed: only I/O that comes back proves it.
@@ -101,7 +101,7 @@ asio::awaitable<Finding> Health::probe() {
       found = {Verdict::Silent, "a question to " + volume_.status.device + " still waits in the kernel"};
     co_return found;
   }
-  next_probe_ = now + (is_reader(volume_) ? volume_.pace.probe_reader : volume_.pace.probe);
+  next_probe_ = now + (is_reader(volume_) ? volume_.timings.probe_reader : volume_.timings.probe);
   const config::Volume& settings = volume_.settings;
   ProbeRequest request{settings.mount, settings.nvme ? volume_.status.device : "", std::nullopt};
   if (wants_reservation(settings)) request.keep_reservation = {settings.nvme->subsystem, settings.nvme->nsid};
@@ -154,7 +154,7 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
 asio::awaitable<bool> Health::is_shut_down() {
   if (volume_.status.state == State::Ready && volume_.clock.steady() < next_mounted_state_) co_return false;
   const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
-  next_mounted_state_ = volume_.clock.steady() + volume_.pace.mounted_state;
+  next_mounted_state_ = volume_.clock.steady() + volume_.timings.mounted_state;
   if (!state || volume_.mount.is_changing_writing) co_return false;
   volume_.status.published = state->published;
   look_for_damage(*state);
@@ -175,7 +175,7 @@ asio::awaitable<void> Health::ask_about_drives() {
   const auto smart = co_await volume_.seams.fabric.smart(live->controller);
   volume_.status.drives.reset();
   if (smart) volume_.status.drives = DriveStatus{*smart, volume_.clock.wall()};
-  next_smart_ = volume_.clock.steady() + (smart ? volume_.pace.smart : volume_.pace.smart_refused);
+  next_smart_ = volume_.clock.steady() + (smart ? volume_.timings.smart : volume_.timings.smart_refused);
 }
 
 // A question to a device waits behind the data of all who write to it. As long as some of that comes back,
@@ -186,7 +186,7 @@ bool Health::is_io_moving() {
   const auto completed = volume_.seams.device.completed_io(volume_.status.device);
   if (completed_io_ && completed && completed != completed_io_) io_ended_at_ = now;
   completed_io_ = completed;
-  return io_ended_at_ != SteadyTime{} && now - io_ended_at_ < volume_.pace.io_silence;
+  return io_ended_at_ != SteadyTime{} && now - io_ended_at_ < volume_.timings.io_silence;
 }
 
 // A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -12,25 +11,25 @@ namespace spark::volumes {
 
 Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(volume.executor) {
   if (!volume.target) return;
-  for (const nvmetcp::Portal& portal : portals_of(*volume.target))
-    paths_.push_back({portal, Backoff(volume.pace.first_retry, volume.pace.longest_retry)});
+  for (const nvmetcp::Portal& portal : volume.target->portals)
+    paths_.push_back({portal, Backoff(volume.timings.first_retry, volume.timings.longest_retry)});
 }
 
 Link Paths::look() {
-  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
   // Unknown changes nothing.
   if (!all) return volume_.status.state == State::Stalled ? Link::Down : Link::Live;
   volume_.status.paths.clear();
   bool live = false, coming = false;
   for (const nvmetcp::Controller& controller : *all) {
     volume_.status.paths.push_back(
-        {controller.name, portal_text(controller.portal), controller.state, "", controller.owner});
+        {controller.name, to_string(controller.portal), controller.state, "", controller.owner});
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }
   for (const Path& path : paths_) {  // what a person looks for in `status`: a portal without a connection
     if (are_several() && status_of(path) == nullptr)
-      volume_.status.paths.push_back({"", portal_text(path.portal), "waiting", path.reason});
+      volume_.status.paths.push_back({"", to_string(path.portal), "waiting", path.reason});
   }
   return live ? Link::Live : coming ? Link::Down : Link::Gone;
 }
@@ -41,14 +40,14 @@ const PathStatus* Paths::status_of(const Path& path) const {
     if (one.controller.empty()) return false;
     // By its address as well: it may be there before whoever connected it has said so.
     const bool is_same = one.controller == path.controller && one.address == path.numeric;
-    return is_same || one.address == portal_text(path.portal);
+    return is_same || one.address == to_string(path.portal);
   });
   return found == all.end() ? nullptr : &*found;
 }
 
 Result<> Paths::check_secured() {
-  return volume_.seams.sight.check_paths_secured(volume_.settings.nvme->subsystem,
-                                                 config::connect_options(*volume_.target));
+  return volume_.seams.snapshot.check_paths_secured(volume_.settings.nvme->subsystem,
+                                                    volume_.target->options);
 }
 
 void Paths::look_for_insecure() {
@@ -61,9 +60,9 @@ void Paths::look_for_insecure() {
 }
 
 asio::awaitable<Result<>> Paths::set_timers() {
-  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
   if (!all) co_return all.take_error();
-  const nvmetcp::ConnectOptions options = config::connect_options(*volume_.target);
+  const nvmetcp::ConnectOptions options = volume_.target->options;
   Result<> first_failure;
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp" || controller.is_going()) continue;
@@ -75,10 +74,10 @@ asio::awaitable<Result<>> Paths::set_timers() {
 }
 
 asio::awaitable<void> Paths::rescan() {
-  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
   if (!all) co_return;
   for (const nvmetcp::Controller& controller : *all) {
-    if (!controller.is_live() || nvmetcp::is_anothers(controller)) continue;
+    if (!controller.is_live() || nvmetcp::is_foreign(controller)) continue;
     const auto asked = co_await volume_.seams.fabric.rescan(controller.name, controller.subsystem);
     if (!asked) log::survived(asked.error());
   }
@@ -94,7 +93,7 @@ asio::awaitable<void> Paths::tend() {
     }
     if (volume_.status.state == State::Ready) co_await rivals_.look();
     if (has_followed_name_ && volume_.status.state == State::Ready) co_await leave_old_addresses();
-    timer_.expires_after(volume_.pace.watch);
+    timer_.expires_after(volume_.timings.watch);
     co_await timer_.async_wait(kToken);
   }
 }
@@ -132,7 +131,7 @@ asio::awaitable<void> Paths::connect(Path& path) {
     if (!connected->differences.empty()) volume_.status.warnings = connected->differences;
     path.reason.clear();
     path.backoff.reset();
-    path.next_attempt = volume_.clock.steady() + volume_.pace.first_retry;
+    path.next_attempt = volume_.clock.steady() + volume_.timings.first_retry;
     co_return;
   }
   path.reason = connected.error().message();
@@ -147,9 +146,9 @@ bool Paths::may_lead_elsewhere(Path& path) {
     return false;
   }
   if (!path.down_since) path.down_since = volume_.clock.steady();
-  if (volume_.clock.steady() - *path.down_since < volume_.pace.name_doubt) return false;
+  if (volume_.clock.steady() - *path.down_since < volume_.timings.name_doubt) return false;
   const config::NvmeSource& source = *volume_.settings.nvme;
-  const auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
+  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
   return block && !block->id().empty();
 }
 
@@ -157,21 +156,21 @@ bool Paths::may_lead_elsewhere(Path& path) {
 asio::awaitable<void> Paths::follow_name(Path& path) {
   const std::string before = path.controller;
   co_await connect(path);
-  path.next_attempt = volume_.clock.steady() + volume_.pace.name_doubt;
+  path.next_attempt = volume_.clock.steady() + volume_.timings.name_doubt;
   if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
 }
 
 // The volume answers over another path: what still tries an address that nothing leads to would not end.
 asio::awaitable<void> Paths::leave_old_addresses() {
   has_followed_name_ = false;
-  const auto all = volume_.seams.sight.controllers(volume_.settings.nvme->subsystem);
+  const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
   if (!all) co_return;
   for (const nvmetcp::Controller& controller : *all) {
-    const std::string address = portal_text(controller.portal);
+    const std::string address = to_string(controller.portal);
     const bool is_wanted = std::ranges::any_of(paths_, [&](const Path& path) {
-      return path.controller == controller.name || portal_text(path.portal) == address;
+      return path.controller == controller.name || to_string(path.portal) == address;
     });
-    if (is_wanted || controller.is_live() || nvmetcp::is_anothers(controller)) continue;
+    if (is_wanted || controller.is_live() || nvmetcp::is_foreign(controller)) continue;
     const auto gone = co_await volume_.seams.fabric.disconnect(controller.name, controller.subsystem,
                                                                nvmetcp::Users::Spared);
     if (!gone) log::survived(gone.error());

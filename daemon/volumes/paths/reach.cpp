@@ -3,14 +3,13 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "daemon/config/parse.hpp"
 #include "daemon/volumes/paths/paths.hpp"
 
 namespace spark::volumes {
 
 asio::awaitable<Result<>> Paths::check_keys() {
-  const config::Target& target = *volume_.target;
-  const bool asks_for_keys = !target.auth.host_key_file.empty() || !target.tls_psk_file.empty();
+  const nvmetcp::ConnectOptions& options = volume_.target->options;
+  const bool asks_for_keys = !options.host_key_file.empty() || !options.tls_psk_file.empty();
   if (!asks_for_keys || look() != Link::Live) co_return Result<>{};
   if (auto taken = co_await take_over(); !taken) co_return taken;
   co_return check_secured();
@@ -36,7 +35,7 @@ asio::awaitable<Result<>> Paths::reach() {
   if (look() == Link::Live) co_return co_await take_over();
   // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
   if (!volume_.attempts.failed)
-    volume_.say(State::Waiting, "reading the discovery log of " + portal_text(paths_.front().portal));
+    volume_.say(State::Waiting, "reading the discovery log of " + to_string(paths_.front().portal));
   Result<> first_failure;
   for (Path& path : paths_) {
     const auto offered = co_await find_offer(path.portal);
@@ -58,7 +57,7 @@ asio::awaitable<Result<>> Paths::reach() {
 
 // `elsewhere`: the address that the discovery log has for it, if that is another one.
 asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhere) {
-  volume_.say(State::Connecting, "connecting to " + portal_text(path.portal));
+  volume_.say(State::Connecting, "connecting to " + to_string(path.portal));
   auto connected = co_await connect_portal(path.portal);
   if (connected) {
     volume_.attempts.healed_by_us = true;
@@ -77,9 +76,9 @@ asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhe
 // and one with TLS: its key is for the subsystem, and its log would come in clear text. Gives the address
 // that the log has for it, if that is another one.
 asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
-  const config::Target& target = *volume_.target;
-  if (!target.tls_psk_file.empty()) co_return std::string();
-  const auto log = co_await volume_.seams.fabric.discover(portal, target.interface);
+  const nvmetcp::ConnectOptions& options = volume_.target->options;
+  if (!options.tls_psk_file.empty()) co_return std::string();
+  const auto log = co_await volume_.seams.fabric.discover(portal, options.interface);
   if (!log) {
     if (log.error().kind == Errc::Unsupported) co_return std::string();
     Error error = log.error();
@@ -99,12 +98,12 @@ asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
     if (entry.portal == portal) co_return std::string();
     // Some targets list an address other than the one they were asked at (0.0.0.0, another NIC): the port
     // decides.
-    (entry.portal.port == portal.port ? near : elsewhere.emplace_back()) = portal_text(entry.portal);
+    (entry.portal.port == portal.port ? near : elsewhere.emplace_back()) = to_string(entry.portal);
   }
   if (!near.empty()) co_return near;
   if (!elsewhere.empty()) {
     co_return fail(Errc::Unavailable,
-                   "subsystem " + printable(subsystem) + " is not offered at " + portal_text(portal) +
+                   "subsystem " + printable(subsystem) + " is not offered at " + to_string(portal) +
                        " but at " + printable(join(elsewhere, ", ")),
                    "correct `address` and `port` of target " + volume_.target->name + " in the config");
   }
@@ -112,16 +111,16 @@ asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
   if (!host) co_return host.take_error();
   co_return fail(Errc::Unavailable,
                  "subsystem " + printable(subsystem) + " is not offered to this host NQN by " +
-                     portal_text(portal) + " (it offers " + std::to_string(log->entries.size()) + " others)",
+                     to_string(portal) + " (it offers " + std::to_string(log->entries.size()) + " others)",
                  "add " + host->nqn + " to the subsystem's allow list on the target, or correct `subsystem`");
 }
 
 // With the timers in force when it ends: a reload may have changed them meanwhile.
 asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Portal portal) {
-  const nvmetcp::ConnectOptions options = config::connect_options(*volume_.target);
+  const nvmetcp::ConnectOptions options = volume_.target->options;
   const std::string subsystem = volume_.settings.nvme->subsystem;
   auto connected = co_await volume_.seams.fabric.connect(subsystem, portal, options);
-  const nvmetcp::ConnectOptions wanted = config::connect_options(*volume_.target);
+  const nvmetcp::ConnectOptions wanted = volume_.target->options;
   if (connected && wanted != options) {
     const auto set = co_await volume_.seams.fabric.set_timers(connected->controller, subsystem, wanted);
     if (!set) connected->differences.push_back(set.error().message());
@@ -133,15 +132,15 @@ asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Port
 void Paths::note(Path& path, const std::string& controller) {
   path.controller = controller;
   path.numeric.clear();
-  FabricSight& sight = volume_.seams.sight;
+  FabricSnapshot& snapshot = volume_.seams.snapshot;
   const std::string& subsystem = volume_.settings.nvme->subsystem;
-  auto all = sight.strangers(subsystem);
-  std::ranges::move(sight.controllers(subsystem).value_or(std::vector<nvmetcp::Controller>{}),
+  auto all = snapshot.strangers(subsystem);
+  std::ranges::move(snapshot.controllers(subsystem).value_or(std::vector<nvmetcp::Controller>{}),
                     std::back_inserter(all));
   const auto found = std::ranges::find(all, controller, &nvmetcp::Controller::name);
   if (found == all.end()) return;
-  path.numeric = portal_text(found->portal);
-  sight.addresses().learn(found->portal);
+  path.numeric = to_string(found->portal);
+  snapshot.addresses().learn(found->portal);
 }
 
 }  // namespace spark::volumes

@@ -9,24 +9,24 @@
 namespace spark::volumes {
 
 Rivals::Rivals(VolumeContext& volume) : volume_(volume) {
-  if (volume.target) volume.seams.sight.addresses().restrict_to(portals_of(*volume.target));
+  if (volume.target) volume.seams.snapshot.addresses().restrict_to(volume.target->portals);
 }
 
 bool Rivals::are_there() const {
-  return !volume_.seams.sight.strangers(volume_.settings.nvme->subsystem).empty();
+  return !volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem).empty();
 }
 
 // False: a name can't be looked up.
 asio::awaitable<bool> Rivals::learn_names() {
   bool are_known = true;
-  const auto portals = portals_of(*volume_.target);
+  const auto portals = volume_.target->portals;
   for (const nvmetcp::Portal& portal : portals) {
     if (!are_there()) co_return true;
     if (nvmetcp::is_numeric(portal.address)) continue;
     const auto numeric = co_await volume_.seams.fabric.resolve(portal);
     are_known = are_known && numeric.has_value();
     if (!numeric) continue;
-    for (const nvmetcp::Portal& one : *numeric) volume_.seams.sight.addresses().learn(one);
+    for (const nvmetcp::Portal& one : *numeric) volume_.seams.snapshot.addresses().learn(one);
   }
   co_return are_known;
 }
@@ -34,7 +34,7 @@ asio::awaitable<bool> Rivals::learn_names() {
 asio::awaitable<Result<Place>> Rivals::find_place() {
   const bool are_names_known = co_await learn_names();
   if (volume_.look_at_mount() == Place::Foreign) co_await learn_offers();
-  const auto strangers = volume_.seams.sight.strangers(volume_.settings.nvme->subsystem);
+  const auto strangers = volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem);
   const bool may_be_own = std::ranges::any_of(
       strangers, [](const nvmetcp::Controller& one) { return one.owner == nvmetcp::kOwner; });
   if (are_names_known || !may_be_own) co_return volume_.look_at_mount();
@@ -44,11 +44,11 @@ asio::awaitable<Result<Place>> Rivals::find_place() {
 }
 
 asio::awaitable<void> Rivals::learn_offers() {
-  if (!volume_.target->tls_psk_file.empty()) co_return;  // its log would come in clear text
-  const auto portals = portals_of(*volume_.target);
+  if (!volume_.target->options.tls_psk_file.empty()) co_return;  // its log would come in clear text
+  const auto portals = volume_.target->portals;
   for (const nvmetcp::Portal& portal : portals) {
     if (!are_there()) co_return;
-    const auto log = co_await volume_.seams.fabric.discover(portal, volume_.target->interface);
+    const auto log = co_await volume_.seams.fabric.discover(portal, volume_.target->options.interface);
     if (log) learn_from(*log);
   }
 }
@@ -57,13 +57,14 @@ void Rivals::learn_from(const nvmetcp::DiscoveryLog& log) {
   for (const nvmetcp::OfferedSubsystem& entry : log.entries) {
     const bool is_its = entry.nqn == volume_.settings.nvme->subsystem && entry.transport == "tcp";
     if (is_its && entry.kind == nvmetcp::SubsystemKind::Io)
-      volume_.seams.sight.addresses().learn(entry.portal);
+      volume_.seams.snapshot.addresses().learn(entry.portal);
   }
 }
 
 asio::awaitable<void> Rivals::look() {
   std::vector<std::string> names;
-  for (const nvmetcp::Controller& stranger : volume_.seams.sight.strangers(volume_.settings.nvme->subsystem))
+  for (const nvmetcp::Controller& stranger :
+       volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem))
     names.push_back(stranger.name);
   if (names == known_) co_return;
   co_await learn_names();
@@ -73,9 +74,9 @@ asio::awaitable<void> Rivals::look() {
 
 std::string Rivals::names() const {
   std::vector<std::string> names;
-  for (const nvmetcp::Controller& one : volume_.seams.sight.strangers(volume_.settings.nvme->subsystem)) {
+  for (const nvmetcp::Controller& one : volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem)) {
     const std::string target = volume_.seams.neighbours.target_at(one.portal);
-    names.push_back(one.name + " at " + portal_text(one.portal) +
+    names.push_back(one.name + " at " + to_string(one.portal) +
                     (target.empty() ? "" : " (target " + target + ")"));
   }
   return printable(join(names, ", "));
@@ -83,17 +84,17 @@ std::string Rivals::names() const {
 
 Result<> Rivals::check_none() const {
   const config::NvmeSource& source = *volume_.settings.nvme;
-  auto strangers = volume_.seams.sight.strangers(source.subsystem);
+  auto strangers = volume_.seams.snapshot.strangers(source.subsystem);
   if (strangers.empty()) return {};
-  const auto block = volume_.seams.sight.find_namespace(source.subsystem, source.nsid);
-  const auto ours = volume_.seams.sight.controllers(source.subsystem);
+  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto ours = volume_.seams.snapshot.controllers(source.subsystem);
   const bool is_connected = ours && std::ranges::any_of(*ours, &nvmetcp::Controller::is_live);
   if (block || !is_connected) {
     std::erase_if(strangers, [&](const auto& one) {
       return !one.is_live() && volume_.seams.neighbours.target_at(one.portal).empty();
     });
   }
-  const auto theirs = volume_.seams.sight.find_namespace_below(strangers, source.nsid);
+  const auto theirs = volume_.seams.snapshot.find_namespace_below(strangers, source.nsid);
   if (!theirs || (block && block->device_number != theirs->device_number)) return {};
   return fail(
       Errc::Refused,

@@ -16,7 +16,7 @@ namespace spark::volumes {
 class Publication {
  public:
   Publication(VolumeContext& volume, Fence& fence)
-      : volume_(volume), fence_(fence), leaving_(volume.pace.first_leave, volume.pace.longest_leave) {}
+      : volume_(volume), fence_(fence), leaving_(volume.timings.first_leave, volume.timings.longest_leave) {}
 
   // An exclusive volume that is ready becomes read-only, and its state that of its readers, or is writable
   // again at once.

@@ -28,9 +28,9 @@ struct ProbeAnswer {
   std::string uuid;        // of the file system on the device
   bool shut_down = false;  // NFS: the mount gives nothing but errors, although its server answers
   bool being_written = false;
-  std::uint64_t stamp = 0;                    // of the superblock; 0: none
-  std::string mmp_node{};                     // who has it open for writing, with multi-mount protection
-  std::optional<nvmetcp::Holding> holding{};  // if it was asked for
+  std::uint64_t stamp = 0;  // of the superblock; 0: none
+  std::string mmp_node{};   // who has it open for writing, with multi-mount protection
+  std::optional<nvmetcp::ReservationState> holding{};  // if it was asked for
 };
 
 // As one volume asks it.

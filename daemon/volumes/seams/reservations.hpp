@@ -32,7 +32,7 @@ class Reservations {
   virtual ~Reservations() = default;
 
   // Release answers Free, or whose it is now.
-  virtual asio::awaitable<Result<nvmetcp::Holding>> reservation(ReservationRequest request) = 0;
+  virtual asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) = 0;
 };
 
 }  // namespace spark::volumes

@@ -6,10 +6,10 @@
 
 #include "daemon/volumes/seams/device.hpp"
 #include "daemon/volumes/seams/fabric.hpp"
+#include "daemon/volumes/seams/fabric_snapshot.hpp"
 #include "daemon/volumes/seams/mounts.hpp"
 #include "daemon/volumes/seams/neighbours.hpp"
 #include "daemon/volumes/seams/reservations.hpp"
-#include "daemon/volumes/seams/sight.hpp"
 #include "daemon/volumes/seams/store.hpp"
 
 namespace spark::volumes {
@@ -17,7 +17,7 @@ namespace spark::volumes {
 // All seams of one volume.
 struct Seams {
   Fabric& fabric;
-  FabricSight& sight;
+  FabricSnapshot& snapshot;
   Mounts& mounts;
   Device& device;
   Reservations& reservations;

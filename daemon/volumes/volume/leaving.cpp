@@ -19,7 +19,7 @@ asio::awaitable<void> Volume::take_down() {
 // Unmount, then disconnect; all of it, or as much as can be done. Whatever is gone already is passed over.
 asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   while (paths_.is_connecting())
-    co_await context_.sleep(context_.pace.namespace_poll);  // it would be there again after the disconnect
+    co_await context_.sleep(context_.timings.namespace_poll);  // it would be there again after the disconnect
   const bool is_nvme = settings().nvme.has_value();
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();

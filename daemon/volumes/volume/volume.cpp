@@ -8,8 +8,8 @@
 namespace spark::volumes {
 
 Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
-               Seams seams, const Clock& clock, Pace pace, OnChange on_change)
-    : context_(std::move(executor), std::move(settings), std::move(target), std::move(seams), clock, pace,
+               Seams seams, const Clock& clock, Timings timings, OnChange on_change)
+    : context_(std::move(executor), std::move(settings), std::move(target), std::move(seams), clock, timings,
                [this, on_change = std::move(on_change)](State before) {
                  if (on_change) on_change(*this, before);
                }),
@@ -75,7 +75,7 @@ asio::awaitable<void> Volume::attempt() {
 
 asio::awaitable<void> Volume::wait_after(Error error) {
   const bool is_refused = error.kind == Errc::Refused;
-  const Duration wait = is_refused ? context_.pace.refused_retry : context_.backoff.next();
+  const Duration wait = is_refused ? context_.timings.refused_retry : context_.backoff.next();
   context_.attempts.failed = true;
   context_.status.next_attempt = context_.clock.wall() + wait;
   const Place place = context_.look_at_mount();
@@ -108,11 +108,12 @@ asio::awaitable<void> Volume::watch() {
     auto found = co_await health_.look(place);
     if (context_.stopped || !context_.wanted_up) co_return;
     if (!co_await act_on(std::move(found), place)) co_return;
-    if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.pace.settled)
+    if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
       context_.backoff.reset();
     if (status.state == State::Ready) co_await health_.ask_about_drives();
-    const Duration pace = status.state == State::Ready ? context_.pace.watch : context_.pace.watch_closely;
-    co_await context_.sleep_to_next(pace);
+    const Duration timings =
+        status.state == State::Ready ? context_.timings.watch : context_.timings.watch_closely;
+    co_await context_.sleep_to_next(timings);
   }
 }
 
@@ -151,7 +152,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
 void Volume::namespace_added() {
   if (!nvme_.is_namespace_missing()) return;
   const config::NvmeSource& source = *settings().nvme;
-  if (context_.seams.sight.find_namespace(source.subsystem, source.nsid)) requests_.try_now();
+  if (context_.seams.snapshot.find_namespace(source.subsystem, source.nsid)) requests_.try_now();
 }
 
 void Volume::look_now(const std::string& controller) {

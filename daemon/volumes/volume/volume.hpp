@@ -4,8 +4,8 @@
 //   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
 //      ▲                                                                   │  └──link down──────▶    │
 //      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
-//   refused: a step found something that only a person can decide; looked at again at a slow pace.   lost ──▶
-//   recovering
+//   refused: a step found something that only a person can decide; looked at again at a slow timings.   lost
+//   ──▶ recovering
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // `target` is empty for NFS.
   Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
-         Seams seams, const Clock& clock, Pace pace, OnChange on_change);
+         Seams seams, const Clock& clock, Timings timings, OnChange on_change);
 
   // Runs until stop(). A mounted volume stays mounted after it.
   void start();

@@ -23,12 +23,12 @@ asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object
 
 }  // namespace
 
-VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight,
+VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
                      const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change)
     : executor_(std::move(executor)),
       runner_(runner),
       clock_(clock),
-      sight_(sight),
+      snapshot_(snapshot),
       state_dir_(std::move(state_dir)),
       on_change_(std::move(on_change)),
       added_(executor_) {}
@@ -47,19 +47,18 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   const auto target_at = [this](const nvmetcp::Portal& numeric) {
     const auto found = std::ranges::find_if(volumes_, [&](const auto& one) {
       const auto& target = one->target();
-      return target && std::ranges::find(target->portals, config::Portal{numeric.address, numeric.port}) !=
-                           target->portals.end();
+      return target && std::ranges::find(target->portals, numeric) != target->portals.end();
     });
     return found == volumes_.end() ? std::string() : (*found)->target()->name;
   };
-  auto seams = worker_seams(runner_, sight_, settings.name, state_dir_ / "volumes", shared, target_at);
-  Pace pace;
+  auto seams = worker_seams(runner_, snapshot_, settings.name, state_dir_ / "volumes", shared, target_at);
+  Timings timings;
   // Probes and attempts are processes: however many volumes there are, about one a second.
   const Duration one_each = std::chrono::seconds(config.volumes.size());
-  pace.probe = std::max(pace.probe, one_each);
-  pace.probe_reader = std::max(pace.probe_reader, one_each);
-  pace.longest_retry = std::max(pace.longest_retry, one_each);
-  return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(seams), clock_, pace,
+  timings.probe = std::max(timings.probe, one_each);
+  timings.probe_reader = std::max(timings.probe_reader, one_each);
+  timings.longest_retry = std::max(timings.longest_retry, one_each);
+  return std::make_shared<Volume>(executor_, settings, std::move(target), std::move(seams), clock_, timings,
                                   on_change_);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/config/plan.hpp"
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 #include "daemon/volumes/volume/volume.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -15,8 +15,8 @@ namespace spark::volumes {
 
 class VolumeSet {
  public:
-  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Sight& sight, const Clock& clock,
-            std::filesystem::path state_dir, Volume::OnChange on_change);
+  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
+            const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change);
 
   void start(const config::Config& config);
   std::vector<config::InForce> in_force() const;
@@ -48,7 +48,7 @@ class VolumeSet {
   asio::any_io_executor executor_;
   workers::Runner& runner_;
   const Clock& clock_;
-  Sight& sight_;
+  HostSnapshot& snapshot_;
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order

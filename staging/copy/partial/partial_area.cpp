@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "staging/copy/partial/dying.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/partial/stale_locks.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -71,7 +71,7 @@ Result<PartialArea> PartialArea::open(const std::filesystem::path& folder, const
     if (area || area.error().kind != Errc::Unavailable) return area;
     if (stop) return fail(Errc::Cancelled, area.error().what + "; waiting for it was interrupted");
     const auto locked = locked_file(SystemRoot{}, folder);
-    const bool is_dying = locked && is_locked_by_the_dying(SystemRoot{}, *locked);
+    const bool is_dying = locked && is_stale_lock(SystemRoot{}, *locked);
     dying = is_dying ? dying + kPoll : kPoll * 0;
     if (dying > kPatience) {
       if (auto left = leave_behind(folder); !left) return left.take_error();

@@ -62,7 +62,7 @@ TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
 TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
   volume = std::make_shared<volumes::Volume>(
       context.get_executor(), settings, target,
-      volumes::seams_of(std::make_shared<volumes::FakeVolumeActions>(world)), clock, pace,
+      volumes::seams_of(std::make_shared<volumes::FakeVolumeActions>(world)), clock, timings,
       [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });
   volume->start();
   EXPECT_EQ(what_leaves_the_loop(), "a defect");

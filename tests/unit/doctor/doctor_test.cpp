@@ -58,7 +58,7 @@ TEST_F(Doctor, ADriverThatIsNotLoadedYetIsOnlyANote) {
 }
 
 TEST_F(Doctor, SeesOptionsThatTheKernelDoesNotKnow) {
-  fake.config.targets["rose"].data_digest = true;
+  fake.config.targets["rose"].options.data_digest = true;
   fake.files.write("dev/nvme-fabrics",
                    "instance=-1,cntlid=-1,transport=%s,traddr=%s,trsvcid=%s,nqn=%s,nr_io_queues=%d,"
                    "keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d,hostnqn=%s,hostid=%s");
@@ -195,7 +195,7 @@ TEST_F(Doctor, SeesAClockThatNobodySets) {
 }
 
 TEST_F(Doctor, KeysThatCanNotBeUsedAreNamedWithTheirTarget) {
-  fake.config.targets["rose"].auth.host_key_file = fake.files.root() / "etc/keys/host";
+  fake.config.targets["rose"].options.host_key_file = fake.files.root() / "etc/keys/host";
   expect("keys", {"target rose: opening key file"});
   fake.files.write("etc/keys/host", "no key");
   ASSERT_EQ(::chmod((fake.files.root() / "etc/keys/host").c_str(), 0600), 0);
@@ -206,7 +206,7 @@ TEST_F(Doctor, TlsWithoutTheHandshakeServiceIsWrong) {
   const auto file = fake.files.root() / "etc/keys/psk";
   fake.files.write("etc/keys/psk", "NVMeTLSkey-1:01:AwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISL99nVI:");
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
-  fake.config.targets["rose"].tls_psk_file = file;
+  fake.config.targets["rose"].options.tls_psk_file = file;
   EXPECT_THAT(found("keys"), ::testing::IsEmpty());
   fake.tlshd_runs = false;
   expect("keys", {"tlshd does not run", "ktls-utils"});

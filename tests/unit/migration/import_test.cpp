@@ -96,11 +96,11 @@ TEST_F(Import, TakesSettingsOverAndNamesThoseThatItCant) {
       "--host-iface=eth1 --queue-size=64 -G");
   const Imported imported = import();
   const config::Target target = parsed(imported).targets.begin()->second;
-  EXPECT_EQ(target.io_queues, 4u);
-  EXPECT_EQ(target.interface, "eth1");
-  EXPECT_EQ(target.keep_alive, std::chrono::seconds(10));
-  EXPECT_EQ(target.controller_loss, std::nullopt);
-  EXPECT_TRUE(target.data_digest);
+  EXPECT_EQ(target.options.io_queues, 4u);
+  EXPECT_EQ(target.options.interface, "eth1");
+  EXPECT_EQ(target.options.keep_alive, std::chrono::seconds(10));
+  EXPECT_EQ(target.options.controller_loss, std::nullopt);
+  EXPECT_TRUE(target.options.data_digest);
   EXPECT_NE(imported.yaml.find("no such setting: --queue-size 64"), std::string::npos) << imported.yaml;
 }
 
@@ -111,8 +111,8 @@ TEST_F(Import, OfAProtectedConnectionStaysProtectedAndShowsNoKey) {
   const Imported imported = import();
   const config::Config config = parsed(imported);
   ASSERT_EQ(config.targets.size(), 1u) << imported.yaml;
-  EXPECT_EQ(config.targets.begin()->second.auth.host_key_file, "/etc/spark-stage/keys/host");
-  EXPECT_EQ(config.targets.begin()->second.tls_psk_file, "/etc/spark-stage/keys/psk");
+  EXPECT_EQ(config.targets.begin()->second.options.host_key_file, "/etc/spark-stage/keys/host");
+  EXPECT_EQ(config.targets.begin()->second.options.tls_psk_file, "/etc/spark-stage/keys/psk");
   EXPECT_EQ(imported.yaml.find("geheim"), std::string::npos) << imported.yaml;
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "daemon/config/parse.hpp"
+#include "daemon/workers/messages.hpp"
 
 namespace spark::config {
 namespace {
@@ -76,16 +77,16 @@ TEST(Config, TheReferenceIsReadInFull) {
   const Config config = reference();
   ASSERT_EQ(config.targets.size(), 2u);
   const Target& rose = config.targets.at("rose");
-  EXPECT_EQ(rose.portals, (std::vector<Portal>{{"192.168.0.100", 4420}}));
-  EXPECT_EQ(rose.interface, "enp1s0f1np1");
-  EXPECT_EQ(rose.io_queues, 0u);
-  EXPECT_EQ(rose.keep_alive, 5s);
-  EXPECT_EQ(rose.controller_loss, std::nullopt);
-  EXPECT_EQ(rose.fast_fail, std::nullopt);
-  EXPECT_FALSE(rose.header_digest);
-  EXPECT_TRUE(rose.data_digest);
-  EXPECT_EQ(rose.auth.controller_key_file, "/etc/spark-stage/keys/ctrl");
-  EXPECT_EQ(rose.tls_psk_file, "/etc/spark-stage/keys/psk");
+  EXPECT_EQ(rose.portals, (std::vector<nvmetcp::Portal>{{"192.168.0.100", 4420}}));
+  EXPECT_EQ(rose.options.interface, "enp1s0f1np1");
+  EXPECT_EQ(rose.options.io_queues, 0u);
+  EXPECT_EQ(rose.options.keep_alive, 5s);
+  EXPECT_EQ(rose.options.controller_loss, std::nullopt);
+  EXPECT_EQ(rose.options.fast_fail, std::nullopt);
+  EXPECT_FALSE(rose.options.header_digest);
+  EXPECT_TRUE(rose.options.data_digest);
+  EXPECT_EQ(rose.options.controller_key_file, "/etc/spark-stage/keys/ctrl");
+  EXPECT_EQ(rose.options.tls_psk_file, "/etc/spark-stage/keys/psk");
   ASSERT_EQ(config.volumes.size(), 3u);
   const Volume& datasets = config.volumes[0];
   EXPECT_EQ(datasets.nvme->filesystem_uuid, "2f7c1c0e-8d0b-4c39-9e0a-3f6c2b7d5a10");
@@ -104,7 +105,7 @@ TEST(Config, TheReferenceIsReadInFull) {
 }
 
 TEST(Config, PortalsTakeTheTargetsPortUnlessTheyHaveTheirOwn) {
-  const std::vector<Portal> wanted = {
+  const std::vector<nvmetcp::Portal> wanted = {
       {"10.0.0.1", 4430}, {"10.0.0.2", 4421}, {"fd00::2", 4422}, {"nas.lan", 4430}, {"fd00::3", 4430}};
   EXPECT_EQ(reference().targets.at("two").portals, wanted);
 }
@@ -126,7 +127,7 @@ TEST(Config, WhatIsNotWrittenHasTheContractsDefaults) {
 }
 
 TEST(Config, MetricsAreOnTheSocketAloneUnlessAnAddressIsGiven) {
-  EXPECT_EQ(reference().metrics.listen, (Portal{"::1", 9464}));
+  EXPECT_EQ(reference().metrics.listen, (nvmetcp::Portal{"::1", 9464}));
   EXPECT_EQ(parse("version: 1\nmetrics: {listen: off}\n", "c")->metrics.listen, std::nullopt);
   EXPECT_EQ(parse("version: 1\n", "c")->metrics.listen, std::nullopt);
 }
@@ -143,6 +144,20 @@ TEST(Config, WhatIsShownCanBeReadBackAndIsTheSame) {
   ASSERT_TRUE(again) << again.error().message() << "\n" << yaml;
   again->file = config.file;
   EXPECT_EQ(*again, config) << yaml;
+}
+
+TEST(Config, EveryOptionOfAConnectionIsReadAndShown) {
+  const auto config = parse(
+      "version: 1\ntargets: {t: {address: h, interface: eth1, io_queues: 3, keep_alive: 7s, reconnect_delay: "
+      "3s,\n"
+      "  controller_loss: 60s, fast_fail: 9s, io_policy: numa, digests: {header: true, data: true},\n"
+      "  auth: {host_key_file: /h, controller_key_file: /c}, tls: {psk_file: /p}}}\n",
+      "c");
+  ASSERT_TRUE(config) << config.error().message();
+  const json::object set = to_message(config->targets.at("t").options);
+  const json::object defaults = to_message(nvmetcp::ConnectOptions{});
+  for (const auto& [field, value] : defaults) EXPECT_NE(set.at(field), value) << field;
+  EXPECT_EQ(parse(to_yaml(*config), "c")->targets, config->targets);
 }
 
 TEST(Config, ShownYamlQuotesWhatNeedsIt) {

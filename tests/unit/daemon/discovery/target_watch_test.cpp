@@ -82,9 +82,9 @@ class TargetWatchTest : public testing::Test {
   TargetWatchTest() {
     settings.name = "rose";
     settings.portals = {{"10.0.0.5", 4420}};
-    pace.first_retry = pace.longest_retry = Duration(2);
-    pace.look = Duration(1);
-    pace.read_again = pace.ask_again = std::chrono::hours(1);
+    timings.first_retry = timings.longest_retry = Duration(2);
+    timings.look = Duration(1);
+    timings.read_again = timings.ask_again = std::chrono::hours(1);
   }
   ~TargetWatchTest() override {
     if (watch) watch->stop();
@@ -93,7 +93,7 @@ class TargetWatchTest : public testing::Test {
   }
   void start() {
     watch = std::make_shared<TargetWatch>(context.get_executor(), settings,
-                                          std::make_unique<FakeActions>(target), clock, pace,
+                                          std::make_unique<FakeActions>(target), clock, timings,
                                           [this](const TargetWatch& changed, const std::set<std::string>&) {
                                             changes.push_back(changed.status().offered);
                                           });
@@ -113,7 +113,7 @@ class TargetWatchTest : public testing::Test {
   SystemClock clock;
   FakeTarget target;
   config::Target settings;
-  Pace pace;
+  Timings timings;
   std::vector<std::set<std::string>> changes;
   std::shared_ptr<TargetWatch> watch;
 };
@@ -131,7 +131,7 @@ TEST_F(TargetWatchTest, ListensAndReadsWhatIsOfferedOnce) {
 }
 
 TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewAtTheFirstPortalThatAnswers) {
-  pace.doubt = Duration(5);
+  timings.doubt = Duration(5);
   settings.portals.push_back({"10.0.0.6", 4420});
   start();
   ASSERT_TRUE(hears());
@@ -146,7 +146,7 @@ TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewAtTheFirstPortalThatAn
 }
 
 TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetsNameLeadsNow) {
-  pace.doubt = Duration(5);
+  timings.doubt = Duration(5);
   settings.portals = {{"rose.lan", 4420}};
   start();
   ASSERT_TRUE(hears());
@@ -157,7 +157,7 @@ TEST_F(TargetWatchTest, AConnectionThatStaysDownIsMadeAnewWhereTheTargetsNameLea
 }
 
 TEST_F(TargetWatchTest, AConnectionThatIsSoonLiveAgainIsKept) {
-  pace.doubt = std::chrono::hours(1);
+  timings.doubt = std::chrono::hours(1);
   settings.portals.push_back({"10.0.0.6", 4420});
   start();
   ASSERT_TRUE(hears());
@@ -169,7 +169,7 @@ TEST_F(TargetWatchTest, AConnectionThatIsSoonLiveAgainIsKept) {
 }
 
 TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongItIsDown) {
-  pace.doubt = Duration(5);
+  timings.doubt = Duration(5);
   start();
   ASSERT_TRUE(hears());
   target.connection->state = "connecting";
@@ -179,7 +179,7 @@ TEST_F(TargetWatchTest, AConnectionToTheOnlyAddressIsLeftToTheKernelHoweverLongI
 }
 
 TEST_F(TargetWatchTest, WhatTheTargetTellsIsReadAtOnce) {
-  pace.look = std::chrono::hours(1);
+  timings.look = std::chrono::hours(1);
   start();
   ASSERT_TRUE(hears());
   target.offered.insert("models");
@@ -192,7 +192,7 @@ TEST_F(TargetWatchTest, WhatTheTargetTellsIsReadAtOnce) {
 }
 
 TEST_F(TargetWatchTest, AChangeWhileTheLogIsReadIsReadOnceMore) {
-  pace.look = std::chrono::hours(1);
+  timings.look = std::chrono::hours(1);
   target.while_reading = [&] {
     if (target.offered.insert("models").second) tell(kChanged);
   };
@@ -244,7 +244,7 @@ TEST_F(TargetWatchTest, ATargetWithoutDiscoveryIsLeftAlone) {
 
 TEST_F(TargetWatchTest, WithNvmeClisRuleItAsksNowAndThenAndKeepsNoConnection) {
   target.rule = "/usr/lib/udev/rules.d/70-nvmf-autoconnect.rules";
-  pace.ask_again = Duration(2);
+  timings.ask_again = Duration(2);
   start();
   EXPECT_TRUE(run_until(context, [&] { return count("ask 10.0.0.5") > 1; }));
   EXPECT_EQ(count("watch 10.0.0.5"), 0);

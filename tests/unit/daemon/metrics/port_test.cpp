@@ -24,7 +24,7 @@ class PortTest : public testing::Test {
     context.restart();
     context.run_for(std::chrono::milliseconds(50));
   }
-  static config::MetricsSettings on(std::uint16_t number) { return {config::Portal{"127.0.0.1", number}}; }
+  static config::MetricsSettings on(std::uint16_t number) { return {nvmetcp::Portal{"127.0.0.1", number}}; }
 
   // The whole answer to the request, or what connect() says.
   std::string ask(std::uint16_t number, const std::string& request) {

@@ -44,8 +44,8 @@ class ReleaseTest : public testing::Test {
     SharedLink link{volumes.size()};
     std::vector<std::string> said(volumes.size());
     auto go = [&](const config::Volume& one, std::string& into) -> boost::asio::awaitable<void> {
-      const ReleasePatience patience{Duration(20), Duration(1)};
-      into = co_await release_volume(seams, one, link, clock, patience, why);
+      const ReleaseTimings timings{Duration(20), Duration(1)};
+      into = co_await release_volume(seams, one, link, clock, timings, why);
     };
     for (std::size_t i = 0; i < volumes.size(); ++i)
       boost::asio::co_spawn(context, go(volumes[i], said[i]), boost::asio::detached);
@@ -227,9 +227,8 @@ class ReleaseOfTwoTargetsTest : public ReleaseTest {
     auto go = [&](std::size_t index) -> boost::asio::awaitable<void> {
       const auto seams = volumes::seams_of(std::make_shared<FakeVolumeActions>(world));
       know_controllers(seams, config, config.volumes[index]);
-      const ReleasePatience patience{Duration(20), Duration(1)};
-      said[index] =
-          co_await release_volume(seams, config.volumes[index], *links[index], clock, patience, why);
+      const ReleaseTimings timings{Duration(20), Duration(1)};
+      said[index] = co_await release_volume(seams, config.volumes[index], *links[index], clock, timings, why);
     };
     for (std::size_t i = 0; i < said.size(); ++i)
       boost::asio::co_spawn(context, go(i), boost::asio::detached);
@@ -318,9 +317,9 @@ TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
   config.volumes.resize(1);
   config.volumes[0].nvme = config::NvmeSource{"rose", "subsystem-1", 1, "", ""};
   config.volumes[0].mount = "/mnt/known";
-  Sight sight(clock, sysfs.root());
+  HostSnapshot snapshot(clock, sysfs.root());
   std::vector<std::string> found;
-  for (const auto& volume : not_in_config(config, sight))
+  for (const auto& volume : not_in_config(config, snapshot))
     found.push_back(volume.name + " of " + volume.nvme->subsystem);
   EXPECT_THAT(found, ElementsAre("/mnt/left of subsystem-2", "subsystem-3 of subsystem-3"));
 }

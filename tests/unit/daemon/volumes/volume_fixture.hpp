@@ -26,12 +26,13 @@ class VolumeTest : public testing::Test {
     rose.name = "rose";
     rose.portals = {{"10.0.0.5", 4420}};
     target = rose;
-    pace.watch = pace.namespace_poll = Duration(1);
-    pace.first_retry = pace.longest_retry = pace.refused_retry = Duration(2);
-    pace.namespace_wait = Duration(20);
-    pace.watch_closely = Duration(1);
-    pace.probe = pace.probe_reader = pace.mounted_state = pace.settled = pace.link_doubt = Duration(0);
-    pace.first_leave = pace.longest_leave = pace.io_silence = Duration(1);
+    timings.watch = timings.namespace_poll = Duration(1);
+    timings.first_retry = timings.longest_retry = timings.refused_retry = Duration(2);
+    timings.namespace_wait = Duration(20);
+    timings.watch_closely = Duration(1);
+    timings.probe = timings.probe_reader = timings.mounted_state = timings.settled = timings.link_doubt =
+        Duration(0);
+    timings.first_leave = timings.longest_leave = timings.io_silence = Duration(1);
   }
   ~VolumeTest() override {
     if (volume) volume->stop();
@@ -42,7 +43,7 @@ class VolumeTest : public testing::Test {
   void start() {
     volume = std::make_shared<Volume>(
         context.get_executor(), settings, target, seams_of(std::make_shared<FakeVolumeActions>(world)), clock,
-        pace, [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
+        timings, [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
     volume->start();
   }
   template <class Condition>
@@ -64,7 +65,7 @@ class VolumeTest : public testing::Test {
   FakeWorld world;
   config::Volume settings;
   std::optional<config::Target> target;
-  Pace pace;
+  Timings timings;
   std::vector<State> seen;
   std::shared_ptr<Volume> volume;
 };

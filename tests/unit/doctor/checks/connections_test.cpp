@@ -89,7 +89,7 @@ TEST_F(Connections, ComparesKeepAliveAndQueuesWithTheConfiguration) {
   expect("connection", {"has 20 I/O queues, not 8 as `io_queues` has it", "connected before with more"});
   connect("raid5-data", "5", "3");
   expect("connection", {"has 2 I/O queues, not 8", "its target grants no more", "write `io_queues: 2`"});
-  fake.config.targets["rose"].io_queues = 2;
+  fake.config.targets["rose"].options.io_queues = 2;
   EXPECT_THAT(found("connection"), IsEmpty());
 }
 

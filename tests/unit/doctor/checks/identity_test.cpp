@@ -77,7 +77,7 @@ TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {
 TEST_F(Doctor, SeesThatSomebodyElseHasRegisteredWithThisHostsId) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   const auto us = test::test_host();
-  const auto key = nvmetcp::claimant(us, {"0123456789abcdef0123456789abcdef", ""}).key;
+  const auto key = nvmetcp::local_registrant(us, {"0123456789abcdef0123456789abcdef", ""}).key;
   fake.registrants = {{us.id, key, true}, {"99999999-2222-3333-4444-555555555555", 7, false}};
   EXPECT_THAT(found("identity"), IsEmpty());
   fake.registrants = {{us.id, key + 1, true}};

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/network/carried.hpp"
+#include "doctor/network/ingress_nic.hpp"
 #include "doctor/network/network.hpp"
 #include "doctor/network/nics.hpp"
 #include "tests/support/fake_host.hpp"

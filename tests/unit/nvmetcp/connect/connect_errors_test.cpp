@@ -7,9 +7,12 @@
 namespace spark::nvmetcp {
 namespace {
 
-const ConnectAttempt kVolume{"raid5-data", "10.0.0.5:4420", "nqn.h", "eth7", "", "", false};
-const ConnectAttempt kDiscovery{
-    "nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", "", "", "", true};
+const ConnectAttempt kVolume = [] {
+  ConnectAttempt attempt{"raid5-data", "10.0.0.5:4420", "nqn.h", {}};
+  attempt.options.interface = "eth7";
+  return attempt;
+}();
+const ConnectAttempt kDiscovery{"nqn.2014-08.org.nvmexpress.discovery", "10.0.0.5:4420", "nqn.h", {}, true};
 
 TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
   struct Case {
@@ -44,8 +47,8 @@ TEST(ConnectErrors, EachNumberIsASentenceOfItsKind) {
 
 TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
   ConnectAttempt keyed = kVolume;
-  keyed.host_key_file = "/etc/keys/host";
-  keyed.controller_key_file = "/etc/keys/ctrl";
+  keyed.options.host_key_file = "/etc/keys/host";
+  keyed.options.controller_key_file = "/etc/keys/ctrl";
   for (const auto& [number, line] :
        {std::pair(EIO, "nvme nvme1: qid 0: authentication failed, error 1169"),
         std::pair(EIO, "nvme nvme1: qid 0: authentication setup failed"), std::pair(EKEYREJECTED, "")}) {
@@ -65,7 +68,7 @@ TEST(ConnectErrors, AWrongKeyNamesItsFileAndIsForAPersonToMend) {
 
 TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeysFileAndWhatTheTargetNeeds) {
   ConnectAttempt secured = kVolume;
-  secured.tls_psk_file = "/etc/keys/psk";
+  secured.options.tls_psk_file = "/etc/keys/psk";
   const std::string line = "nvme nvme1: queue 0: TLS handshake complete, error ";
   for (const auto& [number, kind] :
        {std::pair(EACCES, Errc::Refused), std::pair(EKEYREJECTED, Errc::Refused),
@@ -81,7 +84,7 @@ TEST(ConnectErrors, AFailedTlsHandshakeNamesTheKeysFileAndWhatTheTargetNeeds) {
 
 TEST(ConnectErrors, AHostWithoutTheHandshakeServiceIsToldHowToGetIt) {
   ConnectAttempt secured = kVolume;
-  secured.tls_psk_file = "/etc/keys/psk";
+  secured.options.tls_psk_file = "/etc/keys/psk";
   const Error error = explain_connect(ESRCH, {"nvme nvme1: queue 0: failed to start TLS: -3"}, secured);
   EXPECT_EQ(error.kind, Errc::Refused);
   EXPECT_NE(error.hint.find("ktls-utils"), std::string::npos) << error.hint;

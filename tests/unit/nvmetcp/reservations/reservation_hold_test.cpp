@@ -15,7 +15,7 @@ class ReservationHold : public testing::Test {
  protected:
   fake::FakeNamespace space;
   fake::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
-  const Claimant us{"host-a", 11}, them{"host-b", 22};
+  const LocalRegistrant us{"host-a", 11}, them{"host-b", 22};
 };
 
 TEST_F(ReservationHold, AFreeOneBecomesOursAndStaysSoWithoutAnotherCommand) {
@@ -73,7 +73,7 @@ TEST_F(ReservationHold, IsGivenBackWithItsRegistration) {
 }
 
 TEST_F(ReservationHold, AMachineWithACopiedHostIdIsToldApartByItsKey) {
-  const Claimant twin{"host-a", 33};
+  const LocalRegistrant twin{"host-a", 33};
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   const auto now = hold_reservation(commands, twin);
   ASSERT_TRUE(now);
@@ -83,7 +83,7 @@ TEST_F(ReservationHold, AMachineWithACopiedHostIdIsToldApartByItsKey) {
 }
 
 TEST_F(ReservationHold, TakeReplacesTheKeyOfThisHostIdWhetherItHoldsOrNot) {
-  const Claimant renewed{"host-a", 33};
+  const LocalRegistrant renewed{"host-a", 33};
   ASSERT_EQ(hold_reservation(commands, us)->hold, Hold::Ours);
   space.commands.clear();
   EXPECT_EQ(take_reservation(commands, renewed)->hold, Hold::Ours);
@@ -100,7 +100,7 @@ TEST_F(ReservationHold, TakeReplacesTheKeyOfThisHostIdWhetherItHoldsOrNot) {
 }
 
 TEST_F(ReservationHold, TheKeyOfAnEarlierReleaseIsOursAndReplacedWhileItIsMountedWithoutLettingGo) {
-  const Claimant former{"host-a", 10}, upgraded{"host-a", 11, 10};
+  const LocalRegistrant former{"host-a", 10}, upgraded{"host-a", 11, 10};
   for (const auto attempt : {keep_reservation, take_reservation}) {
     space = {};
     ASSERT_EQ(hold_reservation(commands, former)->hold, Hold::Ours);

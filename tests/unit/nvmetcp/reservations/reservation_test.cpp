@@ -52,20 +52,20 @@ constexpr char kBoard[] = "4d0cab20-6f5e-2b1a-8c3d-0123456789ab";
 TEST(ReservationKey, IsTheSameAtEveryStartAndAnotherOnACopyOfThisHost) {
   const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
   const HostIdentity other{"nqn.2014-08.org.nvmexpress:uuid:b", kHostId};
-  const auto key = claimant(host, {"machine", kBoard}).key;
-  EXPECT_EQ(key, claimant(host, {"machine", kBoard}).key);
-  EXPECT_NE(key, claimant(host, {"another", kBoard}).key);
-  EXPECT_NE(key, claimant(other, {"machine", kBoard}).key);
-  EXPECT_NE(key, claimant(host, {"machine", "5e0cab20-6f5e-2b1a-8c3d-0123456789ab"}).key);
+  const auto key = local_registrant(host, {"machine", kBoard}).key;
+  EXPECT_EQ(key, local_registrant(host, {"machine", kBoard}).key);
+  EXPECT_NE(key, local_registrant(host, {"another", kBoard}).key);
+  EXPECT_NE(key, local_registrant(other, {"machine", kBoard}).key);
+  EXPECT_NE(key, local_registrant(host, {"machine", "5e0cab20-6f5e-2b1a-8c3d-0123456789ab"}).key);
   EXPECT_NE(key, 0u);
 }
 
 TEST(ReservationKey, OfAnEarlierReleaseIsKnownAndStaysWhereTheBoardHasNoNumberOfItsOwn) {
   const HostIdentity host{"nqn.2014-08.org.nvmexpress:uuid:a", kHostId};
-  const auto us = claimant(host, {"machine", ""});
+  const auto us = local_registrant(host, {"machine", ""});
   EXPECT_EQ(us.key, 0x52fac419cdbeadf4ULL) << "what 0.1 registers with";
   EXPECT_EQ(us.former_key, 0u);
-  EXPECT_EQ(claimant(host, {"machine", kBoard}).former_key, us.key);
+  EXPECT_EQ(local_registrant(host, {"machine", kBoard}).former_key, us.key);
 }
 
 TEST(ReservationKey, TakesOnlyABoardsNumberThatNoOtherBoardHas) {

@@ -68,11 +68,11 @@ TEST_F(RegistryTest, AControllerSaysWhoseItIs) {
   host.add_controller(test::tcp_controller("nvme1", "a"));
   host.write("run/nvme/registry/nvme1/owner", "stas");
   ControllerList list(host.root());
-  EXPECT_TRUE(is_anothers(list.look()->at(0)));
+  EXPECT_TRUE(is_foreign(list.look()->at(0)));
   ASSERT_TRUE(claim(host.root(), "nvme1"));
   const auto ours = list.look()->at(0);
   EXPECT_EQ(ours.owner, kOwner) << "asked anew at every look";
-  EXPECT_FALSE(is_anothers(ours));
+  EXPECT_FALSE(is_foreign(ours));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 TEST_F(VolumeTest, AConnectionThatSomebodyElseMadeIsTakenOverWithOurTimers) {
   world.plug_in(kNqn);
-  target->reconnect_delay = std::chrono::seconds(7);
+  target->options.reconnect_delay = std::chrono::seconds(7);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("discover"), 0) << "it is there";
@@ -40,7 +40,7 @@ TEST_F(VolumeTest, AnotherProgramsConnectionStaysWhenTheVolumeGoesDown) {
 }
 
 TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
-  pace.first_retry = pace.longest_retry = std::chrono::hours(1);
+  timings.first_retry = timings.longest_retry = std::chrono::hours(1);
   world.offers.clear();
   start();
   ASSERT_TRUE(run_until([&] { return volume->status().next_attempt.has_value(); }));
@@ -50,10 +50,10 @@ TEST_F(VolumeTest, WhatTheTargetTellsEndsTheWaitForTheNextAttempt) {
 }
 
 TEST_F(VolumeTest, ARestartedDaemonFindsTheMountAgainAndTakesItsConnectionOver) {
-  pace.probe_reader = std::chrono::hours(1);
+  timings.probe_reader = std::chrono::hours(1);
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
-  pace.probe = std::chrono::hours(1);
+  timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_TRUE(run_until([&] { return world.count("connect") == 1; }));

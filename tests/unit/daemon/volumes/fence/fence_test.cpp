@@ -46,12 +46,12 @@ class FenceTest : public VolumeTest {
   }
 
   static constexpr const char* kOther = "99999999-2222-3333-4444-555555555555";
-  const nvmetcp::Claimant kThem{kOther, 99};
+  const nvmetcp::Registrant kThem{kOther, 99};
   nvmetcp::fake::FakeReservations other{world.reservations, kOther};
 };
 
 TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconnect) {
-  pace.probe = std::chrono::hours(1);
+  timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(holder(), FakeWorld::kHostId);
@@ -178,7 +178,7 @@ TEST_F(FenceTest, LosingTheReservationStopsWritingAndSaysWhoHasIt) {
 }
 
 TEST_F(FenceTest, AFileSystemThatShutDownBecauseTheTargetRefusedItsWritesSaysWhoTookOver) {
-  pace.probe = std::chrono::hours(1);
+  timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   let_another_host_hold_it();
@@ -277,7 +277,7 @@ TEST_F(FenceTest, TakeTakesItFromAHostThatHoldsItAndMountsIt) {
 
 TEST_F(FenceTest, TakeWithoutMmpMountsOnlyAfterTheOtherHostsKeepAliveMustHaveFailed) {
   world.superblock.has_mmp = false;
-  target->keep_alive = std::chrono::seconds(1);
+  target->options.keep_alive = std::chrono::seconds(1);
   let_another_host_hold_it();
   start();
   ASSERT_TRUE(becomes(State::Refused));
@@ -315,7 +315,7 @@ TEST_F(FenceTest, AMountUnderTheKeyOfAnEarlierReleaseGetsTheNewOneWithoutLetting
 }
 
 TEST_F(FenceTest, TakeWorksAfterThisHostsMachineIdHasChanged) {
-  target->keep_alive = std::chrono::seconds(0);
+  target->options.keep_alive = std::chrono::seconds(0);
   world.superblock.has_mmp = false;
   world.superblock.being_written = true;  // it crashed
   world.reservations.state.registrants = {{FakeWorld::kHostId, 77, true}};

@@ -27,7 +27,7 @@ TEST_F(VolumeTest, ALinkThatComesBackIsTheSameMountAndAnOutage) {
 }
 
 TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceAway) {
-  pace.link_doubt = Duration(60'000);
+  timings.link_doubt = Duration(60'000);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.set_link("connecting");
@@ -47,7 +47,7 @@ TEST_F(VolumeTest, ALinkThatIsBackIsNotReadyWhileTheKernelMayStillTakeTheDeviceA
 TEST_F(VolumeTest, OneLookThatFindsTheLinkDownStallsNothing) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  pace.watch = Duration(1);
+  timings.watch = Duration(1);
   const auto looks = [&](const std::string& state) {
     world.set_link(state);
     context.restart();
@@ -280,8 +280,8 @@ TEST_F(VolumeTest, AnOutageThatARestartInterruptedEndsWhenTheVolumeIsReady) {
 }
 
 TEST_F(VolumeTest, ANamespaceThatTheKernelDidNotFindIsLookedForAgain) {
-  pace.namespace_wait = Duration(5'000);
-  pace.namespace_rescan = Duration(2);
+  timings.namespace_wait = Duration(5'000);
+  timings.namespace_rescan = Duration(2);
   world.plug_in(kNqn);
   world.block.swap(world.hidden);
   start();
@@ -290,7 +290,7 @@ TEST_F(VolumeTest, ANamespaceThatTheKernelDidNotFindIsLookedForAgain) {
 }
 
 TEST_F(VolumeTest, AnotherProgramsConnectionIsNotToldToLookAgain) {
-  pace.namespace_rescan = Duration(2);
+  timings.namespace_rescan = Duration(2);
   world.plug_in(kNqn);
   world.controllers[0].owner = "nvme-stas";
   world.block.swap(world.hidden);

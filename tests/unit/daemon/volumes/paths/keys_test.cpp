@@ -14,8 +14,8 @@ using testing::HasSubstr;
 class VolumeKeys : public VolumeTest {
  protected:
   VolumeKeys() {
-    target->auth.host_key_file = "/etc/keys/host";
-    pace.refused_retry = std::chrono::hours(1);
+    target->options.host_key_file = "/etc/keys/host";
+    timings.refused_retry = std::chrono::hours(1);
   }
 };
 
@@ -60,7 +60,7 @@ TEST_F(VolumeKeys, AMountThatIsThereIsTakenOverOnlyIfItsConnectionHasThem) {
 }
 
 TEST_F(VolumeKeys, NothingIsMountedOrTakenOverWhileAnotherPathToTheSubsystemHasNone) {
-  pace.refused_retry = Duration(2);
+  timings.refused_retry = Duration(2);
   world.unsecured = Error{Errc::Refused, "nvme8 is a path to the same subsystem, without the key", ""};
   start();
   ASSERT_TRUE(becomes(State::Refused));

@@ -58,8 +58,8 @@ TEST_F(VolumePathsTest, APathThatTheKernelGaveUpIsConnectedAgainWithoutAnOutage)
 }
 
 TEST_F(VolumePathsTest, SilenceIsNoOutageBeforeTheKernelHadTheTimeToFailOver) {
-  target->keep_alive = std::chrono::seconds(0);
-  pace.fail_over = std::chrono::milliseconds(500);
+  target->options.keep_alive = std::chrono::seconds(0);
+  timings.fail_over = std::chrono::milliseconds(500);
   start();
   ASSERT_TRUE(run_until([&] { return live_paths() == 2 && volume->status().state == State::Ready; }));
   const auto probes = world.count("probe");
@@ -102,7 +102,7 @@ class VolumeNamedTargetTest : public VolumeTest {
     target->portals = {{"nas.lan", 4420}};
     world.names["nas.lan"] = "10.0.0.5";
     world.namespace_uuid = "cccccccc-0000-4000-8000-000000000000";
-    pace.name_doubt = Duration(5);
+    timings.name_doubt = Duration(5);
   }
 };
 
@@ -140,7 +140,7 @@ TEST_F(VolumeNamedTargetTest, IsNotFollowedWhereTheKernelCouldNotTellAnotherName
 TEST_F(VolumeTest, AConnectionThatWasThereIsTakenOverOnceAndTheVolumeDoesNotWaitForIt) {
   world.plug_in(kNqn);
   world.mount("/mnt/data", true, world.block->device_number);
-  pace.watch = Duration(2);
+  timings.watch = Duration(2);
   std::optional<State> meanwhile;
   world.while_connecting = [&] { meanwhile = volume->status().state; };
   start();

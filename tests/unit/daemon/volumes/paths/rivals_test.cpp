@@ -127,7 +127,7 @@ class TwoTargetsTest : public VolumeTest {
     spare.name = "spare";
     spare.portals = {{FakeWorld::kOtherAddress, 4420}};
     second = std::make_shared<Volume>(context.get_executor(), copies, spare,
-                                      seams_of(std::make_shared<FakeVolumeActions>(world)), clock, pace,
+                                      seams_of(std::make_shared<FakeVolumeActions>(world)), clock, timings,
                                       [](const Volume&, State) {});
     second->start();
   }

@@ -138,7 +138,7 @@ TEST_F(PublishTest, AnotherHostThatWritesAPublishedVolumeIsSeenAsAReaderSeesIt) 
 }
 
 TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) {
-  pace.probe_reader = std::chrono::hours(1);
+  timings.probe_reader = std::chrono::hours(1);
   start_published();
   ++world.superblock.stamp;
   const auto refused = make_writable();

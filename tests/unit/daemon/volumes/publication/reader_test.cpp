@@ -73,7 +73,7 @@ TEST_F(ReaderTest, AnOutdatedMountThatIsInUseStaysAndStaysMarked) {
 }
 
 TEST_F(ReaderTest, AnOutdatedMountThatIsInUseIsTriedLessAndLessOftenAndLoggedOnce) {
-  pace.first_leave = pace.longest_leave = Duration(60'000);
+  timings.first_leave = timings.longest_leave = Duration(60'000);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.while_unmounting = [&] {

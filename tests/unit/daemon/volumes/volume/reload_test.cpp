@@ -29,10 +29,10 @@ TEST_F(VolumeReload, TimersAreSetOnTheControllerThatIsThere) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   const std::string controller = volume->status().paths.at(0).controller;
-  target->fast_fail = seconds(10);
+  target->options.fast_fail = seconds(10);
   EXPECT_TRUE(wait(volume->set_live(settings, target)));
   EXPECT_EQ(world.timers.at(controller).fast_fail, seconds(10));
-  EXPECT_EQ(volume->target()->fast_fail, seconds(10));
+  EXPECT_EQ(volume->target()->options.fast_fail, seconds(10));
   EXPECT_EQ(world.count("connect"), 1);
   EXPECT_EQ(world.count("mount ro"), 1);
   EXPECT_EQ(volume->status().state, State::Ready);
@@ -42,7 +42,7 @@ TEST_F(VolumeReload, TimersThatTheKernelDoesNotTakeAreAnError) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.timers_error = Error{Errc::Unsupported, "fast_fail is off, not 10", ""};
-  target->fast_fail = seconds(10);
+  target->options.fast_fail = seconds(10);
   const auto set = wait(volume->set_live(settings, target));
   ASSERT_FALSE(set);
   EXPECT_THAT(set.error().message(), HasSubstr("fast_fail is off, not 10"));
@@ -54,7 +54,7 @@ TEST_F(VolumeReload, TimersThatWereRefusedAreInTheNextPlanToo) {
   config::Config wanted;
   wanted.volumes = {settings};
   wanted.targets["rose"] = *target;
-  wanted.targets["rose"].fast_fail = seconds(10);
+  wanted.targets["rose"].options.fast_fail = seconds(10);
   const auto plan = [&] {
     config::InForce now{settings.name, config::to_json(volume->settings()),
                         config::to_json(*volume->target()), "ext4", kUuid};
@@ -96,7 +96,7 @@ TEST_F(VolumeReload, AConnectionThatEndsMeanwhileIsNoError) {
 // Else the connection would keep the old timers until its end.
 TEST_F(VolumeReload, AConnectThatWasUnderWayGetsTheNewTimersAtItsEnd) {
   world.while_connecting = [this] {
-    target->fast_fail = seconds(10);
+    target->options.fast_fail = seconds(10);
     boost::asio::co_spawn(context, volume->set_live(settings, target), boost::asio::detached);
     world.while_connecting = [] {};
   };

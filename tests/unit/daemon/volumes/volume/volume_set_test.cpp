@@ -72,8 +72,8 @@ class Set : public testing::Test {
   TemporaryFolder folder;
   ScriptedWorker worker;  // knows no verb, unless a test says so
   workers::Runner runner{context.get_executor(), worker.program()};
-  Sight sight{clock};
-  VolumeSet set{context.get_executor(), runner, sight, clock, folder.path(), [](const Volume&, State) {}};
+  HostSnapshot snapshot{clock};
+  VolumeSet set{context.get_executor(), runner, snapshot, clock, folder.path(), [](const Volume&, State) {}};
 };
 
 TEST_F(Set, OnlyWhatChangedIsMadeAnew) {
@@ -93,7 +93,7 @@ TEST_F(Set, TimersAreTakenOverByTheSameVolumes) {
               ElementsAre(Action::SetLive, Action::SetLive));
   EXPECT_EQ(set.find("a"), a);
   EXPECT_EQ(set.find("b"), b);
-  EXPECT_EQ(a->target()->fast_fail, std::chrono::seconds(10));
+  EXPECT_EQ(a->target()->options.fast_fail, std::chrono::seconds(10));
 }
 
 TEST_F(Set, FollowsTheFileInWhatThereIsAndInItsOrder) {
@@ -121,7 +121,8 @@ TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
   std::filesystem::create_directories(folder.path() / "volumes");
   for (const char* content : {"", "{}", "{\"wanted\": \"sideways\"}"}) {
     ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", content));
-    VolumeSet fresh(context.get_executor(), runner, sight, clock, folder.path(), [](const Volume&, State) {});
+    VolumeSet fresh(context.get_executor(), runner, snapshot, clock, folder.path(),
+                    [](const Volume&, State) {});
     fresh.start(read("", volume("a")));
     EXPECT_TRUE(becomes(*fresh.find("a"), State::Refused)) << content;
     EXPECT_THAT(fresh.find("a")->status().reason, testing::HasSubstr("a.intent.json"));
@@ -154,7 +155,7 @@ TEST_F(Set, APlanChangesNothing) {
   EXPECT_EQ(steps[1].action, Action::Remove);
   EXPECT_THAT(names(), ElementsAre("a"));
   EXPECT_EQ(set.find("a"), a);
-  EXPECT_EQ(a->target()->keep_alive, std::chrono::seconds(5));
+  EXPECT_EQ(a->target()->options.keep_alive, std::chrono::seconds(5));
 }
 
 }  // namespace

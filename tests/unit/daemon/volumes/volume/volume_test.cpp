@@ -13,8 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST_F(VolumeTest, ComesUpReadOnlyAfterDiscoveryConnectAndSuperblock) {
-  pace.probe_reader = std::chrono::hours(1);
-  pace.probe = std::chrono::hours(1);
+  timings.probe_reader = std::chrono::hours(1);
+  timings.probe = std::chrono::hours(1);
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_THAT(world.touched,
@@ -128,7 +128,7 @@ TEST_F(VolumeTest, ExclusiveWithoutMmpIsRefusedUnlessTheConfigSaysFenceNone) {
 }
 
 TEST_F(VolumeTest, ATargetWithTlsIsAskedNothingInClearText) {
-  target->tls_psk_file = "/etc/spark-stage/keys/psk";
+  target->options.tls_psk_file = "/etc/spark-stage/keys/psk";
   start();
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_EQ(world.count("discover"), 0);
@@ -186,7 +186,7 @@ TEST_F(VolumeTest, AnotherFilesystemAfterALossIsRefused) {
 }
 
 TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAttemptIsDue) {
-  pace.first_retry = pace.longest_retry = std::chrono::hours(1);
+  timings.first_retry = timings.longest_retry = std::chrono::hours(1);
   world.plug_in(kNqn);
   const auto block = world.block;
   world.block.reset();
@@ -203,7 +203,7 @@ TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAt
 }
 
 TEST_F(VolumeTest, ANamespaceThatAppearsIsNothingToAVolumeThatWasRefused) {
-  pace.refused_retry = std::chrono::hours(1);
+  timings.refused_retry = std::chrono::hours(1);
   world.superblock = {};
   start();
   ASSERT_TRUE(becomes(State::Refused) &&

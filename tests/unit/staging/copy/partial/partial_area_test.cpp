@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "staging/copy/partial/dying.hpp"
+#include "staging/copy/partial/stale_locks.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -33,23 +33,23 @@ class DyingTest : public testing::Test {
 
 TEST_F(DyingTest, AProcessThatRunsIsNot) {
   thread("4711", "S (sleeping)", "0000000000000000");
-  EXPECT_FALSE(is_locked_by_the_dying(root_, file_));
+  EXPECT_FALSE(is_stale_lock(root_, file_));
   thread("4711", "D (disk sleep)", "0000000000004000");
-  EXPECT_FALSE(is_locked_by_the_dying(root_, file_)) << "SIGTERM is no death";
+  EXPECT_FALSE(is_stale_lock(root_, file_)) << "SIGTERM is no death";
 }
 
 TEST_F(DyingTest, AKilledOneThatTheKernelHoldsIs) {
   thread("4711", "Z (zombie)", "0000000000000000");
   thread("4712", "D (disk sleep)", "0000000000000100");
-  EXPECT_TRUE(is_locked_by_the_dying(root_, file_));
+  EXPECT_TRUE(is_stale_lock(root_, file_));
   thread("4713", "S (sleeping)", "0000000000000000");
-  EXPECT_FALSE(is_locked_by_the_dying(root_, file_)) << "one of its threads still runs";
+  EXPECT_FALSE(is_stale_lock(root_, file_)) << "one of its threads still runs";
 }
 
 TEST_F(DyingTest, WhatNobodyHasLockedIsNot) {
   ++file_.inode;
-  EXPECT_FALSE(is_locked_by_the_dying(root_, file_));
-  EXPECT_FALSE(is_locked_by_the_dying(SystemRoot{folder_ / "nowhere"}, file_));
+  EXPECT_FALSE(is_stale_lock(root_, file_));
+  EXPECT_FALSE(is_stale_lock(SystemRoot{folder_ / "nowhere"}, file_));
 }
 
 TEST(RealLocks, AreFoundInTheKernelsList) {
@@ -58,7 +58,7 @@ TEST(RealLocks, AreFoundInTheKernelsList) {
   ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
   const auto file = locked_file(SystemRoot{}, folder.path());
   ASSERT_TRUE(file);
-  EXPECT_FALSE(is_locked_by_the_dying(SystemRoot{}, *file)) << "this process lives";
+  EXPECT_FALSE(is_stale_lock(SystemRoot{}, *file)) << "this process lives";
   EXPECT_FALSE(locked_file(SystemRoot{}, folder / "nothing"));
 }
 

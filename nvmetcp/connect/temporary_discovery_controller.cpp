@@ -1,4 +1,4 @@
-#include "nvmetcp/connect/question.hpp"
+#include "nvmetcp/connect/temporary_discovery_controller.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -38,7 +38,8 @@ bool is_abandoned(const SystemRoot& root, const fs::path& note) {
 
 }  // namespace
 
-Question::Question(const SystemRoot& root, const std::string& controller)
+TemporaryDiscoveryController::TemporaryDiscoveryController(const SystemRoot& root,
+                                                           const std::string& controller)
     : root_(root), note_(root / kNotes / controller) {
   std::error_code ignored;
   fs::create_directories(note_.parent_path(), ignored);
@@ -52,11 +53,11 @@ Question::Question(const SystemRoot& root, const std::string& controller)
   lock_.reset();
 }
 
-Question::~Question() {
+TemporaryDiscoveryController::~TemporaryDiscoveryController() {
   if (lock_ && instance_of(root_, note_.filename()).empty()) ::unlink(note_.c_str());
 }
 
-std::vector<std::string> abandoned_questions(const SystemRoot& root) {
+std::vector<std::string> abandoned_discovery_controllers(const SystemRoot& root) {
   std::vector<std::string> abandoned;
   std::error_code error;
   for (fs::directory_iterator note(root / kNotes, error), end; !error && note != end; note.increment(error)) {

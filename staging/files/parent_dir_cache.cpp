@@ -1,8 +1,8 @@
-#include "staging/files/parents.hpp"
+#include "staging/files/parent_dir_cache.hpp"
 
 namespace spark::staging {
 
-int Parents::open(std::string_view path) {
+int ParentDirCache::open(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   // Another entry of the same folder is not beside what is read in a link's place.
   const bool is_alone = path.empty() || tree_.grafts.targets.contains(path);

@@ -21,6 +21,6 @@ struct LockedFile {
 std::optional<LockedFile> locked_file(const SystemRoot& root, const std::filesystem::path& path);
 
 // Whether somebody has a flock on the file, and all of their threads have ended or are being killed.
-bool is_locked_by_the_dying(const SystemRoot& root, const LockedFile& file);
+bool is_stale_lock(const SystemRoot& root, const LockedFile& file);
 
 }  // namespace spark::staging

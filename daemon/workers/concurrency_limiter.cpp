@@ -1,4 +1,4 @@
-#include "daemon/workers/turnstile.hpp"
+#include "daemon/workers/concurrency_limiter.hpp"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace spark::workers {
 
-struct Turnstile::State {
+struct ConcurrencyLimiter::State {
   asio::any_io_executor executor;
   std::size_t most;
   Duration patience;
@@ -24,7 +24,7 @@ struct Turnstile::State {
   }
 };
 
-struct Turnstile::Visit {
+struct ConcurrencyLimiter::Visit {
   Visit(std::shared_ptr<State> its_state) : state(std::move(its_state)), timer(state->executor) {}
 
   void end() {
@@ -38,18 +38,18 @@ struct Turnstile::Visit {
   bool has_ended = false;
 };
 
-Turnstile::Turnstile(asio::any_io_executor executor, std::size_t most, Duration patience)
+ConcurrencyLimiter::ConcurrencyLimiter(asio::any_io_executor executor, std::size_t most, Duration patience)
     : state_(std::make_shared<State>(State{std::move(executor), most, patience, 0, {}})) {}
 
-Turnstile::Pass::~Pass() {
+ConcurrencyLimiter::Pass::~Pass() {
   if (visit_) visit_->end();
 }
 
-bool Turnstile::is_crowded() const {
+bool ConcurrencyLimiter::is_crowded() const {
   return !state_->waiting.empty();
 }
 
-asio::awaitable<Turnstile::Pass> Turnstile::enter() {
+asio::awaitable<ConcurrencyLimiter::Pass> ConcurrencyLimiter::enter() {
   const auto state = state_;
   if (state->inside < state->most) {
     ++state->inside;

@@ -8,9 +8,9 @@
 
 namespace spark::staging {
 
-class Parents {
+class ParentDirCache {
  public:
-  explicit Parents(const Tree& tree) : tree_(tree) {}
+  explicit ParentDirCache(const Tree& tree) : tree_(tree) {}
 
   // The folder that holds the entry, until the next call; negative: errno says why.
   int open(std::string_view path);

@@ -1,4 +1,4 @@
-#include "bench/measure/site.hpp"
+#include "bench/measure/bench_target.hpp"
 
 #include <gmock/gmock.h>
 #include <sched.h>
@@ -18,12 +18,12 @@ using testing::HasSubstr;
 const StopFlag kNotStopped = false;
 
 Errc refusal_of(const std::string& path) {
-  auto site = Site::inspect({"x", path}, SystemRoot{}, kNotStopped);
-  EXPECT_FALSE(site) << path;
-  return site ? Errc::Failed : site.error().kind;
+  auto target = BenchTarget::inspect({"x", path}, SystemRoot{}, kNotStopped);
+  EXPECT_FALSE(target) << path;
+  return target ? Errc::Failed : target.error().kind;
 }
 
-TEST(Site, OnlyFoldersAreTaken) {
+TEST(BenchTarget, OnlyFoldersAreTaken) {
   const DiskFolder disk;
   write_text(disk / "file", "x");
   EXPECT_EQ(refusal_of(disk / "file"), Errc::Invalid);
@@ -33,68 +33,68 @@ TEST(Site, OnlyFoldersAreTaken) {
   EXPECT_EQ(refusal_of(disk / "cut#here"), Errc::Invalid);
 }
 
-TEST(Site, AFolderIsInspectedWithoutChangingIt) {
+TEST(BenchTarget, AFolderIsInspectedWithoutChangingIt) {
   const DiskFolder disk;
   fs::create_directory(disk / "real");
   fs::create_directory_symlink("real", disk / "link");
-  auto site = Site::inspect({"x", disk / "link"}, SystemRoot{}, kNotStopped);
-  ASSERT_TRUE(site);
-  EXPECT_EQ(site->record.folder, fs::canonical(disk / "real").string());
-  EXPECT_TRUE(site->is_usable());
-  EXPECT_TRUE(site->is_writable());
-  ASSERT_TRUE(site->record.mount);
-  EXPECT_FALSE(site->record.mount->type.empty());
-  EXPECT_GT(site->record.size, site->record.free);
+  auto target = BenchTarget::inspect({"x", disk / "link"}, SystemRoot{}, kNotStopped);
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->record.folder, fs::canonical(disk / "real").string());
+  EXPECT_TRUE(target->is_usable());
+  EXPECT_TRUE(target->is_writable());
+  ASSERT_TRUE(target->record.mount);
+  EXPECT_FALSE(target->record.mount->type.empty());
+  EXPECT_GT(target->record.size, target->record.free);
   EXPECT_TRUE(fs::is_empty(disk / "real"));
 }
 
-TEST(Site, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
+TEST(BenchTarget, ItsFolderIsMadeAndRemovedAndASecondCloseDoesNothing) {
   const DiskFolder disk;
-  auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
-  ASSERT_TRUE(site);
-  site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
-  ASSERT_TRUE(site->is_usable()) << site->record.unusable;
-  ASSERT_EQ(site->record.files.size(), 4u);
-  EXPECT_EQ(site->record.files[3].bytes, 4 * kMiB);
-  ASSERT_EQ(site->small_files.size(), 16u);
-  EXPECT_EQ(fs::file_size(site->small_files[15]), kSmallFileSize);
-  const fs::path folder = fs::path(site->record.files[0].path).parent_path();
+  auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
+  ASSERT_TRUE(target);
+  target->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
+  ASSERT_TRUE(target->is_usable()) << target->record.unusable;
+  ASSERT_EQ(target->record.files.size(), 4u);
+  EXPECT_EQ(target->record.files[3].bytes, 4 * kMiB);
+  ASSERT_EQ(target->small_files.size(), 16u);
+  EXPECT_EQ(fs::file_size(target->small_files[15]), kSmallFileSize);
+  const fs::path folder = fs::path(target->record.files[0].path).parent_path();
   EXPECT_TRUE(fs::exists(folder / kScratchMarker));
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
-  EXPECT_TRUE(site->close());
-  EXPECT_TRUE(site->close());
+  EXPECT_TRUE(target->close());
+  EXPECT_TRUE(target->close());
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
-TEST(Site, ADroppedSiteRemovesItsFolder) {
+TEST(BenchTarget, ADroppedSiteRemovesItsFolder) {
   const DiskFolder disk;
   {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
-    ASSERT_TRUE(site);
-    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
-    const Site moved = std::move(*site);
+    auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
+    ASSERT_TRUE(target);
+    target->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
+    const BenchTarget moved = std::move(*target);
     EXPECT_FALSE(fs::is_empty(disk.path()));
   }
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
-TEST(Site, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) {
+TEST(BenchTarget, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) {
   const DiskFolder disk;
-  std::vector<Site> sites;
+  std::vector<BenchTarget> targets;
   for (const char* name : {"a", "b"}) {
     fs::create_directory(disk / name);
-    sites.push_back(Site::inspect({name, disk / name}, SystemRoot{}, kNotStopped).value());
-    sites.back().record.size = 100'000'000'000;
-    sites.back().record.free = 10'000'000'000;
+    targets.push_back(BenchTarget::inspect({name, disk / name}, SystemRoot{}, kNotStopped).value());
+    targets.back().record.size = 100'000'000'000;
+    targets.back().record.free = 10'000'000'000;
   }
-  EXPECT_TRUE(check_space(sites, 2'500'000'000));
-  const auto refused = check_space(sites, 2'600'000'000);
+  EXPECT_TRUE(check_space(targets, 2'500'000'000));
+  const auto refused = check_space(targets, 2'600'000'000);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::NoSpace);
   EXPECT_THAT(refused.error().message(),
               AllOf(HasSubstr("5.20 GB"), HasSubstr("10.0 GB of 100 GB"), HasSubstr("--size")));
-  sites[1].record.read_only_reason = "mounted read-only";
-  EXPECT_TRUE(check_space(sites, 5'000'000'000));
+  targets[1].record.read_only_reason = "mounted read-only";
+  EXPECT_TRUE(check_space(targets, 5'000'000'000));
 }
 
 // A mount of our own, seen by this call alone. Null if this process may not mount.
@@ -112,15 +112,15 @@ Result<json::value> with_mount(const char* type, const std::string& at, unsigned
   });
 }
 
-TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
+TEST(BenchTarget, AReadOnlyMountIsReadFromItsExistingFiles) {
   const DiskFolder disk;
   write_text(disk / "shard", std::string(3 << 20, 'x'));
   const auto seen = with_mount(nullptr, disk.path(), MS_BIND | MS_RDONLY, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
-    if (!site) return site.take_error();
-    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
-    json::object seen{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
-    seen["file"] = site->record.files.empty() ? "" : site->record.files[0].path;
+    auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
+    if (!target) return target.take_error();
+    target->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
+    json::object seen{{"reason", target->record.read_only_reason}, {"unusable", target->record.unusable}};
+    seen["file"] = target->record.files.empty() ? "" : target->record.files[0].path;
     return seen;
   });
   ASSERT_TRUE(seen) << seen.error().message();
@@ -130,14 +130,14 @@ TEST(Site, AReadOnlyMountIsReadFromItsExistingFiles) {
   EXPECT_EQ(get_string(seen->as_object(), "file"), fs::canonical(disk / "shard").string());
 }
 
-TEST(Site, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
+TEST(BenchTarget, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
   const DiskFolder disk;
   const auto seen = with_mount("ramfs", disk.path(), 0, [&]() -> Result<json::value> {
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
-    if (!site) return site.take_error();
-    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
-    if (auto closed = site->close(); !closed) return closed.take_error();
-    return json::object{{"unusable", site->record.unusable}, {"empty", fs::is_empty(disk.path())}};
+    auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
+    if (!target) return target.take_error();
+    target->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
+    if (auto closed = target->close(); !closed) return closed.take_error();
+    return json::object{{"unusable", target->record.unusable}, {"empty", fs::is_empty(disk.path())}};
   });
   ASSERT_TRUE(seen) << seen.error().message();
   if (seen->is_null()) GTEST_SKIP() << "this process may not mount a ramfs";
@@ -145,15 +145,15 @@ TEST(Site, AFileSystemThatRefusesDirectIoIsUnusableAndLeftClean) {
   EXPECT_EQ(get_bool(seen->as_object(), "empty"), true);
 }
 
-TEST(Site, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
+TEST(BenchTarget, AFolderWithoutPermissionIsReadOnlyAndWithoutFilesUnusable) {
   const DiskFolder disk;
   const auto seen = run_apart({"as nobody", Duration(30'000), nullptr}, [&]() -> Result<json::value> {
     if (::chmod(disk.path().c_str(), 0555) != 0) return nullptr;
     if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return nullptr;
-    auto site = Site::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
-    if (!site) return site.take_error();
-    site->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
-    return json::object{{"reason", site->record.read_only_reason}, {"unusable", site->record.unusable}};
+    auto target = BenchTarget::inspect({"x", disk.path()}, SystemRoot{}, kNotStopped);
+    if (!target) return target.take_error();
+    target->open(this_process(0), {16 * kMiB, 16}, kNotStopped);
+    return json::object{{"reason", target->record.read_only_reason}, {"unusable", target->record.unusable}};
   });
   if (!seen && seen.error().kind == Errc::Denied) GTEST_SKIP() << "nobody can't reach " << disk.path();
   ASSERT_TRUE(seen) << seen.error().message();

@@ -1,4 +1,4 @@
-#include "doctor/network/carried.hpp"
+#include "doctor/network/ingress_nic.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -50,12 +50,12 @@ std::string device_by(const host::Survey& survey, const std::string& address, co
   return {};
 }
 
-Carried read_and_look(const Host& host, const std::string& device, const std::string& expected) {
+IngressNic read_and_look(const Host& host, const std::string& device, const std::string& expected) {
   const auto before = read_nics(host.root);
   const auto bytes = host.read_beginning("/dev/" + device);
   if (!bytes && bytes.error().kind == Errc::TimedOut) return {"", true, ""};
   if (!bytes) return {"", false, bytes.error().what};
-  Carried carried;
+  IngressNic carried;
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) std::this_thread::sleep_for(kBetweenLooks);
     carried.card = card_that_grew(before, read_nics(host.root), expected, *bytes);

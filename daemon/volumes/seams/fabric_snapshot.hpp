@@ -13,9 +13,9 @@
 namespace spark::volumes {
 
 // Controllers and namespaces, as they are now.
-class FabricSight {
+class FabricSnapshot {
  public:
-  virtual ~FabricSight() = default;
+  virtual ~FabricSnapshot() = default;
 
   // Which addresses are the volume's target's: as the volume has found out.
   virtual nvmetcp::TargetAddresses& addresses() = 0;

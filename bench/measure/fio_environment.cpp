@@ -1,4 +1,4 @@
-#include "bench/measure/workshop.hpp"
+#include "bench/measure/fio_environment.hpp"
 
 #include <ctime>
 #include <filesystem>
@@ -14,24 +14,25 @@ constexpr Duration kProbeTime{30'000};
 
 }  // namespace
 
-Result<Workshop> Workshop::open(const std::string& fio_program, const Owner& owner, const StopFlag& stop) {
-  Workshop workshop;
-  workshop.setup.program = fio_program;
-  if (auto made = workshop.make_folder(owner); !made) return made.take_error();
-  if (auto read = workshop.read_version(); !read) return read.take_error();
-  if (auto chosen = workshop.choose_engine(stop); !chosen) {
+Result<FioEnvironment> FioEnvironment::open(const std::string& fio_program, const Owner& owner,
+                                            const StopFlag& stop) {
+  FioEnvironment environment;
+  environment.setup.program = fio_program;
+  if (auto made = environment.make_folder(owner); !made) return made.take_error();
+  if (auto read = environment.read_version(); !read) return read.take_error();
+  if (auto chosen = environment.choose_engine(stop); !chosen) {
     return chosen.take_error();
   }
-  return workshop;
+  return environment;
 }
 
-Workshop::~Workshop() {
+FioEnvironment::~FioEnvironment() {
   if (setup.aux_folder.empty()) return;
   std::error_code ignored;  // a temporary folder that stays is swept by the system
   std::filesystem::remove_all(setup.aux_folder, ignored);
 }
 
-Result<> Workshop::make_folder(const Owner& owner) {
+Result<> FioEnvironment::make_folder(const Owner& owner) {
   std::error_code error;
   const std::string temporary = std::filesystem::temp_directory_path(error).string();
   const std::string parent = error ? "/tmp" : temporary;
@@ -42,7 +43,7 @@ Result<> Workshop::make_folder(const Owner& owner) {
   return {};
 }
 
-Result<> Workshop::read_version() {
+Result<> FioEnvironment::read_version() {
   auto output = run_child({setup.program, "--version"}, kProbeTime);
   if (!output) {
     if (output.error().kind == Errc::NotFound) output.error().hint = "install it: apt install fio";
@@ -55,7 +56,7 @@ Result<> Workshop::read_version() {
               "install fio: apt install fio");
 }
 
-Result<> Workshop::choose_engine(const StopFlag& stop) {
+Result<> FioEnvironment::choose_engine(const StopFlag& stop) {
   const std::string file = setup.aux_folder + "/" + kScratchData;
   if (auto written = write_file_atomically(file, std::string(4096, 'x')); !written) return written;
   for (const char* engine : {"io_uring", "libaio"}) {

@@ -1,14 +1,14 @@
 // What sysfs shows of one volume's subsystem, at the addresses of its target.
 #pragma once
 
-#include "daemon/sight.hpp"
-#include "daemon/volumes/seams/sight.hpp"
+#include "daemon/host_snapshot.hpp"
+#include "daemon/volumes/seams/fabric_snapshot.hpp"
 
 namespace spark::volumes {
 
-class SightOfFabric final : public FabricSight {
+class HostFabricSnapshot final : public FabricSnapshot {
  public:
-  explicit SightOfFabric(Sight& sight) : sight_(sight) {}
+  explicit HostFabricSnapshot(HostSnapshot& snapshot) : snapshot_(snapshot) {}
 
   nvmetcp::TargetAddresses& addresses() override { return addresses_; }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
@@ -20,7 +20,7 @@ class SightOfFabric final : public FabricSight {
   Result<std::string> subsystem_of_device(dev_t device) override;
 
  private:
-  Sight& sight_;
+  HostSnapshot& snapshot_;
   nvmetcp::TargetAddresses addresses_;
 };
 

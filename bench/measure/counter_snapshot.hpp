@@ -5,23 +5,23 @@
 #include <string>
 
 #include "bench/facts/counters.hpp"
-#include "bench/measure/site.hpp"
+#include "bench/measure/bench_target.hpp"
 
 namespace spark::bench {
 
-// Looks when it is made. Root and site outlive it.
-class Witness {
+// Looks when it is made. Root and target outlive it.
+class CounterSnapshot {
  public:
-  Witness(const SystemRoot& root, const Site& site);
+  CounterSnapshot(const SystemRoot& root, const BenchTarget& target);
 
   // Fills in CPU and origin since then; what changed meanwhile is added to the reasons.
-  void testify(Cell& cell) const;
+  void fill(Cell& cell) const;
 
  private:
   std::string state() const;
 
   const SystemRoot& root_;
-  const Site& site_;
+  const BenchTarget& target_;
   const std::string state_;
   const OriginCounters origin_;
   const std::chrono::steady_clock::time_point start_;

@@ -40,9 +40,9 @@ void fill(Entry& entry, const struct statx& info, const Tree& tree);
 // What a file is said to take: here, or what a copy of it will, which keeps holes and is not compressed.
 enum class Taken { Here, ByACopy };
 
-class Look {
+class EntryScanner {
  public:
-  Look(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop)
+  EntryScanner(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop)
       : tree_(tree), exclude_(exclude), taken_(taken), stop_(stop) {}
 
   Result<> at_root(Found& found) const;

@@ -5,7 +5,7 @@
 
 namespace spark::volumes {
 
-struct Pace {
+struct Timings {
   Duration watch{1000};              // between two looks at a mounted volume
   Duration watch_closely{300};       // the same while it is not ready: its return is noticed at once
   Duration probe{10'000};            // between two reads of a ready volume's superblock

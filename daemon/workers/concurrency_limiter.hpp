@@ -15,12 +15,12 @@ namespace spark::workers {
 
 namespace asio = boost::asio;
 
-class Turnstile {
+class ConcurrencyLimiter {
   struct State;
   struct Visit;
 
  public:
-  Turnstile(asio::any_io_executor executor, std::size_t most, Duration patience);
+  ConcurrencyLimiter(asio::any_io_executor executor, std::size_t most, Duration patience);
 
   // Its end makes room for the next.
   class Pass {
@@ -38,7 +38,7 @@ class Turnstile {
   bool is_crowded() const;
 
  private:
-  std::shared_ptr<State> state_;  // passes may outlive the turnstile
+  std::shared_ptr<State> state_;  // passes may outlive the limiter
 };
 
 }  // namespace spark::workers

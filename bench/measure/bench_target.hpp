@@ -17,16 +17,16 @@ struct Layout {
   std::uint64_t small_files = 0;  // of kSmallFileSize each
 };
 
-class Site {
+class BenchTarget {
  public:
   // Looks at the path and removes what killed runs left there; makes nothing. Errors are the user's to mend:
   // NotFound, Invalid (no folder, or a name that fio can't take), Refused (a raw device), Denied. A path that
   // does not answer is no error: the record says why it is unusable.
-  static Result<Site> inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop);
+  static Result<BenchTarget> inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop);
 
-  Site(Site&&) noexcept = default;
-  Site& operator=(Site&&) = delete;
-  ~Site();
+  BenchTarget(BenchTarget&&) noexcept = default;
+  BenchTarget& operator=(BenchTarget&&) = delete;
+  ~BenchTarget();
 
   // Makes the folder with its marker and the small files in it, or looks for existing files; shows that
   // direct I/O is possible. What goes wrong makes the path unusable. The large files don't exist yet.
@@ -44,7 +44,7 @@ class Site {
   const std::string& scratch() const { return scratch_.folder; }  // empty: none
 
  private:
-  explicit Site(const PathUnderTest& path);
+  explicit BenchTarget(const PathUnderTest& path);
   void take_answer(const json::object& answer);
   void read_facts(const SystemRoot& root);
   void make_small_files_in(const Layout& layout, const StopFlag& stop);
@@ -56,8 +56,8 @@ class Site {
   } scratch_;
 };
 
-// NoSpace with the numbers if `size` bytes in each would not fit on the writable sites' file systems, or
-// would leave less than 5 % free. Sites that share a file system share its space.
-Result<> check_space(const std::vector<Site>& sites, Bytes size);
+// NoSpace with the numbers if `size` bytes in each would not fit on the writable targets' file systems, or
+// would leave less than 5 % free. Targets that share a file system share its space.
+Result<> check_space(const std::vector<BenchTarget>& targets, Bytes size);
 
 }  // namespace spark::bench

@@ -1,4 +1,4 @@
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 
 #include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/host_identity.hpp"
@@ -6,7 +6,7 @@
 namespace spark {
 
 template <class Value, class Look>
-const Result<Value>& Sight::recent(Seen<Value>& seen, Look look) {
+const Result<Value>& HostSnapshot::recent(Seen<Value>& seen, Look look) {
   const SteadyTime now = clock_.steady();
   if (!seen.value || now - seen.at >= kMoment) {
     seen.value = look();
@@ -15,28 +15,28 @@ const Result<Value>& Sight::recent(Seen<Value>& seen, Look look) {
   return *seen.value;
 }
 
-const Result<nvmetcp::HostIdentity>& Sight::host() {
+const Result<nvmetcp::HostIdentity>& HostSnapshot::host() {
   return recent(host_, [this] { return nvmetcp::read_host_identity(root_); });
 }
 
-const Result<std::vector<nvmetcp::Controller>>& Sight::controllers() {
+const Result<std::vector<nvmetcp::Controller>>& HostSnapshot::controllers() {
   return recent(controllers_, [this] { return list_.look(); });
 }
 
-const Result<std::vector<mounts::Mount>>& Sight::mounts() {
+const Result<std::vector<mounts::Mount>>& HostSnapshot::mounts() {
   return recent(mounts_, [this] { return mounts::read_mount_table(root_); });
 }
 
-Result<nvmetcp::Namespace> Sight::find_namespace(const std::vector<nvmetcp::Controller>& through,
-                                                 const std::string& subsystem, std::uint32_t nsid) {
+Result<nvmetcp::Namespace> HostSnapshot::find_namespace(const std::vector<nvmetcp::Controller>& through,
+                                                        const std::string& subsystem, std::uint32_t nsid) {
   return namespaces_.find(through, subsystem, nsid);
 }
 
-Result<std::string> Sight::subsystem_of_device(dev_t device) const {
+Result<std::string> HostSnapshot::subsystem_of_device(dev_t device) const {
   return nvmetcp::subsystem_of_device(root_, device);
 }
 
-void Sight::forget() {
+void HostSnapshot::forget() {
   host_.value.reset();
   controllers_.value.reset();
   mounts_.value.reset();

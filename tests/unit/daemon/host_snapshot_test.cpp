@@ -1,4 +1,4 @@
-#include "daemon/sight.hpp"
+#include "daemon/host_snapshot.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,18 +14,18 @@ class StoppedClock final : public Clock {
   SteadyTime now{std::chrono::hours(1)};
 };
 
-TEST(Sight, LooksOnceAMomentAndAtOnceAfterSomebodyActed) {
+TEST(HostSnapshot, LooksOnceAMomentAndAtOnceAfterSomebodyActed) {
   test::FakeSysfs sysfs;
   StoppedClock clock;
-  Sight sight(clock, sysfs.root());
-  EXPECT_TRUE(sight.controllers().value().empty());
+  HostSnapshot snapshot(clock, sysfs.root());
+  EXPECT_TRUE(snapshot.controllers().value().empty());
   sysfs.add_controller(test::tcp_controller("nvme1", "raid5-data"));
-  EXPECT_TRUE(sight.controllers().value().empty());
-  sight.forget();
-  EXPECT_EQ(sight.controllers().value().size(), 1U);
+  EXPECT_TRUE(snapshot.controllers().value().empty());
+  snapshot.forget();
+  EXPECT_EQ(snapshot.controllers().value().size(), 1U);
   sysfs.add_controller(test::tcp_controller("nvme2", "raid5-data"));
   clock.now += std::chrono::seconds(1);
-  EXPECT_EQ(sight.controllers().value().size(), 2U);
+  EXPECT_EQ(snapshot.controllers().value().size(), 2U);
 }
 
 }  // namespace

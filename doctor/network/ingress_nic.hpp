@@ -19,14 +19,14 @@ std::string card_that_grew(const std::vector<Nic>& before, const std::vector<Nic
 // A namespace whose live connections all lead to that numeric address by that interface; empty: none.
 std::string device_by(const host::Survey& survey, const std::string& address, const std::string& interface);
 
-struct Carried {
+struct IngressNic {
   std::string card;   // empty: no counter tells, or nothing was read
   bool hung = false;  // the read had no answer by its deadline
   std::string error;  // of another kind
 };
 
 // Reads the beginning of a namespace and looks which card it came in by.
-Carried read_and_look(const Host& host, const std::string& device, const std::string& expected);
+IngressNic read_and_look(const Host& host, const std::string& device, const std::string& expected);
 
 // The first MiB of a device, past the page cache. May block for ever: in a process of its own.
 Result<json::object> read_beginning(const std::string& path);

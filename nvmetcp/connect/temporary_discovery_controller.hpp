@@ -11,13 +11,13 @@
 
 namespace spark::nvmetcp {
 
-class Question {
+class TemporaryDiscoveryController {
  public:
   // From the moment on in which the kernel has made the controller. Where it can't be noted, it is not.
-  Question(const SystemRoot& root, const std::string& controller);
-  ~Question();  // it has been removed; if not, it is abandoned from now on
-  Question(const Question&) = delete;
-  Question& operator=(const Question&) = delete;
+  TemporaryDiscoveryController(const SystemRoot& root, const std::string& controller);
+  ~TemporaryDiscoveryController();  // it has been removed; if not, it is abandoned from now on
+  TemporaryDiscoveryController(const TemporaryDiscoveryController&) = delete;
+  TemporaryDiscoveryController& operator=(const TemporaryDiscoveryController&) = delete;
 
  private:
   SystemRoot root_;
@@ -26,6 +26,6 @@ class Question {
 };
 
 // Controllers whose asker is gone: to be removed. Never one that another has made under the same name since.
-std::vector<std::string> abandoned_questions(const SystemRoot& root);
+std::vector<std::string> abandoned_discovery_controllers(const SystemRoot& root);
 
 }  // namespace spark::nvmetcp

@@ -1,4 +1,4 @@
-#include "staging/copy/partial/dying.hpp"
+#include "staging/copy/partial/stale_locks.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -85,7 +85,7 @@ std::optional<LockedFile> locked_file(const SystemRoot& root, const std::filesys
   return file;
 }
 
-bool is_locked_by_the_dying(const SystemRoot& root, const LockedFile& file) {
+bool is_stale_lock(const SystemRoot& root, const LockedFile& file) {
   const std::set<std::string> holders = holders_of(root, file);
   for (const std::string& pid : holders) {
     if (!is_process_dying(root, pid)) return false;

@@ -1,4 +1,4 @@
-#include "staging/files/look.hpp"
+#include "staging/files/entry_scanner.hpp"
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -49,7 +49,7 @@ FileId file_id(const struct statx& info) {
   return {std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino};
 }
 
-Result<> Look::at_root(Found& found) const {
+Result<> EntryScanner::at_root(Found& found) const {
   const UniqueFd root = open_beneath(tree_, "", O_PATH | O_NOFOLLOW);
   struct statx info {};
   if (!root || ::statx(root.get(), "", AT_EMPTY_PATH, kWanted, &info) != 0) {
@@ -58,7 +58,8 @@ Result<> Look::at_root(Found& found) const {
   return add("", info, root.get(), "", found);
 }
 
-Result<> Look::at(int folder, const std::string& parent, const std::string& name, Found& found) const {
+Result<> EntryScanner::at(int folder, const std::string& parent, const std::string& name,
+                          Found& found) const {
   if (stop_) return fail(Errc::Cancelled, "reading " + tree_.shown("") + ": interrupted");
   const std::string path = join_path(parent, name);
   if (is_excluded(path, name)) return {};
@@ -78,7 +79,7 @@ Result<> Look::at(int folder, const std::string& parent, const std::string& name
   return add(path, info, folder, name, found);
 }
 
-bool Look::is_excluded(const std::string& path, const std::string& name) const {
+bool EntryScanner::is_excluded(const std::string& path, const std::string& name) const {
   return std::ranges::any_of(exclude_, [&](const std::string& pattern) {
     return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0 ||
            ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
@@ -86,7 +87,7 @@ bool Look::is_excluded(const std::string& path, const std::string& name) const {
 }
 
 // A file that takes less than its size has holes, or is compressed where it lies: its data tells.
-Bytes Look::taken_by(const std::string& path, const struct statx& info) const {
+Bytes EntryScanner::taken_by(const std::string& path, const struct statx& info) const {
   const Bytes here = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
   if (taken_ == Taken::Here || here == info.stx_size) return here;
   if (info.stx_size <= kHoleWorthKeeping) return info.stx_size;
@@ -94,8 +95,8 @@ Bytes Look::taken_by(const std::string& path, const struct statx& info) const {
   return file ? bytes_of_data(file.get(), info.stx_size) : info.stx_size;
 }
 
-Result<> Look::add(const std::string& path, const struct statx& info, int folder, const std::string& name,
-                   Found& found) const {
+Result<> EntryScanner::add(const std::string& path, const struct statx& info, int folder,
+                           const std::string& name, Found& found) const {
   if (const char* kind = special_kind(info.stx_mode)) {
     found.skipped.push_back(printable(path) + " (" + kind + ")");
     return {};

@@ -10,22 +10,24 @@ namespace spark::bench {
 
 // Owns a scratch folder (scratch.hpp) in the system's temporary one, for fio's own files; removed with it, or
 // by the next run if this one is killed.
-class Workshop {
+class FioEnvironment {
  public:
   // NotFound if there is no fio; Unsupported if neither io_uring nor libaio works.
-  static Result<Workshop> open(const std::string& fio_program, const Owner& owner, const StopFlag& stop);
+  static Result<FioEnvironment> open(const std::string& fio_program, const Owner& owner,
+                                     const StopFlag& stop);
 
-  Workshop(Workshop&& other) noexcept : setup(std::move(other.setup)), facts(std::move(other.facts)) {
+  FioEnvironment(FioEnvironment&& other) noexcept
+      : setup(std::move(other.setup)), facts(std::move(other.facts)) {
     other.setup.aux_folder.clear();
   }
-  Workshop& operator=(Workshop&&) = delete;
-  ~Workshop();
+  FioEnvironment& operator=(FioEnvironment&&) = delete;
+  ~FioEnvironment();
 
   FioSetup setup;
   FioFacts facts;
 
  private:
-  Workshop() = default;
+  FioEnvironment() = default;
   Result<> make_folder(const Owner& owner);
   Result<> read_version();
   Result<> choose_engine(const StopFlag& stop);

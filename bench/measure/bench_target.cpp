@@ -1,4 +1,4 @@
-#include "bench/measure/site.hpp"
+#include "bench/measure/bench_target.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -131,40 +131,41 @@ bool is_for_the_user(Errc kind) {
 
 }  // namespace
 
-Site::Site(const PathUnderTest& path) {
+BenchTarget::BenchTarget(const PathUnderTest& path) {
   record.name = path.name;
   record.path = path.path;
 }
 
-Result<Site> Site::inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop) {
-  Site site(path);
+Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const SystemRoot& root,
+                                         const StopFlag& stop) {
+  BenchTarget target(path);
   const ApartOptions options{"looking at " + printable(path.path), kAnswerTime, &stop};
   auto answer = run_apart(options, [&] { return look_at(path.path); });
   if (!answer && is_for_the_user(answer.error().kind)) {
     return answer.take_error();
   }
   if (!answer) {
-    site.record.unusable = answer.error().message();
-    return site;
+    target.record.unusable = answer.error().message();
+    return target;
   }
   const json::object& facts = answer->as_object();
-  site.record.folder = get_string(facts, "folder").value_or(path.path);
-  site.record.size = static_cast<Bytes>(get_int(facts, "size").value_or(0));
-  site.record.free = static_cast<Bytes>(get_int(facts, "free").value_or(0));
-  site.record.read_only_reason = get_string(facts, "read_only_reason").value_or("");
-  site.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
-  site.take_answer(facts);
-  site.read_facts(root);
-  return site;
+  target.record.folder = get_string(facts, "folder").value_or(path.path);
+  target.record.size = static_cast<Bytes>(get_int(facts, "size").value_or(0));
+  target.record.free = static_cast<Bytes>(get_int(facts, "free").value_or(0));
+  target.record.read_only_reason = get_string(facts, "read_only_reason").value_or("");
+  target.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
+  target.take_answer(facts);
+  target.read_facts(root);
+  return target;
 }
 
-void Site::read_facts(const SystemRoot& root) {
+void BenchTarget::read_facts(const SystemRoot& root) {
   const auto mountinfo = read_file(root / "proc/self/mountinfo");
   if (mountinfo) record.mount = find_mount(*mountinfo, record.folder, device);
   if (record.mount) record.storage = read_storage_facts(root, *record.mount, device);
 }
 
-void Site::take_answer(const json::object& answer) {
+void BenchTarget::take_answer(const json::object& answer) {
   if (const json::array* notes = get_array(answer, "notes")) {
     for (const json::value& note : *notes) record.notes.emplace_back(note.as_string());
   }
@@ -181,7 +182,7 @@ void Site::take_answer(const json::object& answer) {
   }
 }
 
-void Site::open(const Owner& owner, const Layout& layout, const StopFlag& stop) {
+void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag& stop) {
   const ApartOptions options{"preparing " + printable(record.folder), kAnswerTime, &stop};
   const bool writable = is_writable();
   if (writable) {
@@ -203,7 +204,7 @@ void Site::open(const Owner& owner, const Layout& layout, const StopFlag& stop) 
   if (layout.small_files > 0) make_small_files_in(layout, stop);
 }
 
-void Site::make_small_files_in(const Layout& layout, const StopFlag& stop) {
+void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop) {
   const std::string folder = scratch_.folder + "/" + kScratchSmall;
   const Duration deadline =
       kAnswerTime +
@@ -224,7 +225,7 @@ void Site::make_small_files_in(const Layout& layout, const StopFlag& stop) {
   record.small_bytes = layout.small_files * kSmallFileSize;
 }
 
-Result<> Site::close() {
+Result<> BenchTarget::close() {
   const std::string folder = std::exchange(scratch_.folder, {});
   if (folder.empty()) return {};
   const ApartOptions options{"removing the benchmark's folder " + printable(folder), kRemoveTime, nullptr};
@@ -238,23 +239,23 @@ Result<> Site::close() {
 }
 
 // Reached with a folder still open only when a run ends by an error, which is what gets reported.
-Site::~Site() {
+BenchTarget::~BenchTarget() {
   (void)close();
 }
 
-Result<> check_space(const std::vector<Site>& sites, Bytes size) {
-  for (const Site& site : sites) {
-    if (!site.is_usable() || !site.is_writable()) continue;
+Result<> check_space(const std::vector<BenchTarget>& targets, Bytes size) {
+  for (const BenchTarget& target : targets) {
+    if (!target.is_usable() || !target.is_writable()) continue;
     Bytes needed = 0;
-    for (const Site& other : sites) {
-      if (other.is_usable() && other.is_writable() && other.device == site.device) needed += size;
+    for (const BenchTarget& other : targets) {
+      if (other.is_usable() && other.is_writable() && other.device == target.device) needed += size;
     }
-    const Bytes reserve = site.record.size / 20;
-    if (site.record.free >= needed + reserve) continue;
+    const Bytes reserve = target.record.size / 20;
+    if (target.record.free >= needed + reserve) continue;
     return fail(Errc::NoSpace,
                 "the benchmark would write " + format_bytes(needed) + " to the file system of " +
-                    printable(site.record.folder) + ", which has " + format_bytes(site.record.free) + " of " +
-                    format_bytes(site.record.size) + " free, and 5 % of it has to stay free",
+                    printable(target.record.folder) + ", which has " + format_bytes(target.record.free) +
+                    " of " + format_bytes(target.record.size) + " free, and 5 % of it has to stay free",
                 "free some space, or choose a smaller --size");
   }
   return {};

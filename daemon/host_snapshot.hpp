@@ -15,9 +15,9 @@
 
 namespace spark {
 
-class Sight {
+class HostSnapshot {
  public:
-  explicit Sight(const Clock& clock, SystemRoot root = {})
+  explicit HostSnapshot(const Clock& clock, SystemRoot root = {})
       : clock_(clock), root_(std::move(root)), list_(root_), namespaces_(root_) {}
 
   const Result<nvmetcp::HostIdentity>& host();

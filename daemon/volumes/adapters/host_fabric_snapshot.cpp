@@ -1,0 +1,44 @@
+#include "daemon/volumes/adapters/host_fabric_snapshot.hpp"
+
+#include "nvmetcp/security/path_security.hpp"
+
+namespace spark::volumes {
+Result<std::vector<nvmetcp::Controller>> HostFabricSnapshot::controllers(const std::string& subsystem) {
+  const auto& all = snapshot_.controllers();
+  if (!all) return all;
+  const auto& host = snapshot_.host();
+  return addresses_.ours(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
+}
+
+std::vector<nvmetcp::Controller> HostFabricSnapshot::strangers(const std::string& subsystem) {
+  const auto& all = snapshot_.controllers();
+  if (!all) return {};
+  const auto& host = snapshot_.host();
+  return addresses_.strangers(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
+}
+
+Result<> HostFabricSnapshot::check_paths_secured(const std::string& subsystem,
+                                                 const nvmetcp::ConnectOptions& options) {
+  const auto paths = controllers(subsystem);
+  if (!paths) return paths.take_error();
+  return nvmetcp::check_paths_secured(SystemRoot{}, *paths, options);
+}
+
+Result<nvmetcp::Namespace> HostFabricSnapshot::find_namespace(const std::string& subsystem,
+                                                              std::uint32_t nsid) {
+  const auto through = controllers(subsystem);
+  if (!through) return through.take_error();
+  return snapshot_.find_namespace(*through, subsystem, nsid);
+}
+
+Result<nvmetcp::Namespace> HostFabricSnapshot::find_namespace_below(
+    const std::vector<nvmetcp::Controller>& controllers, std::uint32_t nsid) {
+  if (controllers.empty()) return fail(Errc::NotFound, "no controller is connected");
+  return snapshot_.find_namespace(controllers, controllers.front().subsystem, nsid);
+}
+
+Result<std::string> HostFabricSnapshot::subsystem_of_device(dev_t device) {
+  return snapshot_.subsystem_of_device(device);
+}
+
+}  // namespace spark::volumes
