@@ -176,6 +176,21 @@ def test_a_host_that_crashed_finds_its_own_xfs_again(xfs_pair):
 
 
 @needs_reservations
+def test_a_writer_whose_namespace_was_disabled_for_a_moment_mounts_its_xfs_again(xfs_pair):
+    pair = xfs_pair
+    host, product = pair.hosts[1], pair.products[1]
+    pair.configure(1, "exclusive")
+    product.wait_volume(NAME, "ready", 120)
+    host.sh(f"echo mine >{MOUNT}/file && sync {MOUNT}/file && echo late >{MOUNT}/late")
+    enable = f"{NVMET}/subsystems/{NAME}/namespaces/1/enable"
+    pair.target.machine.sh(f"echo 0 >{enable}")  # nvmet forgets the reservation, and the host loses its device
+    product.wait_volume(NAME, lambda volume: volume["state"] not in ("ready", "stalled"), 60)
+    pair.target.machine.sh(f"echo 1 >{enable}")
+    product.wait_volume(NAME, "ready", 180)
+    assert host.get(f"{MOUNT}/file") == "mine\n"
+
+
+@needs_reservations
 def test_take_works_after_this_hosts_machine_id_has_changed(xfs_pair):
     pair = xfs_pair
     host, product = pair.hosts[1], pair.products[1]

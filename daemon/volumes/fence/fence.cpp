@@ -85,14 +85,24 @@ Result<> Fence::check_offered(const ReservationState& holding, const mounts::Sup
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
+// The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
+// when a namespace is disabled for a moment: the dead mount is still there. A host that has held it since
+// shows in the report, so the file system is as this host left it.
+bool Fence::is_forgotten_hold(const ReservationState& holding) const {
+  if (holding.hold != Hold::Free || !holding.restarted || !volume_.mount.fence_lost.empty()) return false;
+  const Standing standing = look_at_place(volume_.seams, volume_.settings);
+  return standing.place == Place::Dead && !mounts::has_option(standing.top->options, "ro");
+}
+
 // Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
-// own only if something says so: its node name, or a reservation that outlived the crash, with a key that no
-// copy of this host has.
+// own only if something says so: its node name, a reservation that outlived the crash, with a key that no
+// copy of this host has, or the dead mount that wrote it.
 Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
+  const bool is_own_hold = (holding.hold == Hold::Ours && !holding.former_key) || is_forgotten_hold(holding);
   const bool elsewhere =
       superblock.has_mmp ? superblock.mmp_open && superblock.mmp_node != volume_.seams.neighbours.node_name()
-                         : superblock.being_written && (holding.hold != Hold::Ours || holding.former_key);
+                         : superblock.being_written && !is_own_hold;
   if (elsewhere) return fail(held_elsewhere(holding, superblock));
   return {};
 }

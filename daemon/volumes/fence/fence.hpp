@@ -47,6 +47,7 @@ class Fence {
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_offered(const nvmetcp::ReservationState& holding,
                          const mounts::Superblock& superblock) const;
+  bool is_forgotten_hold(const nvmetcp::ReservationState& holding) const;
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   asio::awaitable<void> wait_for_late_writes(mounts::Superblock superblock, bool is_same_id);
 

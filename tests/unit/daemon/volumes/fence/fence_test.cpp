@@ -46,7 +46,7 @@ class FenceTest : public VolumeTest {
   }
 
   static constexpr const char* kOther = "99999999-2222-3333-4444-555555555555";
-  const nvmetcp::Registrant kThem{kOther, 99};
+  const nvmetcp::LocalRegistrant kThem{kOther, 99};
   nvmetcp::fake::FakeReservations other{world.reservations, kOther};
 };
 
@@ -85,6 +85,42 @@ TEST_F(FenceTest, IsMountedByItselfOnceTheOtherHostHasGivenItBack) {
   ASSERT_TRUE(becomes(State::Refused));
   ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
   EXPECT_TRUE(becomes(State::Ready));
+}
+
+TEST_F(FenceTest, ATargetThatForgotTheReservationOfADeadMountHereGivesItBack) {
+  world.superblock.has_mmp = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.being_written = true;
+  world.reservations.restart();  // nvmet: so does a namespace that is disabled for a moment
+  world.lose_device();
+  ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
+TEST_F(FenceTest, WhatIsMountedReadOnlyHereIsNoProofThatThisHostWroteTheDisk) {
+  world.superblock.has_mmp = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.mounts.back().options = "ro,relatime";
+  world.superblock.being_written = true;
+  world.reservations.restart();
+  world.lose_device();
+  EXPECT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
+}
+
+TEST_F(FenceTest, AReservationThatWasGivenUpAfterADeadMountsTimeIsNotTakenForForgotten) {
+  world.superblock.has_mmp = false;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.being_written = true;
+  world.reservations.restart();
+  world.lose_device();
+  ASSERT_TRUE(nvmetcp::take_reservation(other, kThem));
+  ASSERT_TRUE(nvmetcp::release_reservation(other, kThem));
+  EXPECT_TRUE(becomes(State::Refused));
+  EXPECT_THAT(reason(), HasSubstr("volumes take datasets"));
 }
 
 TEST_F(FenceTest, WithMmpAloneAClosedFileSystemIsClaimedAndThatIsSaid) {
