@@ -62,6 +62,8 @@ class End(Action):
         else:
             machine = machine_of(world, place)
             {"cable out": lambda: machine.set_link(True), "frozen": machine.thaw}[kind]()
+            if kind == "frozen" and place in HOSTS:
+                world.expect_books(place, None)  # they may have been written meanwhile
 
     def _switch_on(self, world):
         if self.fault.place == TARGET:

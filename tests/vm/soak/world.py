@@ -111,7 +111,7 @@ class World:
 
     def start_witness(self, host):
         self._epoch += 1
-        self._tell(host)
+        self._tell(host, books=None)  # the books may have been written while the host was off
         self.hosts[host].spawn(f"exec /usr/local/lib/rig/soak-witness {self._epoch} >/run/soak/words 2>&1")
         self.hosts[host].wait_until("[ -s /run/soak/seen ]", 60)
 
