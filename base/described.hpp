@@ -25,6 +25,10 @@
 
 namespace spark {
 
+// The number of a struct's fields, for lists that must have them all.
+template <class T>
+inline constexpr std::size_t kFieldCount = boost::pfr::tuple_size_v<T>;
+
 template <class T>
 concept Described = boost::describe::has_describe_members<T>::value;
 

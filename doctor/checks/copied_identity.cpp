@@ -128,13 +128,11 @@ void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Repor
 Result<json::object> ask_reservation(const std::string& device, std::uint32_t nsid) {
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
   if (!commands) return commands.take_error();
-  const auto offered = commands->offered();
-  if (!offered) return offered.take_error();
-  if (!*offered) return fail(Errc::Unsupported, printable(device) + " offers no reservations");
   const auto report = commands->report();
   if (!report) return report.take_error();
+  if (!*report) return fail(Errc::Unsupported, printable(device) + " offers no reservations");
   json::array registrants;
-  for (const nvmetcp::Registrant& one : report->registrants) {
+  for (const nvmetcp::Registrant& one : (*report)->registrants) {
     registrants.push_back(
         json::object{{"host_id", one.host_id}, {"key", std::to_string(one.key)}, {"holds", one.holds}});
   }

@@ -55,18 +55,19 @@ Result<> LibnvmeReservations::check(int status, const char* doing) const {
   return fail(Errc::Unavailable, what + std::strerror(errno), "the target stopped answering");
 }
 
-Result<bool> LibnvmeReservations::offered() {
+Result<> LibnvmeReservations::read_capabilities() {
   const auto buffer = make_buffer(kBufferPage);
   if (!buffer) return fail(Errc::Failed, "identifying " + device_ + ": out of memory");
   auto* identity = static_cast<nvme_id_ns*>(buffer.get());
   errno = 0;
-  const auto asked = check(nvme_identify_ns(fd_.get(), nsid_, identity), "identifying the namespace");
-  if (!asked) return asked.take_error();
-  capabilities_ = identity->rescap;
-  return (capabilities_ & NVME_NS_RESCAP_WE) != 0;
+  auto asked = check(nvme_identify_ns(fd_.get(), nsid_, identity), "identifying the namespace");
+  if (asked) capabilities_ = identity->rescap;
+  return asked;
 }
 
-Result<ReservationReport> LibnvmeReservations::report() {
+Result<std::optional<ReservationReport>> LibnvmeReservations::report() {
+  if (auto asked = read_capabilities(); !asked) return asked.take_error();
+  if ((capabilities_ & NVME_NS_RESCAP_WE) == 0) return std::nullopt;
   const auto buffer = make_buffer(kReportBytes);
   if (!buffer) return fail(Errc::Failed, "reading the reservation of " + device_ + ": out of memory");
   auto args = new_args<nvme_resv_report_args>();

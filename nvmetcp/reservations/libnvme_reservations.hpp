@@ -14,8 +14,7 @@ class LibnvmeReservations final : public ReservationCommands {
   // s): past it the kernel resets the connection, so a shorter one would cost a slow target its link.
   static Result<LibnvmeReservations> open(const std::string& device, std::uint32_t nsid);
 
-  Result<bool> offered() override;
-  Result<ReservationReport> report() override;
+  Result<std::optional<ReservationReport>> report() override;
   Result<> register_key(std::uint64_t key) override;
   Result<> replace_key(std::uint64_t key) override;
   Result<> unregister_key(std::uint64_t key) override;
@@ -29,11 +28,12 @@ class LibnvmeReservations final : public ReservationCommands {
   template <class Args>
   Args new_args() const;
   Result<> check(int status, const char* doing) const;
+  Result<> read_capabilities();
 
   UniqueFd fd_;
   std::string device_;
   std::uint32_t nsid_;
-  unsigned capabilities_ = 0;  // RESCAP, once offered() has asked
+  unsigned capabilities_ = 0;  // RESCAP, once report() has asked
 };
 
 }  // namespace spark::nvmetcp

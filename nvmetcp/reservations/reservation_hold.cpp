@@ -36,16 +36,6 @@ ReservationState holding_in(const ReservationReport& report, const LocalRegistra
   return holding;
 }
 
-// None: the namespace offers no reservations.
-Result<std::optional<ReservationReport>> report_of(ReservationCommands& commands) {
-  const auto offered = commands.offered();
-  if (!offered) return offered.take_error();
-  if (!*offered) return std::nullopt;
-  auto report = commands.report();
-  if (!report) return report.take_error();
-  return std::move(*report);
-}
-
 // Another machine's key under our host ID stays, and the target refuses ours, unless a person takes the
 // volume.
 enum class OtherKey { Kept, Replaced };
@@ -71,13 +61,13 @@ Result<ReservationState> outcome(ReservationCommands& commands, const LocalRegis
 }  // namespace
 
 Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
-  const auto report = report_of(commands);
+  const auto report = commands.report();
   if (!report) return report.take_error();
   return *report ? holding_in(**report, us) : ReservationState{};
 }
 
 Result<ReservationState> hold_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
-  const auto report = report_of(commands);
+  const auto report = commands.report();
   if (!report) return report.take_error();
   if (!*report) return ReservationState{};
   if (auto now = holding_in(**report, us); now.hold != Hold::Free) return now;
@@ -87,7 +77,7 @@ Result<ReservationState> hold_reservation(ReservationCommands& commands, const L
 }
 
 Result<ReservationState> take_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
-  const auto report = report_of(commands);
+  const auto report = commands.report();
   if (!report) return report.take_error();
   if (!*report) return ReservationState{};
   if (auto now = holding_in(**report, us); now.hold == Hold::Ours && !now.former_key) return now;
@@ -107,7 +97,7 @@ Result<ReservationState> keep_reservation(ReservationCommands& commands, const L
 }
 
 Result<Change> release_reservation(ReservationCommands& commands, const LocalRegistrant& us) {
-  const auto report = report_of(commands);
+  const auto report = commands.report();
   if (!report) return report.take_error();
   const auto key = *report ? registered_key(**report, us) : std::nullopt;
   if (!key || !is_ours(*key, us)) return Change::AlreadyThere;

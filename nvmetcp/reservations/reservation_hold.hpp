@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -15,9 +16,8 @@ namespace spark::nvmetcp {
 class ReservationCommands {
  public:
   virtual ~ReservationCommands() = default;
-  // Whether the namespace offers write-exclusive reservations (its RESCAP).
-  virtual Result<bool> offered() = 0;
-  virtual Result<ReservationReport> report() = 0;
+  // None: the namespace offers no write-exclusive reservations (its RESCAP).
+  virtual Result<std::optional<ReservationReport>> report() = 0;
   virtual Result<> register_key(std::uint64_t key) = 0;
   // Registers this host ID with another key, whichever it has now; the reservation stays. Only for a host ID
   // that is registered: for another one, targets differ (Linux's registers it).

@@ -39,12 +39,14 @@ class CopyFile final : public FileWork {
     return prepare_copy();
   }
 
-  std::uint64_t pieces() const override { return digests_.size(); }
-  bool is_known(std::uint64_t piece) const override {
-    return known_ != nullptr && piece < known_->size() && (*known_)[piece].has_value();
+  std::vector<std::uint64_t> to_do() const override {
+    std::vector<std::uint64_t> pieces;
+    for (std::uint64_t i = digests_.size(); i-- > 0;) {
+      if (!is_known(i)) pieces.push_back(i);
+    }
+    return pieces;
   }
-  const OpenedFile& source() const override { return source_; }
-  const OpenedFile* copy() const override { return is_shared_ ? nullptr : &copy_; }
+  WorkFiles files() const override { return {source_, is_shared_ ? nullptr : &copy_}; }
 
   Result<> before_read(Bytes offset, std::size_t bytes) override {
     return context_.may_read(entry_.path, offset, bytes);
@@ -84,6 +86,9 @@ class CopyFile final : public FileWork {
   }
 
  private:
+  bool is_known(std::uint64_t piece) const {
+    return known_ != nullptr && piece < known_->size() && (*known_)[piece].has_value();
+  }
   const CopyContext& context_;
   Entry& entry_;
   const KnownPieces* known_;

@@ -34,8 +34,9 @@ class FakeReservations final : public ReservationCommands {
  public:
   FakeReservations(FakeNamespace& space, std::string host_id) : space_(space), host_id_(std::move(host_id)) {}
 
-  Result<bool> offered() override { return space_.offers; }
-  Result<ReservationReport> report() override { return space_.state; }
+  Result<std::optional<ReservationReport>> report() override {
+    return space_.offers ? std::optional(space_.state) : std::nullopt;
+  }
   Result<> register_key(std::uint64_t key) override {
     space_.commands.emplace_back("register");
     if (const Registrant* known = space_.find(host_id_); known != nullptr && known->key != key)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "staging/files/io/direct_io.hpp"
@@ -26,17 +27,20 @@ struct PieceOutcome {
   bool ended_early = false;  // the file is shorter than `size` by now; the digest says nothing then
 };
 
-// start, then each piece that is not known, from any thread, then finish in the thread of the last piece.
+struct WorkFiles {
+  const OpenedFile& source;
+  const OpenedFile* copy = nullptr;  // where it is written; none: it is only hashed
+};
+
+// start, then each piece to do, from any thread, then finish in the thread of the last piece.
 class FileWork {
  public:
   virtual ~FileWork() = default;
   virtual Result<> start() = 0;
 
   // After start.
-  virtual std::uint64_t pieces() const = 0;                               // at least 1
-  virtual bool is_known(std::uint64_t /*piece*/) const { return false; }  // nothing to do for it
-  virtual const OpenedFile& source() const = 0;
-  virtual const OpenedFile* copy() const { return nullptr; }  // where it is written; none: it is only hashed
+  virtual std::vector<std::uint64_t> to_do() const = 0;  // pieces, the last first; none: all are known
+  virtual WorkFiles files() const = 0;
 
   // From any thread: before a read, after its bytes were hashed and written, after a piece.
   virtual Result<> before_read(Bytes offset, std::size_t bytes) = 0;

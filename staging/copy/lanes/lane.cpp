@@ -43,7 +43,7 @@ void Lane::begin(FileWork& file, std::uint64_t piece) {
   file_ = &file;
   state_ = State::Fresh;
   at_ = piece * kHashPiece;
-  end_ = std::min(file.source().size, at_ + kHashPiece);
+  end_ = std::min(file.files().source.size, at_ + kHashPiece);
   hasher_.reset();
   outcome_ = {};
 }
@@ -57,7 +57,7 @@ Result<Request*> Lane::advance(std::size_t chunk) {
 }
 
 Result<Request*> Lane::next_chunk(std::size_t chunk) {
-  const OpenedFile& source = file_->source();
+  const OpenedFile& source = file_->files().source;
   if (at_ >= end_) return end();
   const Stretch data = next_data(source, at_, end_);
   if (data.begin > at_) {
@@ -84,7 +84,7 @@ Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes
 
 // Whether the chunk was read; false: the file ended before it. What io left open is settled one by one.
 Result<bool> Lane::is_whole() {
-  const OpenedFile& source = file_->source();
+  const OpenedFile& source = file_->files().source;
   if (request_.result >= static_cast<std::ptrdiff_t>(want_) && source.mode.direct) return true;
   const ReadOutcome read = request_.result >= static_cast<std::ptrdiff_t>(want_)
                                ? ReadOutcome{want_, 0}
@@ -105,7 +105,7 @@ Result<Request*> Lane::after_read(std::size_t chunk) {
   }
   hasher_.add(std::span<const std::byte>(buffer_.data(), want_));
   counters_.spent(Activity::Hash, (Clock::now() - arrived) * siblings_);
-  const OpenedFile* copy = file_->copy();
+  const OpenedFile* copy = file_->files().copy;
   if (copy == nullptr) {
     file_->moved(want_);
     at_ += want_;
@@ -118,7 +118,7 @@ Result<Request*> Lane::after_read(std::size_t chunk) {
 }
 
 Result<Request*> Lane::after_write(std::size_t chunk) {
-  const OpenedFile& copy = *file_->copy();
+  const OpenedFile& copy = *file_->files().copy;
   const std::ptrdiff_t wrote = request_.result;
   int failed = 0;
   if (wrote == -ENOSPC || wrote == -EIO || wrote == -EDQUOT) {

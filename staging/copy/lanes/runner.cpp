@@ -158,10 +158,7 @@ class Run {
   // more.
   Result<> offer(const std::shared_ptr<OpenFile>& file) {
     for (;;) {
-      std::vector<std::uint64_t> pieces;
-      for (std::uint64_t i = file->work->pieces(); i-- > 0;) {
-        if (!file->work->is_known(i)) pieces.push_back(i);
-      }
+      std::vector<std::uint64_t> pieces = file->work->to_do();
       if (!pieces.empty()) {
         const std::scoped_lock lock(mutex_);
         file->unfinished = pieces.size();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <numeric>
 
 #include "base/text.hpp"
 #include "staging/copy/lanes/runner.hpp"
@@ -91,9 +92,12 @@ class VerifyFile final : public FileWork {
     return {};
   }
 
-  std::uint64_t pieces() const override { return digests_.size(); }
-
-  const OpenedFile& source() const override { return file_; }
+  std::vector<std::uint64_t> to_do() const override {
+    std::vector<std::uint64_t> all(digests_.size());
+    std::iota(all.rbegin(), all.rend(), 0);
+    return all;
+  }
+  WorkFiles files() const override { return {file_}; }
 
   Result<> before_read(Bytes, std::size_t bytes) override {
     context_.throttle.wait(bytes, [this] { return context_.stop || context_.failed; });

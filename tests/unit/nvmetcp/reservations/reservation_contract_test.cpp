@@ -48,15 +48,15 @@ class ReservationContract : public testing::TestWithParam<const char*> {
   }
 
   bool is_offered() {
-    const auto offered = commands->offered();
-    EXPECT_TRUE(offered) << offered.error().message();
-    return offered.value_or(false);
+    const auto report = commands->report();
+    EXPECT_TRUE(report) << report.error().message();
+    return report && report->has_value();
   }
   // Of this host ID; 0: none.
   std::uint64_t registered() {
     const auto report = commands->report();
     EXPECT_TRUE(report) << report.error().message();
-    for (const Registrant& one : report->registrants) {
+    for (const Registrant& one : (*report)->registrants) {
       if (one.host_id == host_id) return one.key;
     }
     return 0;

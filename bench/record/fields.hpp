@@ -1,0 +1,223 @@
+// The fields of a record's JSON, each listed once, in the order of the file: what writes a record and what
+// reads one visit the same list. A field that is missing here is neither written nor read, so the number of
+// each struct's members is checked.
+#pragma once
+
+#include "base/described.hpp"
+#include "bench/record/record.hpp"
+
+namespace spark::bench {
+
+// visit(record, v): calls v(key, field) for each. v.object(key, more) is an object of its own within this
+// one, v.part(field) an optional struct whose fields stand in this one, v.choice(key, field, values) an enum
+// by its to_string(), with the first value for what is not known, and v.derived(key, value) is for readers of
+// the file.
+template <class T>
+struct Fields;
+
+template <>
+struct Fields<HostFacts> {
+  static constexpr std::size_t kMembers = 5;
+  static void visit(auto& host, const auto& v) {
+    v("name", host.name);
+    v("kernel", host.kernel);
+    v("machine", host.machine);
+    v("cpus", host.cpus);
+    v("memory_bytes", host.memory);
+  }
+};
+
+template <>
+struct Fields<FioFacts> {
+  static constexpr std::size_t kMembers = 3;
+  static void visit(auto& fio, const auto& v) {
+    v("version", fio.version);
+    v("engine", fio.engine);
+    v("engine_note", fio.engine_note);
+  }
+};
+
+template <>
+struct Fields<IdleCpu> {
+  static constexpr std::size_t kMembers = 2;
+  static void visit(auto& idle, const auto& v) {
+    v("cpu_s_per_s", idle.rate);
+    v("error", idle.error);
+  }
+};
+
+template <>
+struct Fields<AskedFor> {
+  static constexpr std::size_t kMembers = 5;
+  static void visit(auto& asked, const auto& v) {
+    v("dataset", asked.dataset);
+    v("dataset_bytes", asked.dataset_bytes);
+    v("dataset_files", asked.dataset_files);
+    v("epochs", asked.epochs);
+    v("demand_bytes_per_second", asked.demand.bytes_per_second);
+    v("demand_words", asked.demand.words);
+  }
+};
+
+template <>
+struct Fields<NicFacts> {
+  static constexpr std::size_t kMembers = 3;
+  static void visit(auto& nic, const auto& v) {
+    if (v.kWrites && nic.name.empty()) return;
+    v("name", nic.name);
+    v("bytes_per_second", nic.bytes_per_second);
+    v("mtu", nic.mtu);
+  }
+};
+
+template <>
+struct Fields<StorageFacts> {
+  static constexpr std::size_t kMembers = 6;  // `origin` is of this host while it measures
+  static void visit(auto& storage, const auto& v) {
+    using enum PathKind;
+    v.choice("kind", storage.kind, {Unknown, Local, RemoteBlock, Nas, Memory});
+    v("address", storage.address);
+    v("controllers", storage.controllers);
+    v("settings", storage.settings);
+    v("nic", storage.nic);
+  }
+};
+
+template <>
+struct Fields<MountFacts> {
+  static constexpr std::size_t kMembers = 4;
+  static constexpr const char* kProof = "type";  // an object with this key has the part
+  static void visit(auto& mount, const auto& v) {
+    v("mount_point", mount.mount_point);
+    v("source", mount.source);
+    v("type", mount.type);
+    v("options", mount.options);
+  }
+};
+
+template <>
+struct Fields<DataFile> {
+  static constexpr std::size_t kMembers = 2;
+  static void visit(auto& file, const auto& v) {
+    v("path", file.path);
+    v("bytes", file.bytes);
+  }
+};
+
+template <>
+struct Fields<PathRecord> {
+  static constexpr std::size_t kMembers = 13;
+  static void visit(auto& path, const auto& v) {
+    v("name", path.name);
+    v("path", path.path);
+    v("folder", path.folder);
+    v.object("mount", [&](const auto& mount) {
+      mount("size_bytes", path.size);
+      mount("free_bytes", path.free);
+      mount.part(path.mount);
+    });
+    v("storage", path.storage);
+    v.derived("read_only", !path.read_only_reason.empty());
+    v("read_only_reason", path.read_only_reason);
+    v("unusable", path.unusable);
+    v("files", path.files);
+    v("small_files", path.small_files);
+    v("small_files_bytes", path.small_bytes);
+    v("notes", path.notes);
+  }
+};
+
+template <>
+struct Fields<ScenarioRecord> {
+  static constexpr std::size_t kMembers = 6;
+  static void visit(auto& scenario, const auto& v) {
+    v("id", scenario.id);
+    v("title", scenario.title);
+    v("shape", scenario.shape);
+    v.choice("cache", scenario.cache, {Cache::Direct, Cache::Cold, Cache::Warm});
+    v("writes", scenario.writes);
+    v.either("headline", scenario.counts_ios, "ios_per_second", "bytes_per_second");
+  }
+};
+
+template <>
+struct Fields<Origin> {
+  static constexpr std::size_t kMembers = 3;
+  static void visit(auto& origin, const auto& v) {
+    v("bytes", origin.bytes);
+    v("counter", origin.counter);
+    v("nic_bytes", origin.nic_bytes);
+  }
+};
+
+template <>
+struct Fields<CpuUse> {
+  static constexpr std::size_t kMembers = 5;
+  static void visit(auto& cpu, const auto& v) {
+    v("seconds", cpu.seconds);
+    v("busy_s", cpu.busy);
+    v("kernel_threads_s", cpu.kernel_threads);
+    v("idle_share", cpu.idle_share);
+    v("busiest_core", cpu.busiest_core);
+  }
+};
+
+template <>
+struct Fields<Cell> {
+  static constexpr std::size_t kMembers = 17;
+  static void visit(auto& cell, const auto& v) {
+    v("path", cell.path);
+    v("scenario", cell.scenario);
+    v("round", cell.round);
+    v("order", cell.order);
+    v("at_s", cell.at_s);
+    v.derived("discarded", cell.round == 0);
+    v.choice("status", cell.status, {CellStatus::NotMeasured, CellStatus::Valid, CellStatus::Invalid});
+    v("reasons", cell.reasons);
+    v("cautions", cell.cautions);
+    v("command", cell.command);
+    v("raw_file", cell.raw_file);
+    v("bytes", cell.bytes);
+    v("ios", cell.ios);
+    v("seconds", cell.seconds);
+    v.derived("bytes_per_second", cell.seconds > 0 ? static_cast<double>(cell.bytes) / cell.seconds : 0.0);
+    v("fio_cpu_seconds", cell.cpu_seconds);
+    v("origin", cell.origin);
+    v("latency_ns_bins", cell.bins);
+    v("host_cpu", cell.cpu);
+  }
+};
+
+template <>
+struct Fields<Record> {
+  static constexpr std::size_t kMembers = 18;
+  static void visit(auto& record, const auto& v) {
+    v("run_id", record.run_id);
+    v("tool_version", record.tool_version);
+    v("started", record.started);
+    v("seconds", record.seconds);
+    v("interrupted", record.interrupted);
+    v.text("seed", record.seed);  // JSON's numbers stop at 2^53
+    v("size_bytes", record.size);
+    v("runtime_s", record.runtime);
+    v("rounds", record.rounds);
+    v("max_rounds", record.max_rounds);
+    v("rate_limit", record.rate_limit);
+    v("asked", record.asked);
+    v("host", record.host);
+    v("idle_cpu", record.idle_cpu);
+    v("fio", record.fio);
+    v("paths", record.paths);
+    v("scenarios", record.scenarios);
+    v("cells", record.cells);
+    v("warnings", record.warnings);
+  }
+};
+
+template <class T>
+concept Listed = requires {
+  Fields<T>::kMembers;
+}
+&&Fields<T>::kMembers == kFieldCount<T>;
+
+}  // namespace spark::bench
