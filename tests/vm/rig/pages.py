@@ -57,6 +57,7 @@ BY_STEP = {
     "sudo make debs": ("arm64-13", "tools/deb-for.sh"),
     "make lint": ("lint", "tools/lint/run.py"),
     "make check-long": ("many", "tests/vm/test_many.py"),
+    "make test": ("unit", "ctest --test-dir build/asan"),  # as that step builds them, under sanitizers
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
     "/usr/bin/python3 -m pytest tests/crash": CRASHES,
     "SPARK_CRASH_SEED=": CRASHES,
@@ -71,7 +72,7 @@ RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "de
            "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
            "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py"}
 # What .ci/run runs; and a checkout is where each of these begins.
-BY_CI = ("make test", "make check")
+BY_CI = ("make check",)
 NOBODY = ("git clone",)
 # Lines for the computer that builds, as they are run on it: small, and with nothing written into the checkout.
 SMALL = f"--scale 0.02 --rounds 1 --sets large,small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
