@@ -77,11 +77,11 @@ DEBIAN_13 = Step(
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + APART)), DEBIAN_13],
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
-              *scenarios(TWO_HOSTS + ANY_KERNEL))],
+              *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
