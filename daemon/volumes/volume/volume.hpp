@@ -4,8 +4,8 @@
 //   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
 //      ▲                                                                   │  └──link down──────▶    │
 //      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
-//   refused: a step found something that only a person can decide; looked at again at a slow timings.   lost
-//   ──▶ recovering
+//   refused: a step found something that only a person can decide; looked at again now and then
+//   lost ──▶ recovering ──▶ ready, by the same steps
 #pragma once
 
 #include <functional>
