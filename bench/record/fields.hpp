@@ -8,10 +8,10 @@
 
 namespace spark::bench {
 
-// visit(record, v): calls v(key, field) for each. v.object(key, more) is an object of its own within this
-// one, v.part(field) an optional struct whose fields stand in this one, v.choice(key, field, values) an enum
-// by its to_string(), with the first value for what is not known, and v.derived(key, value) is for readers of
-// the file.
+// visit(record, v) calls v(key, field) for each field. v.object(key, more) nests an object, v.part(field)
+// merges an optional struct's fields into this object, v.choice(key, field, values) stores an enum by its
+// to_string() and reads an unknown word as the first value, and v.derived(key, value) is written and never
+// read.
 template <class T>
 struct Fields;
 
@@ -190,7 +190,7 @@ struct Fields<Cell> {
 
 template <>
 struct Fields<Record> {
-  static constexpr std::size_t kMembers = 18;
+  static constexpr std::size_t kMembers = 19;
   static void visit(auto& record, const auto& v) {
     v("run_id", record.run_id);
     v("tool_version", record.tool_version);
@@ -219,5 +219,7 @@ concept Listed = requires {
   Fields<T>::kMembers;
 }
 &&Fields<T>::kMembers == kFieldCount<T>;
+
+static_assert(Listed<Record> && Listed<MountFacts>);  // the others are checked where they are visited
 
 }  // namespace spark::bench

@@ -55,7 +55,7 @@ struct OptionReader {
     to = from.checked<T>(key, parse).value_or(T());
     if (missing != nullptr && !from.has(key)) from.missing(key, missing);
   }
-  // The first word stands for an empty value.
+  // The first word is the default, which the option stores as an empty string.
   void operator()(const char* key, std::string& to, std::initializer_list<const char*> words) const {
     std::vector<std::pair<std::string, std::string>> known;
     for (const char* word : words) known.emplace_back(word, known.empty() ? "" : word);

@@ -16,7 +16,7 @@ struct Activity {
   std::uint64_t newest_task = 0;              // its number
   std::map<std::string, std::string> failed;  // why its last staging failed
   std::multiset<std::string> wanted;          // by stage jobs: not evicted before their leases begin
-  std::set<std::string> early_leases;         // ids, of stage jobs that have not ended: nobody trains yet
+  std::set<std::string> early_leases;         // ids, of stage jobs that have not ended: no training runs yet
   std::set<std::string> evicting;
   Totals totals;
 };

@@ -40,7 +40,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
   job->on_cancel = [job, tasks] {
     job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which lets go of its tasks
+    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which gives up its tasks
   };
   launch(context_.executor, "stage job " + std::to_string(job->id()),
          run(job, std::move(tasks), std::move(request)));
@@ -50,7 +50,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
 // None if there is none to be shared.
 TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = activity_.tasks.find(dataset.name);
-  // One that was cancelled may take its time to die: nobody waits for that.
+  // A cancelled worker may take long to exit: a new request gets a new task.
   if (running == activity_.tasks.end() || running->second->is_cancelled) return nullptr;
   // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
@@ -80,7 +80,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
   for (const TaskPtr& task : tasks) activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
   for (const std::string& id : granted) {
     activity_.early_leases.erase(id);
-    if (!succeeded) (void)leases_.release(id);  // nobody was told of it; it may have ended already
+    if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
   set_priorities(context_, activity_, leases_);
 }

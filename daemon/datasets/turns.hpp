@@ -1,4 +1,5 @@
-// Who goes first: whose turn it is at a drive that is read, and who gives way while somebody trains.
+// Which copies run: at most one of each speed per source drive, and at idle priority while a training job
+// holds a lease.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

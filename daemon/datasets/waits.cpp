@@ -35,7 +35,7 @@ asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std:
   task->show_queued();
 }
 
-// A new state was published, and the mount of the old one is given up as soon as nobody uses it.
+// A new state was published; the volume remounts once the last process has closed its files on the old one.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task) {
   const Doubt doubt = *task->attempt.doubt;
   if (!doubt.passes) co_return false;
