@@ -36,6 +36,10 @@ def machines(name, kernel, purpose, *arguments, **environment):
                  "SPARK_VM_PACKAGE": "build/deb", "SPARK_VM_CPUS": "1", **environment}, needs_programs=True)
 
 
+def after(command, step):
+    return replace(step, commands=[command, *step.commands])
+
+
 def scenarios(names):
     return [f"tests/vm/{name}.py" for name in names]
 
@@ -68,7 +72,10 @@ NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]
-APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK
+UPGRADE = ["test_upgrade"]
+APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
+# The packages that users have run since before the restructuring: what they wrote is taken over.
+FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
@@ -122,6 +129,9 @@ OTHERS = [
          [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
+    after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
+          machines("upgrade", "newest", f"upgrade from the package of {FIRST_RELEASE}", *scenarios(UPGRADE),
+                   SPARK_VM_FIRST_PACKAGE=f"build/deb-{FIRST_RELEASE}")),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery and staging", *scenarios(NOT_ON_6_1)),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),

@@ -22,6 +22,8 @@ INSTALL = os.environ.get("SPARK_VM_INSTALL", "")
 BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
 # A folder with the one package that is installed on a clean machine, or "": those scenarios are skipped.
 PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
+# A folder with the package that hosts are upgraded from, or "": those scenarios are skipped.
+FIRST_PACKAGE = os.environ.get("SPARK_VM_FIRST_PACKAGE", "")
 # The unit tests of nvmetcp, whose contract part a host runs on its kernel.
 CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",
                                      REPOSITORY / "build/release/tests/unit/nvmetcp/spark_nvmetcp_tests"))
