@@ -37,7 +37,6 @@ struct BenchOptions {
   AskedFor asked;
   std::string fio = "fio";            // program
   std::filesystem::path runs_folder;  // where the run's own folder is made (run_folder.hpp); empty: nowhere
-  std::filesystem::path copy_tuning;  // the copy engine's memory of drives; empty: none
   SystemRoot root;                    // whose /proc and /sys are read
 };
 

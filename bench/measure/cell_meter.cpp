@@ -171,7 +171,6 @@ class Meter {
     if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
     staging::CopyOptions engine;
     engine.max_rate = bench_.options.rate_limit;
-    engine.tuning_file = bench_.options.copy_tuning;
     engine.keep_free = bench_.local->record.size / 20;
     const auto show = [&](const staging::CopyProgress& now) {
       if (counter.get() != nullptr) *counter.get() = now.bytes_done;

@@ -64,7 +64,7 @@ struct Amount {
   bool operator==(const Amount&) const = default;
 };
 
-// How the copies into the cache are made; 0: chosen from the CPUs, or found out for the drives.
+// How the copies into the cache are made; 0: chosen from the CPUs.
 struct EngineSettings {
   unsigned threads = 0;  // for small files
   unsigned depth = 0;    // requests under way for large files

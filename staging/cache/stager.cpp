@@ -58,7 +58,6 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
     return fitting.take_error();
   }
   CopyOptions wanted = options;
-  if (wanted.tuning_file.empty()) wanted.tuning_file = config_.state_dir / "drives.json";
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
   const auto walk_it = [&] { return walk_source(*tree, wanted.exclude, wanted.links, stop_); };

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/clone.hpp"
-#include "staging/copy/lanes/tuning.hpp"
+#include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/large_files.hpp"
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"

@@ -66,7 +66,6 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
     return asked.take_error();
   }
   options.runs_folder = runs_folder(context, *given.runs);
-  if (context.is_root) options.copy_tuning = "/var/lib/spark-stage/drives.json";
   return given.is_quick ? bench::quick(std::move(options)) : options;
 }
 

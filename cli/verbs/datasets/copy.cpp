@@ -76,7 +76,6 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
     if (!chunk) return fail_with(chunk.error(), "--chunk");
     engine.chunk = *chunk;
   }
-  if (::geteuid() == 0) engine.tuning_file = "/var/lib/spark-stage/drives.json";
   return engine;
 }
 
@@ -158,8 +157,8 @@ void add_copy(App& app) {
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
               "links out of SOURCE: keep, copy their targets, refuse");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
-  verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; found out");
-  verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB; found out");
+  verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; from the CPUs");
+  verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB (4MiB)");
   verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
   verb.flag("--json", options->as_json, "what was copied, as JSON");
 }

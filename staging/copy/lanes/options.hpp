@@ -13,12 +13,11 @@ namespace spark::staging {
 
 struct CopyOptions {
   unsigned threads = 0;  // that copy small files, and at most for large ones; 0: from the CPUs
-  unsigned depth = 0;    // requests under way for large files; 0: found out
-  Bytes chunk = 0;       // of one direct read or write; 0: found out
+  unsigned depth = 0;    // requests under way for large files; 0: from the CPUs
+  Bytes chunk = 0;       // of one direct read or write; 0: 4 MiB
   IoKind io = IoKind::Auto;
-  std::filesystem::path tuning_file;  // remembers what was found out, for each pair of drives; empty: nowhere
-  Bytes max_rate = 0;                 // bytes per second; 0: no limit
-  std::vector<std::string> exclude;   // shell patterns against the path inside the dataset and its last name
+  Bytes max_rate = 0;                // bytes per second; 0: no limit
+  std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
   OutsideLinks links = OutsideLinks::Keep;
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files

@@ -75,17 +75,11 @@ class Run {
     }
   }
 
-  unsigned lanes_in_use() const {
-    return plan_.tuning != nullptr ? plan_.tuning->lanes() : plan_.shape.lanes;
-  }
-  Bytes chunk() const { return plan_.tuning != nullptr ? plan_.tuning->chunk() : plan_.shape.chunk; }
-
   // Gives idle lanes work; waits for some if all are idle. False: there is no more, but for what starts
   // again.
   bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
-    const std::size_t in_use = std::clamp<std::size_t>(lanes_in_use(), 1, seats.size());
-    for (std::size_t i = 0; i < in_use; ++i) {
-      while (seats[i].lane.is_idle()) {
+    for (Seat& seat : seats) {
+      while (seat.lane.is_idle()) {
         Job job = next(busy == 0);
         if (job.kind == Job::Kind::Nothing) return false;
         if (job.kind == Job::Kind::Later) return true;
@@ -93,10 +87,10 @@ class Run {
           start_file(job.index);
           continue;
         }
-        seats[i].file = std::move(job.file);
-        seats[i].piece = job.index;
-        seats[i].lane.begin(*seats[i].file->work, job.index);
-        busy += advance(io, seats[i]);
+        seat.file = std::move(job.file);
+        seat.piece = job.index;
+        seat.lane.begin(*seat.file->work, job.index);
+        busy += advance(io, seat);
       }
     }
     return true;
@@ -104,7 +98,7 @@ class Run {
 
   // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
   unsigned advance(Io& io, Seat& seat) {
-    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(chunk());
+    auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(plan_.shape.chunk);
     if (request && *request != nullptr) {
       io.start(**request);
       return 1;

@@ -11,15 +11,14 @@
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/piece_limit.hpp"
-#include "staging/copy/lanes/tuning.hpp"
+#include "staging/copy/lanes/shape.hpp"
 #include "staging/files/io/io.hpp"
 
 namespace spark::staging {
 
 struct RunPlan {
   IoKind io = IoKind::Auto;
-  Shape shape;               // threads, lanes and chunk; without io_uring each lane is a thread
-  Tuning* tuning = nullptr;  // may change lanes and chunk while it runs, within the shape; none: fixed
+  Shape shape;                        // threads, lanes and chunk; without io_uring each lane is a thread
   const PieceLimit* limit = nullptr;  // none: as many pieces as there are lanes
   Counters* counters = nullptr;
   std::uint64_t files = 0;

@@ -11,7 +11,7 @@
 
 #include "base/text.hpp"
 #include "staging/copy/lanes/runner.hpp"
-#include "staging/copy/lanes/tuning.hpp"
+#include "staging/copy/lanes/shape.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/times.hpp"
