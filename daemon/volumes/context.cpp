@@ -9,15 +9,15 @@ namespace spark::volumes {
 
 VolumeContext::VolumeContext(asio::any_io_executor its_executor, config::Volume its_settings,
                              std::optional<config::Target> its_target, Seams its_seams,
-                             const Clock& its_clock, Timings its_pace,
+                             const Clock& its_clock, Timings its_timings,
                              std::function<void(State before)> on_change)
     : executor(its_executor),
       settings(std::move(its_settings)),
       target(std::move(its_target)),
       seams(std::move(its_seams)),
       clock(its_clock),
-      timings(its_pace),
-      backoff(its_pace.first_retry, its_pace.longest_retry),
+      timings(its_timings),
+      backoff(its_timings.first_retry, its_timings.longest_retry),
       on_change_(std::move(on_change)),
       sleeping_(its_executor) {
   status.since = clock.wall();
@@ -68,9 +68,9 @@ asio::awaitable<void> VolumeContext::sleep(Duration duration) {
   co_await sleeping_.async_wait(kToken);
 }
 
-asio::awaitable<void> VolumeContext::sleep_to_next(Duration timings) {
+Duration VolumeContext::until_next(Duration period) const {
   const auto now = clock.steady().time_since_epoch();
-  co_await sleep(std::chrono::ceil<Duration>(timings - now % timings));
+  return std::chrono::ceil<Duration>(period - now % period);
 }
 
 bool is_published(const VolumeContext& volume) {

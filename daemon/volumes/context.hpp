@@ -74,8 +74,8 @@ class VolumeContext {
 
   // The state machine's own waiting; wake() ends it.
   asio::awaitable<void> sleep(Duration duration);
-  // All volumes look at the same moments: what they look at is read once then (HostSnapshot).
-  asio::awaitable<void> sleep_to_next(Duration timings);
+  // All volumes look at the same moments, whatever looks: what they look at is read once then (HostSnapshot).
+  Duration until_next(Duration period) const;
   void wake() { sleeping_.cancel(); }
 
  private:

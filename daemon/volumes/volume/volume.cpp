@@ -111,9 +111,9 @@ asio::awaitable<void> Volume::watch() {
     if (status.state == State::Ready && context_.clock.steady() - ready_since_ >= context_.timings.settled)
       context_.backoff.reset();
     if (status.state == State::Ready) co_await health_.ask_about_drives();
-    const Duration timings =
+    const Duration period =
         status.state == State::Ready ? context_.timings.watch : context_.timings.watch_closely;
-    co_await context_.sleep_to_next(timings);
+    co_await context_.sleep(context_.until_next(period));
   }
 }
 

@@ -198,11 +198,26 @@ def show(rows):
     return all(value <= most for _, value, most, _ in goals)
 
 
+def compare(rows, before):
+    now, old = rows[-1], before[-1]
+    print("\nnow for before: " + ", ".join(f"{what} {now[key] / max(old[key], 0.01):.2f} x" for what, key in (
+        ("all ready", "ready_s"), ("memory", "memory_mib"), ("CPU at rest", "cpu_percent"), ("status", "answer_ms"))))
+
+
+def measure_all(volumes, seconds, binary):
+    rows = []
+    for count in (1, volumes):
+        print(f"limits: {count} volume{'s' * (count > 1)}, {seconds} s at rest …", flush=True)
+        rows.append(measure_apart(count, seconds, binary))
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/benchmarks/limits", description=__doc__.split("\n")[0])
     parser.add_argument("--volumes", type=int, default=300, help="of them three a subsystem (default: 300)")
     parser.add_argument("--seconds", type=int, default=60, help="at rest (default: 60)")
     parser.add_argument("--binary", default=str(ROOT / "build/release/daemon/spark-staged"), help="the spark-staged to measure")
+    parser.add_argument("--before", help="an earlier spark-staged, measured beside it")
     parser.add_argument("--require", action="store_true", help="exit 1 if a goal is missed")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -214,14 +229,18 @@ def main():
     made = not Path("/etc/nvme").exists()
     Path("/etc/nvme").mkdir(exist_ok=True)
     try:
-        rows = []
-        for count in (1, given.volumes):
-            print(f"limits: {count} volume{'s' * (count > 1)}, {given.seconds} s at rest …", flush=True)
-            rows.append(measure_apart(count, given.seconds, given.binary))
+        before = measure_all(given.volumes, given.seconds, given.before) if given.before else None
+        rows = measure_all(given.volumes, given.seconds, given.binary)
     finally:
         if made:
             Path("/etc/nvme").rmdir()
+    if before:
+        print("\nbefore:", end="")
+        show(before)
+        print("\nnow:", end="")
     met = show(rows)
+    if before:
+        compare(rows, before)
     return 1 if given.require and not met else 0
 
 

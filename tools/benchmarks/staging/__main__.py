@@ -24,6 +24,7 @@ examples:
   tools/benchmarks/staging --sets large,small --contenders spark-stage,cp,rsync --rounds 3
   tools/benchmarks/staging --source /mnt/nas --target /data      folders that are there, such as a volume and the local NVMe
   make bench-staging ARGS="--json run.json --require"  every number in a file, and exit 1 for a missed target
+  tools/benchmarks/staging --contenders spark-stage --before OLD/cli/spark-stage      what a change did to the speed
   tools/benchmarks/staging --scale 0.02 --rounds 1               does it work at all? the numbers mean nothing"""
 
 
@@ -51,6 +52,7 @@ def arguments():
     add("--rounds", type=int, default=5, metavar="N", help="runs of each (default: 5)")
     add("--binary", default=str(ROOT / "build/release/cli/spark-stage"), metavar="PATH",
         help="the spark-stage to measure (default: build/release/cli/spark-stage)")
+    add("--before", metavar="PATH", help="an earlier spark-stage, measured beside it")
     add("--source", metavar="DIR", help="copy from a new folder here, not from a drive in memory")
     add("--target", metavar="DIR", help="copy to a new folder here")
     add("--long", action="store_true", help="also 1,000,000 files, and kill -9 at half way; some minutes more")
@@ -83,8 +85,9 @@ def choose(options):
     if not os.access(options.binary, os.X_OK):
         raise Problem(f"{options.binary} is not a program - build it (make build), or give --binary")
     here, absent = [], []
-    for name, contender in contenders.all_of(os.path.abspath(options.binary)).items():
-        if name not in options.contenders:
+    before = os.path.abspath(options.before) if options.before else None
+    for name, contender in contenders.all_of(os.path.abspath(options.binary), before).items():
+        if name not in [*options.contenders, contenders.BEFORE]:
             continue
         missing = contender.missing()
         if missing:

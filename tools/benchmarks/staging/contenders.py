@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Callable
 
-OURS, CEILING, WALK = "spark-stage", "fio", "walk"
+OURS, BEFORE, CEILING, WALK = "spark-stage", "before", "fio", "walk"
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,18 @@ def fio_seconds(output):
     return max(jobs[side][side]["runtime"] for side in ("read", "write")) / 1000
 
 
-def all_of(binary):
-    """By name, in the order in which they are shown."""
-    def ours(_made, source, dest, more=""):
+def _spark_stage(name, binary):
+    def command(_made, source, dest, more=""):
         return f"{quote(binary)} copy {quote(source)} {quote(dest)} --json{more}"
+    return Contender(name, {binary: "make build"}, command, restages=True)
+
+
+def all_of(binary, before=None):
+    """By name, in the order in which they are shown. `before`: an earlier spark-stage, which takes part too."""
     rsync = {"rsync": "rsync"}
     found = [
-        Contender(OURS, {binary: "make build"}, ours, restages=True),
+        _spark_stage(OURS, binary),
+        *([_spark_stage(BEFORE, before)] if before else []),
         Contender("cp", {"cp": "coreutils"}, _durable(lambda _made, source, dest: f"cp -a {source} {dest}")),
         Contender("rsync", rsync, _durable(_rsync), restages=True),
         Contender("rclone", {"rclone": "rclone"}, _durable(_rclone)),
