@@ -26,10 +26,4 @@ struct Seams {
   std::shared_ptr<void> owner;  // of what the references lead to
 };
 
-// Of one object that is all of them.
-template <class All>
-Seams seams_of(std::shared_ptr<All> all) {
-  return {*all, *all, *all, *all, *all, *all, *all, all};
-}
-
 }  // namespace spark::volumes
