@@ -101,7 +101,8 @@ bool World::leads_to(const nvmetcp::Controller& controller, const Storage& stora
 }
 
 void World::refresh_disks() {
-  for (auto& [volume, storage] : targets_.storages()) {
+  for (auto& entry : targets_.storages()) {
+    Storage& storage = entry.second;
     const bool is_there = storage.is_offered && std::ranges::any_of(controllers_, [&](const auto& one) {
                             return leads_to(one, storage);
                           });
@@ -116,7 +117,8 @@ void World::refresh_disks() {
 
 Result<nvmetcp::Namespace> World::find_namespace(const std::vector<nvmetcp::Controller>& through,
                                                  std::uint32_t nsid) const {
-  for (const auto& [volume, storage] : targets_.storages()) {
+  for (const auto& entry : targets_.storages()) {
+    const Storage& storage = entry.second;
     const bool is_below =
         std::ranges::any_of(through, [&](const auto& controller) { return leads_to(controller, storage); });
     if (storage.nsid != nsid || storage.device.empty() || !is_below) continue;
@@ -124,7 +126,7 @@ Result<nvmetcp::Namespace> World::find_namespace(const std::vector<nvmetcp::Cont
     found.device = storage.device;
     found.nsid = nsid;
     found.bytes = storage.size;
-    found.uuid = uuid_of("namespace of " + volume);
+    found.uuid = uuid_of("namespace of " + entry.first);
     found.device_number = storage.device_number;
     return found;
   }
