@@ -1,5 +1,5 @@
-// Between thinking (the components of a volume) and touching: workers and sysfs in the daemon, a fake fabric
-// in unit tests.
+// Between thinking (the components of a volume) and touching: workers and sysfs, a simulated host
+// (daemon/sim), or the fakes of unit tests.
 #pragma once
 
 #include <memory>
