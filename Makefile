@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits format lint install clean
+.PHONY: help setup build try test check check-long soak deb debs demo bench-staging bench-limits format lint install clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,11 @@ setup:  ## installs what building and testing needs (Debian 12, root)
 build:  ## the programs, into build/release
 	cmake --preset release
 	cmake --build --preset release
+
+try:  ## the daemon on a simulated host, without root: spark-stage status as it changes, until ^C
+	cmake --preset release
+	cmake --build --preset release --target spark-staged spark-stage
+	@$(PYTHON) tools/try.py build/release
 
 test:  ## the fast loop: debug build and unit tests
 	cmake --preset dev

@@ -8,10 +8,14 @@
 #include <cstdio>
 
 #include "base/version.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/host/worker_host.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/service/release.hpp"
 #include "daemon/service/service.hpp"
+#include "daemon/sim/confinement.hpp"
+#include "daemon/sim/simulation.hpp"
 #include "daemon/workers/protocol.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 
@@ -22,18 +26,57 @@ int complain(const spark::Error& error) {
   return spark::exit_status(error.kind);
 }
 
-int run_daemon(spark::ServiceOptions options) {
+spark::Result<spark::config::Config> load_for_this_host(const std::filesystem::path& file) {
+  auto config = spark::config::load(file);
+  if (!config) return config;
+  if (auto fits = spark::config::check_simulation(*config, false); !fits) return fits.take_error();
+  return config;
+}
+
+// A simulation has places of its own.
+spark::Result<> check_own_places(const spark::ServiceOptions& options) {
+  const spark::ServiceOptions real;
+  if (options.socket == real.socket) {
+    return spark::fail(spark::Errc::Invalid,
+                       "a simulation must not answer on this host's own socket, " + real.socket.native(),
+                       "give it another one: --socket PATH");
+  }
+  if (options.state_dir == real.state_dir) {
+    return spark::fail(spark::Errc::Invalid,
+                       "a simulation must not use this host's own state folder, " + real.state_dir.native(),
+                       "give it another one: --state-dir FOLDER");
+  }
+  return {};
+}
+
+spark::Result<spark::MakeHost> host_of(spark::ServiceOptions& options, const spark::config::Config& config,
+                                       bool is_simulated) {
+  if (is_simulated) {
+    if (auto own = check_own_places(options); !own) return own.take_error();
+    options.group.clear();  // its API is for the user who started it
+    return spark::sim::prepare(options.state_dir, config);
+  }
+  if (auto real = spark::sim::check_not_simulated(options.state_dir); !real) return real.take_error();
+  return [](spark::HostContext context) -> std::unique_ptr<spark::Host> {
+    return std::make_unique<spark::WorkerHost>(std::move(context));
+  };
+}
+
+int run_daemon(spark::ServiceOptions options, bool is_simulated) {
   spark::log::start();
   if (auto same = spark::nvmetcp::check_libnvme_version(); !same) return complain(same.error());
-  auto config = spark::config::load(options.config_file);
+  auto config =
+      is_simulated ? spark::config::load(options.config_file) : load_for_this_host(options.config_file);
   if (!config) {
     complain(config.error());
     return spark::exit_status(spark::Errc::Invalid);
   }
+  const auto make_host = host_of(options, *config, is_simulated);
+  if (!make_host) return complain(make_host.error());
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;
-  spark::Service service(context, std::move(options), std::move(*config), clock, notifier);
+  spark::Service service(context, std::move(options), std::move(*config), *make_host, clock, notifier);
   if (auto started = service.start(); !started) return complain(started.error());
   context.run();
   return 0;
@@ -49,7 +92,7 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
   spark::log::start();
   // A file that was refused by a reload, or spoiled since: what is connected has to be released all the same.
-  const auto config = spark::config::load(options.config_file);
+  const auto config = load_for_this_host(options.config_file);
   if (!config) complain(config.error());
   if (config || at_shutdown) {
     spark::release_all(config.value_or(spark::config::Config{}), options.program, options.state_dir,
@@ -83,7 +126,8 @@ class Help final : public CLI::Formatter {
   }
 };
 
-void define_options(CLI::App& app, spark::ServiceOptions& options) {
+// `simulation`: the file that describes a simulated host; empty: this one.
+void define_options(CLI::App& app, spark::ServiceOptions& options, std::filesystem::path& simulation) {
   app.formatter(std::make_shared<Help>());
   app.footer(kExamples);
   app.set_help_flag("-h,--help", "this text");
@@ -96,6 +140,9 @@ void define_options(CLI::App& app, spark::ServiceOptions& options) {
   app.add_option("--state-dir", options.state_dir,
                  "what is kept across restarts (" + options.state_dir.string() + ")")
       ->type_name("FOLDER");
+  app.add_option("--sim", simulation, "configuration of a simulated host: nothing of\nthis one is touched")
+      ->type_name("FILE")
+      ->excludes("--config");
   app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion, "this program's version");
 }
 
@@ -104,12 +151,13 @@ int run(int argc, char** argv) {
   spark::ServiceOptions options;
   options.program = "/proc/self/exe";
   std::string verb;
-  define_options(app, options);
+  std::filesystem::path simulation;
+  define_options(app, options, simulation);
   auto* worker = app.add_subcommand("worker", "")->group("");
   worker->add_option("verb", verb)->required();
   bool at_shutdown = false;
   auto* release = app.add_subcommand("release", "unmount and disconnect all volumes of a stopped daemon");
-  release->group("Verbs");
+  release->group("Verbs")->excludes(app.get_option("--sim"));
   release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
   bool only_copies = false;
   release->add_flag("--copies", only_copies, "only end the read-only mount of the staged copies");
@@ -123,7 +171,10 @@ int run(int argc, char** argv) {
   if (only_copies)
     return make_copies_writable(spark::config::load(options.config_file).value_or(spark::config::Config{}));
   if (release->parsed()) return run_release(options, at_shutdown);
-  return worker->parsed() ? spark::workers::worker_main(verb) : run_daemon(std::move(options));
+  if (worker->parsed()) return spark::workers::worker_main(verb);
+  const bool is_simulated = !simulation.empty();
+  if (is_simulated) options.config_file = simulation;
+  return run_daemon(std::move(options), is_simulated);
 }
 
 }  // namespace

@@ -154,6 +154,8 @@ std::string volume_in_words(const json::object& volume) {
 }
 
 void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
+  if (get_bool(status, "simulated").value_or(false))
+    out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
   const json::array* volumes = get_array(status, "volumes");
   if (volumes == nullptr || volumes->empty()) {
     out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"

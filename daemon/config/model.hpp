@@ -107,6 +107,7 @@ struct Config {
   CacheSettings cache;
   std::map<std::string, Dataset> datasets;
   MetricsSettings metrics;
+  bool has_simulation = false;  // daemon/sim reads that section
   bool operator==(const Config&) const = default;
 };
 

@@ -29,6 +29,7 @@ Config read_config(const Node& root, Problems& problems) {
   if (const Node* node = top.map("cache")) config.cache = read_cache(*node, config, problems);
   if (const Node* node = top.map("datasets")) config.datasets = read_datasets(*node, config, problems);
   if (const Node* node = top.map("metrics")) config.metrics = read_metrics(*node, problems);
+  config.has_simulation = top.has("simulation");
   return config;
 }
 
@@ -52,6 +53,24 @@ Result<Config> load(const std::filesystem::path& file) {
   if (yaml.error().kind != Errc::NotFound) return fail_with(yaml.error(), "reading the config");
   return fail(Errc::NotFound, "there is no config file " + printable(file.string()),
               "`spark-stage discover ADDRESS --yaml` prints one to start from");
+}
+
+Result<> check_simulation(const Config& config, bool is_simulated) {
+  const std::string file = printable(config.file.string());
+  if (config.has_simulation && !is_simulated) {
+    return fail(Errc::Invalid, file + " describes a simulated host, not this one",
+                "start it with `spark-staged --sim`, or remove its section `simulation`");
+  }
+  if (!config.has_simulation && is_simulated) {
+    return fail(Errc::Invalid, file + " has no section `simulation`",
+                "docs/simulation.md says what it holds; `simulation: {}` is enough");
+  }
+  if (is_simulated && config.cache.path == CacheSettings{}.path) {
+    return fail(Errc::Invalid,
+                file + " would have the simulation use this host's own cache, " + config.cache.path.string(),
+                "set `cache: {path: …}` to a folder of the simulation's own");
+  }
+  return {};
 }
 
 }  // namespace spark::config

@@ -19,6 +19,10 @@ inline constexpr char kDefaultPath[] = "/etc/spark-stage/spark-stage.yaml";
 Result<Config> parse(const std::string& yaml, const std::string& file_name);
 Result<Config> load(const std::filesystem::path& file);
 
+// A file with the section `simulation` is for a simulated host alone, and others for a real one. Invalid: it
+// is for the other kind, or for a simulation that would use this host's own cache.
+Result<> check_simulation(const Config& config, bool is_simulated);
+
 // What is in force, with every default filled in, as `config show` prints it. No key material, file names
 // only.
 json::object to_json(const Config& config);

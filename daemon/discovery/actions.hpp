@@ -2,10 +2,13 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/result.hpp"
+#include "daemon/config/model.hpp"
 #include "nvmetcp/connect/gateway.hpp"
 
 namespace spark::discovery {
@@ -30,5 +33,7 @@ class Actions {
   // nvmetcp/discovery/autoconnect.hpp.
   virtual std::string autoconnect_rule() = 0;
 };
+
+using MakeActions = std::function<std::unique_ptr<Actions>(const config::Target& target)>;
 
 }  // namespace spark::discovery

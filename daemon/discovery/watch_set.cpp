@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "daemon/discovery/worker_actions.hpp"
 
 namespace spark::discovery {
 namespace {
@@ -32,18 +31,16 @@ json::value text_or_null(const std::string& text) {
 
 }  // namespace
 
-WatchSet::WatchSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
-                   const Clock& clock, TargetWatch::OnChange on_change)
+WatchSet::WatchSet(asio::any_io_executor executor, MakeActions make_actions, const Clock& clock,
+                   TargetWatch::OnChange on_change)
     : executor_(std::move(executor)),
-      runner_(runner),
-      snapshot_(snapshot),
+      make_actions_(std::move(make_actions)),
       clock_(clock),
       on_change_(std::move(on_change)) {}
 
 std::shared_ptr<TargetWatch> WatchSet::make(const config::Target& target) {
-  return std::make_shared<TargetWatch>(executor_, target,
-                                       std::make_unique<WorkerActions>(runner_, snapshot_, target.name),
-                                       clock_, Timings{}, on_change_);
+  return std::make_shared<TargetWatch>(executor_, target, make_actions_(target), clock_, Timings{},
+                                       on_change_);
 }
 
 void WatchSet::apply(const config::Config& config) {

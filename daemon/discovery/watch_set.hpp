@@ -6,15 +6,13 @@
 #include <string>
 
 #include "daemon/discovery/target_watch.hpp"
-#include "daemon/host_snapshot.hpp"
-#include "daemon/workers/runner.hpp"
 
 namespace spark::discovery {
 
 class WatchSet {
  public:
-  WatchSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
-           const Clock& clock, TargetWatch::OnChange on_change);
+  WatchSet(asio::any_io_executor executor, MakeActions make_actions, const Clock& clock,
+           TargetWatch::OnChange on_change);
 
   // Starts what is new or changed, and ends what is gone.
   void apply(const config::Config& config);
@@ -29,8 +27,7 @@ class WatchSet {
   bool is_shared(const std::string& controller) const;
 
   asio::any_io_executor executor_;
-  workers::Runner& runner_;
-  HostSnapshot& snapshot_;
+  MakeActions make_actions_;
   const Clock& clock_;
   TargetWatch::OnChange on_change_;
   std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by the target's name

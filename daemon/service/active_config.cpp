@@ -62,7 +62,11 @@ asio::awaitable<Result<json::object>> ActiveConfig::reload() {
   }
   // Read on this thread: root wrote the file, and reading it takes a fraction of a second at most
   // (tests/unit, ConfigCost).
-  const auto wanted = config::load(file_);
+  auto wanted = config::load(file_);
+  if (wanted) {
+    if (auto same = config::check_simulation(*wanted, config_.has_simulation); !same)
+      wanted = same.take_error();
+  }
   last_reload_worked_ = wanted.has_value();
   if (!wanted) {
     log::error("the configuration in force stays: " + wanted.error().message());

@@ -44,13 +44,15 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
     volumes.push_back(volumes::to_json(volume->settings(), volume->status()));
   const auto uptime =
       std::chrono::duration_cast<std::chrono::seconds>(daemon.clock.steady() - daemon.started);
-  return ok_answer(json::object{{"version", kVersion},
-                                {"uptime_s", uptime.count()},
-                                {"volumes", std::move(volumes)},
-                                {"targets", daemon.watches.to_json(daemon.config.current())},
-                                {"stages", daemon.datasets.stages()},
-                                {"cache", daemon.datasets.cache()},
-                                {"stuck_workers", daemon.runner.abandoned().size()}});
+  json::object status{{"version", kVersion},
+                      {"uptime_s", uptime.count()},
+                      {"volumes", std::move(volumes)},
+                      {"targets", daemon.watches.to_json(daemon.config.current())},
+                      {"stages", daemon.datasets.stages()},
+                      {"cache", daemon.datasets.cache()},
+                      {"stuck_workers", daemon.runner.abandoned().size()}};
+  if (daemon.is_simulated) status["simulated"] = true;
+  return ok_answer(std::move(status));
 }
 
 Answer get_config(const DaemonParts& daemon, const Request& /*request*/) {

@@ -20,6 +20,7 @@ struct DaemonParts {
   boost::asio::any_io_executor executor;  // the daemon's thread
   const Clock& clock;
   SteadyTime started;  // when the daemon started
+  bool is_simulated;   // its host is: see docs/simulation.md
   workers::Runner& runner;
   Jobs& jobs;
   volumes::VolumeSet& volumes;

@@ -216,14 +216,15 @@ void release_all(const config::Config& config, const std::string& program,
     if (--left == 0) context.stop();
   };
   const auto links = links_of(config, volumes);
+  const volumes::OtherVolumes no_others{[] { return false; },
+                                        [](const nvmetcp::Portal&) { return std::string(); }};
   for (std::size_t i = 0; i < volumes.size(); ++i) {
     const config::Volume& volume = volumes[i];
     const bool stays = volume.nvme && std::ranges::any_of(besides, [&](const config::Volume& one) {
                          return !one.mount.empty() && one.nvme->subsystem == volume.nvme->subsystem;
                        });
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
-    auto seams =
-        volumes::worker_seams(runner, snapshot, volume.name, state_dir / "volumes", [] { return false; });
+    auto seams = volumes::worker_seams(runner, snapshot, volume.name, state_dir / "volumes", no_others);
     know_controllers(seams, config, volume);
     asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason),
                    stop_after_the_last);

@@ -11,12 +11,10 @@
 #include "daemon/service/metrics_page.hpp"
 #include "daemon/service/routes.hpp"
 #include "daemon/token.hpp"
-#include "nvmetcp/host_identity.hpp"
 
 namespace spark {
 namespace {
 
-constexpr char kGroup[] = "spark-stage";
 constexpr Duration kMetricsRetry{5000};
 
 // Those in `one` that `other` lacks. A target may change thousands at once, so a few are named and the rest
@@ -35,28 +33,37 @@ std::string first_missing(const std::set<std::string>& one, const std::set<std::
 
 }  // namespace
 
-Service::Service(asio::io_context& context, ServiceOptions options, config::Config config, const Clock& clock,
-                 Notifier& notifier)
+Service::Service(asio::io_context& context, ServiceOptions options, config::Config config,
+                 const MakeHost& make_host, const Clock& clock, Notifier& notifier)
     : context_(context),
-      socket_(std::move(options.socket)),
+      options_(std::move(options)),
       notifier_(notifier),
       signals_(context, SIGTERM, SIGINT, SIGHUP),
-      runner_(context.get_executor(), std::move(options.program)),
+      runner_(context.get_executor(), options_.program),
       jobs_(context.get_executor(), clock),
       snapshot_(clock),
+      host_(make_host({context.get_executor(), clock, runner_, snapshot_, options_.state_dir / "volumes"})),
       volumes_(
-          context.get_executor(), runner_, snapshot_, clock, options.state_dir,
+          context.get_executor(), runner_,
+          [this](const config::Volume& volume, const std::optional<config::Target>& target,
+                 volumes::OtherVolumes others) { return host_->seams_of(volume, target, std::move(others)); },
+          clock, options_.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
-      config_(context.get_executor(), std::move(options.config_file), std::move(config), clock, notifier,
-              runner_, volumes_, [this] { config_changed(); }),
-      watches_(context.get_executor(), runner_, snapshot_, clock,
-               [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
-                 offer_changed(watch, before);
-               }),
-      uevents_(context.get_executor(), [this](const Uevent& event) { device_changed(event); }),
-      datasets_({context.get_executor(), runner_, clock, options.state_dir.native(),
+      config_(context.get_executor(), options_.config_file, std::move(config), clock, notifier, runner_,
+              volumes_, [this] { config_changed(); }),
+      watches_(
+          context.get_executor(),
+          [this](const config::Target& target) { return host_->discovery_of(target); }, clock,
+          [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
+            offer_changed(watch, before);
+          }),
+      datasets_({context.get_executor(), runner_, clock, options_.state_dir.native(),
                  [this]() -> const config::Config& { return config_.current(); },
-                 [this](const config::Dataset& dataset) { return find_source(dataset, volumes_, snapshot_); },
+                 [this](const config::Dataset& dataset) {
+                   auto place = find_source(dataset, volumes_, snapshot_);
+                   if (place) host_->limit_to_host(*place);
+                   return place;
+                 },
                  [this](const config::Dataset& dataset) {
                    const auto volume = volumes_.find(dataset.volume);
                    return volume && volume->is_settling();
@@ -65,6 +72,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       parts_{.executor = context.get_executor(),
              .clock = clock,
              .started = clock.steady(),
+             .is_simulated = host_->is_simulated(),
              .runner = runner_,
              .jobs = jobs_,
              .volumes = volumes_,
@@ -75,9 +83,9 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
           context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry) {}
 
 Result<> Service::start() {
-  auto server = api::Server::listen(context_.get_executor(), socket_, kGroup, [this](api::Request request) {
-    return answer_request(parts_, std::move(request));
-  });
+  auto server = api::Server::listen(
+      context_.get_executor(), options_.socket, options_.group,
+      [this](api::Request request) { return answer_request(parts_, std::move(request)); });
   if (!server) return server.take_error();
   server_ = std::move(*server);
   server_->start();
@@ -85,14 +93,13 @@ Result<> Service::start() {
   launch(context_.get_executor(), "watchdog", feed_watchdog());
   launch(context_.get_executor(), "datasets", datasets_.start());
   const config::Config& config = config_.current();
+  // Before the volumes: what they look at is as it is to be.
+  auto listening = host_->start([this](const Uevent& event) { device_changed(event); });
+  if (!listening) log::survived(listening.error());
   volumes_.start(config);
   watches_.apply(config);
-  if (auto listening = uevents_.start(); !listening) log::survived(listening.error());
   metrics_port_.apply(config.metrics);
-  if (const auto& host = snapshot_.host()) {
-    if (const auto doubt = nvmetcp::identity_doubt(*host)) log::warning(*doubt);
-  }
-  log::info("answering on " + socket_.native() + ", " + std::to_string(config.volumes.size()) +
+  log::info("answering on " + options_.socket.native() + ", " + std::to_string(config.volumes.size()) +
             " volumes from " + config.file.native());
   notifier_.ready();
   report_status();
@@ -192,7 +199,7 @@ asio::awaitable<void> Service::feed_watchdog() {
 // Workers die with the daemon, their parent. Those stuck in the kernel do not, and nothing waits for them.
 void Service::stop() {
   notifier_.stopping();
-  uevents_.stop();
+  host_->stop();
   watches_.stop();
   volumes_.stop();
   server_->stop();

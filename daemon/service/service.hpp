@@ -14,13 +14,13 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
+#include "daemon/host/host.hpp"
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/metrics/port.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
 #include "daemon/systemd.hpp"
-#include "daemon/uevents.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -32,13 +32,14 @@ struct ServiceOptions {
   std::filesystem::path config_file = config::kDefaultPath;
   std::filesystem::path socket = "/run/spark-stage/api.sock";
   std::filesystem::path state_dir = "/var/lib/spark-stage";
-  std::string program;  // what workers are started from
+  std::string program;                // what workers are started from
+  std::string group = "spark-stage";  // its members may use the API; one that does not exist has none
 };
 
 class Service {
  public:
-  Service(asio::io_context& context, ServiceOptions options, config::Config config, const Clock& clock,
-          Notifier& notifier);
+  Service(asio::io_context& context, ServiceOptions options, config::Config config, const MakeHost& make_host,
+          const Clock& clock, Notifier& notifier);
 
   // Listens, starts the volumes, tells systemd. The daemon is ready once it answers requests, whether or not
   // its volumes are ready.
@@ -57,17 +58,17 @@ class Service {
   void stop();
 
   asio::io_context& context_;
-  std::filesystem::path socket_;
+  ServiceOptions options_;
   Notifier& notifier_;
   asio::signal_set signals_;
   // Destroyed in reverse order, so no part outlives another that it holds a reference to.
   workers::Runner runner_;
   Jobs jobs_;
   HostSnapshot snapshot_;
+  std::unique_ptr<Host> host_;
   volumes::VolumeSet volumes_;
   ActiveConfig config_;
   discovery::WatchSet watches_;
-  Uevents uevents_;
   datasets::Datasets datasets_;
   DaemonParts parts_;
   std::shared_ptr<api::Server> server_;

@@ -1,4 +1,4 @@
-"""A real spark-staged in a folder of its own, with a dataset that it can stage and a volume that nobody offers."""
+"""spark-staged in a folder of its own: a real one, with a dataset that it can stage and a volume that nobody offers."""
 import hashlib
 import http.client
 import json
@@ -44,23 +44,15 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-class Daemon:
-    def __init__(self, folder, environment=None):
-        self.folder, self.socket, self.port = folder, folder / "api.sock", free_port()
-        self.config = folder / "spark-stage.yaml"
-        for name in ("imagenet", "models"):
-            (folder / name / "train").mkdir(parents=True)
-            digests = ""
-            for number in range(20):
-                content = os.urandom(5000 + number)
-                (folder / name / "train" / f"{number}.bin").write_bytes(content)
-                digests += f"{hashlib.sha256(content).hexdigest()}  {number}.bin\n"
-            (folder / name / "train/SHA256SUMS").write_text(digests)
-        self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()))
+class Running:
+    """A spark-staged that runs, and questions to it. Its state is in `folder`."""
+
+    def __init__(self, folder, arguments, program=PROGRAM, **how):
+        self.folder, self.socket = folder, folder / "api.sock"
         self.log = open(folder / "log", "wb")
         self.process = subprocess.Popen(
-            [PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir", folder / "state"],
-            stdout=self.log, stderr=subprocess.STDOUT, env=os.environ | (environment or {}))
+            [program, *arguments, "--socket", self.socket, "--state-dir", folder / "state"],
+            stdout=self.log, stderr=subprocess.STDOUT, **how)
         self.wait_until(lambda: self.socket.exists(), "makes its socket")
         self.wait_until(lambda: self.ask("GET", "/v1/datasets")[0] == 200, "has opened its cache")
 
@@ -71,8 +63,6 @@ class Daemon:
         finally:
             self.process.kill()
             self.log.close()
-            # A mount point can't be removed either while nothing is mounted there.
-            subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
         return self.process.returncode
 
     def log_text(self):
@@ -113,3 +103,27 @@ class Daemon:
         status, _, page = self.exchange("GET", "/metrics")
         assert status == 200, page
         return page.decode()
+
+
+class Daemon(Running):
+    """One that really touches the host, as far as it may."""
+
+    def __init__(self, folder, environment=None):
+        self.port = free_port()
+        self.config = folder / "spark-stage.yaml"
+        for name in ("imagenet", "models"):
+            (folder / name / "train").mkdir(parents=True)
+            digests = ""
+            for number in range(20):
+                content = os.urandom(5000 + number)
+                (folder / name / "train" / f"{number}.bin").write_bytes(content)
+                digests += f"{hashlib.sha256(content).hexdigest()}  {number}.bin\n"
+            (folder / name / "train/SHA256SUMS").write_text(digests)
+        self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()))
+        super().__init__(folder, ["--config", self.config], env=os.environ | (environment or {}))
+
+    def stop(self):
+        status = super().stop()
+        # A mount point can't be removed either while nothing is mounted there.
+        subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
+        return status

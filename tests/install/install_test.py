@@ -19,6 +19,7 @@ FILES = {
     "share/doc/spark-stage/grafana/spark-stage.json", "share/doc/spark-stage/prometheus/alerts.yml",
     "share/doc/spark-stage/prometheus/scrape.yml",
     "share/doc/spark-stage/spark-stage.yaml", "share/doc/spark-stage/examples/rosa.yaml",
+    "share/doc/spark-stage/examples/try.yaml",
 }
 
 
@@ -53,7 +54,7 @@ class Install(unittest.TestCase):
 
     def test_the_example_configurations_are_right(self):
         tree = self.install("/usr")
-        for config in ("spark-stage.yaml", "examples/rosa.yaml"):
+        for config in ("spark-stage.yaml", "examples/rosa.yaml", "examples/try.yaml"):
             done = run(str(tree / "bin/spark-stage"), "config", "check", str(tree / "share/doc/spark-stage" / config))
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -1,13 +1,11 @@
-// A fabric in memory: targets that offer subsystems, refuse, answer late or vanish. What is connected shows
-// up in a FakeSysfs, where the code under test looks for it.
+// A fabric in memory, with targets that refuse or vanish. What is connected shows up in a FakeSysfs, where
+// the code under test looks for it.
 #pragma once
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "nvmetcp/sysfs/timers.hpp"
 #include "nvmetcp/validate.hpp"
 #include "tests/support/fake_sysfs.hpp"
+#include "tests/support/fake_targets.hpp"
 
 namespace spark::test {
 
@@ -31,27 +30,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   // --- the script ---
 
-  // A target at `portal` exports `subsystem` with one namespace.
-  void offer(const nvmetcp::Portal& portal, const std::string& subsystem, std::uint32_t nsid = 1,
-             Bytes bytes = kGiB) {
-    targets_[key(portal)].push_back({subsystem, nsid, bytes, {}});
-    ++generation_;
-  }
-  // From now on only hosts that are allowed see and get the subsystem.
-  void allow_only(const std::string& subsystem, const std::set<std::string>& host_nqns) {
-    for (auto& [portal, exports] : targets_) {
-      for (Export& one : exports) {
-        if (one.subsystem == subsystem) one.allowed = host_nqns;
-      }
-    }
-    ++generation_;
-  }
-  void withdraw(const std::string& subsystem) {
-    for (auto& [portal, exports] : targets_) {
-      std::erase_if(exports, [&](const Export& one) { return one.subsystem == subsystem; });
-    }
-    ++generation_;
-  }
+  FakeTargets& targets() { return targets_; }
   // The target's machine goes off: its controllers start to reconnect. And comes back.
   void vanish(const nvmetcp::Portal& portal) { set_reachable(portal, false); }
   void come_back(const nvmetcp::Portal& portal) { set_reachable(portal, true); }
@@ -59,10 +38,6 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   void lose_controllers(const nvmetcp::Portal& portal) {
     for (const std::string& name : controllers_at(portal)) take_away(name);
   }
-  // Every call takes this long.
-  void set_latency(std::chrono::milliseconds latency) { latency_ = latency; }
-  // Every call fails so, until reset with nullopt.
-  void fail_with_error(std::optional<Error> error) { forced_ = std::move(error); }
   void set_discovery_service(bool there) { discovery_service_ = there; }
   void set_unsupported_options(std::set<std::string> names) { unsupported_ = std::move(names); }
 
@@ -73,23 +48,23 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   Result<nvmetcp::DiscoveryLog> discover(const nvmetcp::Portal& portal, const nvmetcp::HostIdentity& host,
                                          const std::string&) override {
-    if (auto begun = begin("discover " + to_string(portal)); !begun) return begun.take_error();
+    calls_.push_back("discover " + to_string(portal));
     if (auto valid = validate(portal); !valid) return valid.take_error();
-    if (auto reached = reach_target(portal); !reached) return reached.take_error();
+    if (auto reached = targets_.reach(portal); !reached) return reached.take_error();
     if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
-    return log_for(portal, host);
+    return targets_.log_for(portal, host);
   }
 
   Result<nvmetcp::Connection> watch_discovery(const nvmetcp::Portal& portal,
                                               const nvmetcp::HostIdentity& host,
                                               const std::string& interface) override {
-    if (auto begun = begin("watch " + to_string(portal)); !begun) return begun.take_error();
+    calls_.push_back("watch " + to_string(portal));
     if (auto valid = validate(portal); !valid) return valid.take_error();
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     if (!all) return all.take_error();
     if (const auto ours = nvmetcp::find_own_discovery(*all, {portal}, host, interface))
       return nvmetcp::Connection{ours->name, Change::AlreadyThere, {}};
-    if (auto reached = reach_target(portal); !reached) return reached.take_error();
+    if (auto reached = targets_.reach(portal); !reached) return reached.take_error();
     if (!discovery_service_) return fail(Errc::Unsupported, to_string(portal) + " has no discovery service");
     const auto allowed =
         nvmetcp::check_not_excluded(sysfs_.root(), nvmetcp::kDiscoveryNqn, portal, host, interface);
@@ -107,22 +82,20 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   }
 
   Result<nvmetcp::DiscoveryLog> read_discovery(const std::string& controller) override {
-    if (auto begun = begin("read " + controller); !begun) return begun.take_error();
+    calls_.push_back("read " + controller);
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     if (!all) return all.take_error();
     const auto found = std::ranges::find(*all, controller, &nvmetcp::Controller::name);
     if (found == all->end() || found->owner != nvmetcp::kOwner || !found->is_discovery)
       return fail(Errc::NotFound, controller + " is not there any more");
     if (!found->is_live()) return fail(Errc::Unavailable, controller + " is " + found->state);
-    return log_for(found->portal, watched_by_[controller]);
+    return targets_.log_for(found->portal, watched_by_[controller]);
   }
 
   Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal,
                                       const nvmetcp::HostIdentity& host,
                                       const nvmetcp::ConnectOptions& options) override {
-    if (auto begun = begin("connect " + subsystem + " " + to_string(portal)); !begun) {
-      return begun.take_error();
-    }
+    calls_.push_back("connect " + subsystem + " " + to_string(portal));
     for (auto valid : {nvmetcp::validate_nqn(subsystem, "subsystem"), validate(portal), validate(options)}) {
       if (!valid) return valid.take_error();
     }
@@ -134,7 +107,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
     if (auto alone = nvmetcp::check_host_conflict(*all, host); !alone) {
       return alone.take_error();
     }
-    if (auto reached = reach_target(portal); !reached) return reached.take_error();
+    if (auto reached = targets_.reach(portal); !reached) return reached.take_error();
     const auto allowed =
         nvmetcp::check_not_excluded(sysfs_.root(), subsystem, portal, host, options.interface);
     if (!allowed) return allowed.take_error();
@@ -143,7 +116,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
 
   Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
                             nvmetcp::Users) override {
-    if (auto begun = begin("disconnect " + controller); !begun) return begun.take_error();
+    calls_.push_back("disconnect " + controller);
     const auto all = nvmetcp::list_controllers(sysfs_.root());
     for (const auto& one : all.value_or(std::vector<nvmetcp::Controller>{})) {
       if (one.name != controller) continue;
@@ -158,40 +131,6 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   }
 
  private:
-  struct Export {
-    std::string subsystem;
-    std::uint32_t nsid;
-    Bytes bytes;
-    std::set<std::string> allowed;  // empty: every host
-    bool allows(const nvmetcp::HostIdentity& host) const {
-      return allowed.empty() || allowed.contains(host.nqn);
-    }
-  };
-
-  static std::string key(const nvmetcp::Portal& portal) { return to_string(portal); }
-
-  nvmetcp::DiscoveryLog log_for(const nvmetcp::Portal& portal, const nvmetcp::HostIdentity& host) {
-    nvmetcp::DiscoveryLog log;
-    log.generation = generation_;
-    for (const Export& one : targets_[key(portal)]) {
-      if (!one.allows(host)) continue;
-      log.entries.push_back({one.subsystem, nvmetcp::SubsystemKind::Io, "tcp", "ipv4", portal});
-    }
-    return log;
-  }
-
-  Result<> begin(const std::string& call) {
-    calls_.push_back(call);
-    std::this_thread::sleep_for(latency_);
-    if (forced_) return fail(*forced_);
-    return {};
-  }
-
-  Result<> reach_target(const nvmetcp::Portal& portal) {
-    if (targets_.contains(key(portal)) && !unreachable_.contains(key(portal))) return {};
-    return fail(Errc::Unavailable, "reaching " + to_string(portal) + ": connection refused");
-  }
-
   Result<nvmetcp::Connection> adopt(const nvmetcp::Controller& controller,
                                     const nvmetcp::ConnectOptions& options) {
     if (!nvmetcp::is_foreign(controller)) {
@@ -210,27 +149,25 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
         return fail(Errc::Unsupported, "this kernel does not know the connection option " + option.name);
       }
     }
-    for (const Export& one : targets_[key(portal)]) {
-      if (one.subsystem != subsystem) continue;
-      if (!one.allows(host)) return fail(Errc::Denied, "the target does not allow this host");
-      const std::string name = "nvme" + std::to_string(next_instance_++);
-      nvmetcp::Controller controller = tcp_controller(name, subsystem);
-      controller.portal = portal;
-      controller.host_nqn = host.nqn;
-      controller.host_id = host.id;
-      controller.interface = options.interface;
-      sysfs_.add_controller(controller);
-      show_timers(name, options);
-      sysfs_.write(FakeSysfs::controller_folder(name) + "/kato", std::to_string(options.keep_alive.count()));
-      show_namespace(one, name);
-      (void)nvmetcp::claim(sysfs_.root(), name);
-      return nvmetcp::Connection{name, Change::Done, {}};
-    }
-    return fail(Errc::NotFound, "the target has no subsystem " + subsystem);
+    const FakeExport* found = targets_.find(portal, subsystem);
+    if (found == nullptr) return fail(Errc::NotFound, "the target has no subsystem " + subsystem);
+    if (!found->allows(host)) return fail(Errc::Denied, "the target does not allow this host");
+    const std::string name = "nvme" + std::to_string(next_instance_++);
+    nvmetcp::Controller controller = tcp_controller(name, subsystem);
+    controller.portal = portal;
+    controller.host_nqn = host.nqn;
+    controller.host_id = host.id;
+    controller.interface = options.interface;
+    sysfs_.add_controller(controller);
+    show_timers(name, options);
+    sysfs_.write(FakeSysfs::controller_folder(name) + "/kato", std::to_string(options.keep_alive.count()));
+    show_namespace(*found, name);
+    (void)nvmetcp::claim(sysfs_.root(), name);
+    return nvmetcp::Connection{name, Change::Done, {}};
   }
 
   // One head a subsystem, shared by its controllers, as native multipath does.
-  void show_namespace(const Export& one, const std::string& controller) {
+  void show_namespace(const FakeExport& one, const std::string& controller) {
     const auto [entry, is_new] = heads_.try_emplace(one.subsystem, heads_.size() + 100);
     const std::string number = std::to_string(entry->second);
     const std::string head = "nvme" + number + "n1";
@@ -271,23 +208,18 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   }
 
   void set_reachable(const nvmetcp::Portal& portal, bool reachable) {
-    if (reachable) unreachable_.erase(key(portal));
-    if (!reachable) unreachable_.insert(key(portal));
+    targets_.set_reachable(portal, reachable);
     for (const std::string& name : controllers_at(portal)) {
       sysfs_.write(FakeSysfs::controller_folder(name) + "/state", reachable ? "live" : "connecting");
     }
   }
 
   FakeSysfs& sysfs_;
-  std::map<std::string, std::vector<Export>> targets_;
-  std::set<std::string> unreachable_;
+  FakeTargets targets_;
   std::set<std::string> unsupported_;
   std::map<std::string, std::size_t> heads_;                 // subsystem → the number in its device names
   std::map<std::string, nvmetcp::HostIdentity> watched_by_;  // discovery controller → the host that made it
   std::vector<std::string> calls_;
-  std::optional<Error> forced_;
-  std::chrono::milliseconds latency_{0};
-  std::uint64_t generation_ = 1;
   int next_instance_ = 1;
   bool discovery_service_ = true;
 };

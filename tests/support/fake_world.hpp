@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "daemon/sim/reservations.hpp"
 #include "daemon/volumes/seams/seams.hpp"
-#include "tests/support/fake_reservations.hpp"
 
 namespace spark::volumes {
 
@@ -17,13 +17,14 @@ struct FakeWorld {
   static constexpr int kRootMount = 20;
   static constexpr const char* kOtherAddress = "10.0.0.9";    // of another target
   static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without
+  inline static const nvmetcp::LocalRegistrant kUs{kHostId, kKey, kFormerKey};
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
   // The target.
   bool target_up = true, has_discovery = true;
   std::vector<nvmetcp::OfferedSubsystem> offers;
   mounts::Superblock superblock;
-  nvmetcp::fake::FakeNamespace reservations{false, {}, {}};
+  sim::KeptReservations reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
   std::optional<Error> unsecured;              // a path without what is asked for
   std::optional<mounts::Published> published;  // in the file system

@@ -22,23 +22,20 @@ struct Adapters {
   HostNeighbours neighbours;
 
   Adapters(workers::Runner& runner, HostSnapshot& seen, const std::string& volume,
-           const std::filesystem::path& folder, std::function<bool()> shared,
-           HostNeighbours::TargetAt target_at)
+           const std::filesystem::path& folder, OtherVolumes others)
       : asker(runner, seen, volume),
         snapshot(seen),
         store(asker, volume, folder),
         mounts(asker, store, folder.parent_path() / mounts::kGuardRecords),
         device(asker, volume),
-        neighbours(seen, std::move(shared), std::move(target_at)) {}
+        neighbours(seen, std::move(others)) {}
 };
 
 }  // namespace
 
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
-                   const std::filesystem::path& folder, std::function<bool()> shared,
-                   HostNeighbours::TargetAt target_at) {
-  const auto all =
-      std::make_shared<Adapters>(runner, snapshot, volume, folder, std::move(shared), std::move(target_at));
+                   const std::filesystem::path& folder, OtherVolumes others) {
+  const auto all = std::make_shared<Adapters>(runner, snapshot, volume, folder, std::move(others));
   return {all->fabric,       all->snapshot, all->mounts,     all->device,
           all->reservations, all->store,    all->neighbours, all};
 }

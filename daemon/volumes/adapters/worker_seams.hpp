@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "daemon/host_snapshot.hpp"
@@ -13,9 +12,8 @@
 namespace spark::volumes {
 
 // `folder`: where the volume's file system identity, history and intent are kept, a folder of the state
-// folder. `shared`, `target_at`: see Neighbours.
+// folder.
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
-                   const std::filesystem::path& folder, std::function<bool()> shared,
-                   HostNeighbours::TargetAt target_at = {});
+                   const std::filesystem::path& folder, OtherVolumes others);
 
 }  // namespace spark::volumes

@@ -1,12 +1,19 @@
 // The seam to the host and to its other volumes. Never blocks.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::volumes {
+
+// What one volume asks of the others of its configuration.
+struct OtherVolumes {
+  std::function<bool()> share_subsystem;                              // see subsystem_shared()
+  std::function<std::string(const nvmetcp::Portal&)> find_target_at;  // see target_at()
+};
 
 // As one volume sees them.
 class Neighbours {

@@ -1,5 +1,5 @@
-// Between thinking (the components of a volume) and touching: workers and sysfs in the daemon, a fake fabric
-// in unit tests.
+// Between thinking (the components of a volume) and touching: workers and sysfs, a simulated host
+// (daemon/sim), or the fakes of unit tests.
 #pragma once
 
 #include <memory>
@@ -25,11 +25,5 @@ struct Seams {
   Neighbours& neighbours;
   std::shared_ptr<void> owner;  // of what the references lead to
 };
-
-// Of one object that is all of them.
-template <class All>
-Seams seams_of(std::shared_ptr<All> all) {
-  return {*all, *all, *all, *all, *all, *all, *all, all};
-}
 
 }  // namespace spark::volumes

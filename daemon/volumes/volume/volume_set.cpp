@@ -7,7 +7,7 @@
 #include "daemon/config/targets.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
-#include "daemon/volumes/adapters/worker_seams.hpp"
+#include "daemon/mounts/guard.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -23,12 +23,12 @@ asio::awaitable<void> ask_to_remove_guards(workers::Runner& runner, json::object
 
 }  // namespace
 
-VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
+VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, MakeSeams make_seams,
                      const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change)
     : executor_(std::move(executor)),
       runner_(runner),
       clock_(clock),
-      snapshot_(snapshot),
+      make_seams_(std::move(make_seams)),
       state_dir_(std::move(state_dir)),
       on_change_(std::move(on_change)),
       added_(executor_) {}
@@ -36,7 +36,8 @@ VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, Ho
 std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const config::Volume& settings) {
   std::optional<config::Target> target;
   if (settings.nvme) target = config.targets.at(settings.nvme->target);
-  const auto shared = [this, name = settings.name] {
+  OtherVolumes others;
+  others.share_subsystem = [this, name = settings.name] {
     const auto self = find(name);
     return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
       return other != self && self->settings().nvme &&
@@ -44,14 +45,14 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
              config::is_same_target(*self->target(), *other->target());
     });
   };
-  const auto target_at = [this](const nvmetcp::Portal& numeric) {
+  others.find_target_at = [this](const nvmetcp::Portal& numeric) {
     const auto found = std::ranges::find_if(volumes_, [&](const auto& one) {
       const auto& target = one->target();
       return target && std::ranges::find(target->portals, numeric) != target->portals.end();
     });
     return found == volumes_.end() ? std::string() : (*found)->target()->name;
   };
-  auto seams = worker_seams(runner_, snapshot_, settings.name, state_dir_ / "volumes", shared, target_at);
+  auto seams = make_seams_(settings, target, std::move(others));
   Timings timings;
   // Probes and attempts are processes: however many volumes there are, about one a second.
   const Duration one_each = std::chrono::seconds(config.volumes.size());

@@ -2,21 +2,25 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/config/plan.hpp"
-#include "daemon/host_snapshot.hpp"
 #include "daemon/volumes/volume/volume.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::volumes {
 
+using MakeSeams = std::function<Seams(const config::Volume& volume,
+                                      const std::optional<config::Target>& target, OtherVolumes others)>;
+
 class VolumeSet {
  public:
-  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, HostSnapshot& snapshot,
-            const Clock& clock, std::filesystem::path state_dir, Volume::OnChange on_change);
+  VolumeSet(asio::any_io_executor executor, workers::Runner& runner, MakeSeams make_seams, const Clock& clock,
+            std::filesystem::path state_dir, Volume::OnChange on_change);
 
   void start(const config::Config& config);
   std::vector<config::InForce> in_force() const;
@@ -48,7 +52,7 @@ class VolumeSet {
   asio::any_io_executor executor_;
   workers::Runner& runner_;
   const Clock& clock_;
-  HostSnapshot& snapshot_;
+  MakeSeams make_seams_;
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order

@@ -61,8 +61,7 @@ TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
 // Its state would never change again, while the watchdog is fed.
 TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
   volume = std::make_shared<volumes::Volume>(
-      context.get_executor(), settings, target,
-      volumes::seams_of(std::make_shared<volumes::FakeVolumeActions>(world)), clock, timings,
+      context.get_executor(), settings, target, volumes::fake_seams(world), clock, timings,
       [](const volumes::Volume&, volumes::State) { throw std::runtime_error("a defect"); });
   volume->start();
   EXPECT_EQ(what_leaves_the_loop(), "a defect");

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/fake_reservations.hpp"
+#include "daemon/sim/reservations.hpp"
 #include "tests/support/fake_sysfs.hpp"
 
 namespace spark::cli {
@@ -35,8 +35,8 @@ class NamespaceFormatterTest : public testing::Test {
   std::string holder() { return space.holder() == nullptr ? "" : space.holder()->host_id; }
 
   FormatRequest request;
-  nvmetcp::fake::FakeNamespace space;
-  nvmetcp::fake::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
+  sim::KeptReservations space;
+  sim::SimulatedReservations commands{space, "host-a"}, others{space, "host-b"};
   Result<> checked, made;
 };
 

@@ -56,6 +56,13 @@ TEST_F(Status, OfNothingSaysHowToBegin) {
   expect_golden("status-empty.txt", program.output());
 }
 
+TEST_F(Status, ASimulatedHostIsNamedFirst) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"simulated": true, "volumes": [{"name": "datasets", "state": "ready"}]})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  EXPECT_TRUE(program.output().starts_with("SIMULATED HOST\n\nNAME")) << program.output();
+}
+
 TEST_F(Status, OnATerminalIsColouredAndFits) {
   program.context.terminal = {true, true, 72, true};
   program.client.answer("GET /v1/status", 200, kBusy);

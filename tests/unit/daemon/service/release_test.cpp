@@ -7,15 +7,14 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "tests/support/fake_seams.hpp"
 #include "tests/support/fake_sysfs.hpp"
-#include "tests/support/fake_volume_actions.hpp"
 
 namespace spark {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using volumes::FakeVolumeActions;
 using volumes::FakeWorld;
 
 class ReleaseTest : public testing::Test {
@@ -39,7 +38,7 @@ class ReleaseTest : public testing::Test {
 
   // All of one subsystem, side by side.
   std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
-    const auto seams = volumes::seams_of(std::make_shared<FakeVolumeActions>(world));
+    const auto seams = volumes::fake_seams(world);
     boost::asio::io_context context;
     SharedLink link{volumes.size()};
     std::vector<std::string> said(volumes.size());
@@ -225,7 +224,7 @@ class ReleaseOfTwoTargetsTest : public ReleaseTest {
     const auto links = links_of(config, config.volumes);
     std::vector<std::string> said(config.volumes.size());
     auto go = [&](std::size_t index) -> boost::asio::awaitable<void> {
-      const auto seams = volumes::seams_of(std::make_shared<FakeVolumeActions>(world));
+      const auto seams = volumes::fake_seams(world);
       know_controllers(seams, config, config.volumes[index]);
       const ReleaseTimings timings{Duration(20), Duration(1)};
       said[index] = co_await release_volume(seams, config.volumes[index], *links[index], clock, timings, why);

@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "daemon/volumes/volume/volume.hpp"
-#include "tests/support/fake_volume_actions.hpp"
+#include "tests/support/fake_seams.hpp"
 
 namespace spark::volumes::test {
 
@@ -42,8 +42,8 @@ class VolumeTest : public testing::Test {
 
   void start() {
     volume = std::make_shared<Volume>(
-        context.get_executor(), settings, target, seams_of(std::make_shared<FakeVolumeActions>(world)), clock,
-        timings, [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
+        context.get_executor(), settings, target, fake_seams(world), clock, timings,
+        [this](const Volume& changed, State) { seen.push_back(changed.status().state); });
     volume->start();
   }
   template <class Condition>

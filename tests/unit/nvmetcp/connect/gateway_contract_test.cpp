@@ -189,10 +189,10 @@ TEST(FakeNvmeGateway, ItsScriptsActAsAFabricWould) {
   const auto connect = [&] { return fake.connect(fabric.subsystem, fabric.portal, fabric.host, {}); };
   const auto state = [&] { return list_controllers(fabric.root).value().at(0).state; };
 
-  fake.allow_only(fabric.subsystem, {"nqn.somebody-else"});
+  fake.targets().allow_only(fabric.subsystem, {"nqn.somebody-else"});
   EXPECT_EQ(connect().error().kind, Errc::Denied);
   EXPECT_TRUE(fake.discover(fabric.portal, fabric.host, "").value().entries.empty());
-  fake.allow_only(fabric.subsystem, {});
+  fake.targets().allow_only(fabric.subsystem, {});
   ASSERT_TRUE(connect());
 
   fake.vanish(fabric.portal);

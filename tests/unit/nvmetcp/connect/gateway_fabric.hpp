@@ -47,10 +47,10 @@ struct FakeFabric final : Fabric {
     host = test::test_host();
     portal = {"10.0.0.5", 4420};
     subsystem = "raid5-data";
-    fake.offer(portal, subsystem);
+    fake.targets().offer(portal, subsystem);
     forbidden = "somebody-elses-data";
-    fake.offer(portal, forbidden);
-    fake.allow_only(forbidden, {"nqn.somebody-else"});
+    fake.targets().offer(portal, forbidden);
+    fake.targets().allow_only(forbidden, {"nqn.somebody-else"});
   }
   NvmeGateway& gateway() override { return fake; }
   bool can_be_read(const Namespace&) override { return true; }

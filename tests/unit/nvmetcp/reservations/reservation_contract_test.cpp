@@ -4,8 +4,8 @@
 
 #include <thread>
 
+#include "daemon/sim/reservations.hpp"
 #include "nvmetcp/reservations/libnvme_reservations.hpp"
-#include "tests/support/fake_reservations.hpp"
 #include "tests/unit/nvmetcp/connect/gateway_fabric.hpp"
 
 namespace spark::nvmetcp {
@@ -15,7 +15,7 @@ class ReservationContract : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::string(GetParam()) == "Fake") {
-      commands = std::make_unique<fake::FakeReservations>(space, host_id);
+      commands = std::make_unique<sim::SimulatedReservations>(space, host_id);
       return;
     }
     auto real = real_fabric();
@@ -62,7 +62,7 @@ class ReservationContract : public testing::TestWithParam<const char*> {
     return 0;
   }
 
-  fake::FakeNamespace space;
+  sim::KeptReservations space;
   std::string host_id = "11111111-2222-3333-4444-555555555555", controller;
   std::unique_ptr<Fabric> fabric;
   std::unique_ptr<ReservationCommands> commands;

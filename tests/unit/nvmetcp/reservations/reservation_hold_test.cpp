@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/fake_reservations.hpp"
+#include "daemon/sim/reservations.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -13,8 +13,8 @@ using testing::IsEmpty;
 
 class ReservationHold : public testing::Test {
  protected:
-  fake::FakeNamespace space;
-  fake::FakeReservations commands{space, "host-a"}, others{space, "host-b"};
+  sim::KeptReservations space;
+  sim::SimulatedReservations commands{space, "host-a"}, others{space, "host-b"};
   const LocalRegistrant us{"host-a", 11}, them{"host-b", 22};
 };
 

@@ -47,7 +47,7 @@ class FenceTest : public VolumeTest {
 
   static constexpr const char* kOther = "99999999-2222-3333-4444-555555555555";
   const nvmetcp::LocalRegistrant kThem{kOther, 99};
-  nvmetcp::fake::FakeReservations other{world.reservations, kOther};
+  sim::SimulatedReservations other{world.reservations, kOther};
 };
 
 TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconnect) {
@@ -165,7 +165,7 @@ TEST_F(FenceTest, WithoutMmpAnUncleanFileSystemIsItsOwnOnlyIfTheReservationOutli
   start();
   ASSERT_TRUE(becomes(State::Refused));
   volume->stop();
-  nvmetcp::fake::FakeReservations mine{world.reservations, FakeWorld::kHostId};
+  sim::SimulatedReservations mine{world.reservations, FakeWorld::kHostId};
   ASSERT_EQ(nvmetcp::hold_reservation(mine, {FakeWorld::kHostId, 11})->hold, nvmetcp::Hold::Ours);
   start();
   EXPECT_TRUE(becomes(State::Ready));

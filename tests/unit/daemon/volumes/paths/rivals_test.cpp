@@ -126,9 +126,8 @@ class TwoTargetsTest : public VolumeTest {
     config::Target spare;
     spare.name = "spare";
     spare.portals = {{FakeWorld::kOtherAddress, 4420}};
-    second = std::make_shared<Volume>(context.get_executor(), copies, spare,
-                                      seams_of(std::make_shared<FakeVolumeActions>(world)), clock, timings,
-                                      [](const Volume&, State) {});
+    second = std::make_shared<Volume>(context.get_executor(), copies, spare, fake_seams(world), clock,
+                                      timings, [](const Volume&, State) {});
     second->start();
   }
   bool second_becomes(State state) {

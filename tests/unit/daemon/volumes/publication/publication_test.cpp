@@ -150,7 +150,7 @@ TEST_F(PublishTest, WhatAnotherHostWroteUnnoticedIsSeenBeforeItIsWritableAgain) 
 
 TEST_F(PublishTest, AVolumeWhoseReservationAnotherHostHasNowIsNotMadeWritable) {
   start_published();
-  nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+  sim::SimulatedReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
   ASSERT_EQ(nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99})->hold,
             nvmetcp::Hold::Ours);
   look();
@@ -164,7 +164,7 @@ TEST_F(PublishTest, AFenceThatIsLostWhileItIsPublishedIsSeen) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.while_publishing = [this] {
-    nvmetcp::fake::FakeReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
+    sim::SimulatedReservations other{world.reservations, "99999999-2222-3333-4444-555555555555"};
     (void)nvmetcp::take_reservation(other, {"99999999-2222-3333-4444-555555555555", 99});
   };
   world.publish_error = Error{Errc::Failed, "Input/output error", ""};

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "daemon/config/parse.hpp"
+#include "daemon/volumes/adapters/worker_seams.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
@@ -73,7 +74,12 @@ class Set : public testing::Test {
   ScriptedWorker worker;  // knows no verb, unless a test says so
   workers::Runner runner{context.get_executor(), worker.program()};
   HostSnapshot snapshot{clock};
-  VolumeSet set{context.get_executor(), runner, snapshot, clock, folder.path(), [](const Volume&, State) {}};
+  MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&,
+                                OtherVolumes others) {
+    return worker_seams(runner, snapshot, volume.name, folder.path() / "volumes", std::move(others));
+  };
+  VolumeSet set{context.get_executor(),     runner, make_seams, clock, folder.path(),
+                [](const Volume&, State) {}};
 };
 
 TEST_F(Set, OnlyWhatChangedIsMadeAnew) {
@@ -121,7 +127,7 @@ TEST_F(Set, AnIntentThatMakesNoSenseIsNotTakenForUp) {
   std::filesystem::create_directories(folder.path() / "volumes");
   for (const char* content : {"", "{}", "{\"wanted\": \"sideways\"}"}) {
     ASSERT_TRUE(write_file_atomically(folder.path() / "volumes/a.intent.json", content));
-    VolumeSet fresh(context.get_executor(), runner, snapshot, clock, folder.path(),
+    VolumeSet fresh(context.get_executor(), runner, make_seams, clock, folder.path(),
                     [](const Volume&, State) {});
     fresh.start(read("", volume("a")));
     EXPECT_TRUE(becomes(*fresh.find("a"), State::Refused)) << content;

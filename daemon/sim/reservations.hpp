@@ -1,6 +1,6 @@
-// A namespace's reservation as a target keeps it (write exclusive), in memory; a host's view of it. Answers
-// as Linux's target does (drivers/nvme/target/pr.c): one registration for each host ID, and a command of its
-// host that has another key than the registered one conflicts.
+// A namespace's reservation as a target keeps it (write exclusive), in memory, and one host's commands to it.
+// Answers as Linux's target does (drivers/nvme/target/pr.c): one registration for each host ID, and a command
+// with another key than the registered one conflicts.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,20 @@
 
 #include "nvmetcp/reservations/reservation_hold.hpp"
 
-namespace spark::nvmetcp::fake {
+namespace spark::sim {
 
-struct FakeNamespace {
+struct KeptReservations {
   bool offers = true;
-  ReservationReport state;
+  nvmetcp::ReservationReport state;
   std::vector<std::string> commands;  // in order
 
-  Registrant* find(const std::string& host_id) {
+  nvmetcp::Registrant* find(const std::string& host_id) {
     auto& all = state.registrants;
     const auto found =
         std::find_if(all.begin(), all.end(), [&](auto& one) { return one.host_id == host_id; });
     return found == all.end() ? nullptr : &*found;
   }
-  Registrant* holder() {
+  nvmetcp::Registrant* holder() {
     auto& all = state.registrants;
     const auto found = std::find_if(all.begin(), all.end(), [](auto& one) { return one.holds; });
     return found == all.end() ? nullptr : &*found;
@@ -30,16 +30,17 @@ struct FakeNamespace {
   void restart() { state = {}; }
 };
 
-class FakeReservations final : public ReservationCommands {
+class SimulatedReservations final : public nvmetcp::ReservationCommands {
  public:
-  FakeReservations(FakeNamespace& space, std::string host_id) : space_(space), host_id_(std::move(host_id)) {}
+  SimulatedReservations(KeptReservations& space, std::string host_id)
+      : space_(space), host_id_(std::move(host_id)) {}
 
-  Result<std::optional<ReservationReport>> report() override {
+  Result<std::optional<nvmetcp::ReservationReport>> report() override {
     return space_.offers ? std::optional(space_.state) : std::nullopt;
   }
   Result<> register_key(std::uint64_t key) override {
     space_.commands.emplace_back("register");
-    if (const Registrant* known = space_.find(host_id_); known != nullptr && known->key != key)
+    if (const nvmetcp::Registrant* known = space_.find(host_id_); known != nullptr && known->key != key)
       return conflict();
     if (space_.find(host_id_) == nullptr) space_.state.registrants.push_back({host_id_, key, false});
     ++space_.state.generation;
@@ -47,7 +48,7 @@ class FakeReservations final : public ReservationCommands {
   }
   Result<> replace_key(std::uint64_t key) override {
     space_.commands.emplace_back("replace");
-    Registrant* us = space_.find(host_id_);
+    nvmetcp::Registrant* us = space_.find(host_id_);
     if (us == nullptr) return conflict();
     us->key = key;
     ++space_.state.generation;
@@ -62,7 +63,7 @@ class FakeReservations final : public ReservationCommands {
   }
   Result<> acquire(std::uint64_t key) override {
     space_.commands.emplace_back("acquire");
-    Registrant* us = space_.find(host_id_);
+    nvmetcp::Registrant* us = space_.find(host_id_);
     if (!is_registered_with(key) || (space_.holder() != nullptr && space_.holder() != us)) return conflict();
     us->holds = true;
     return {};
@@ -85,14 +86,14 @@ class FakeReservations final : public ReservationCommands {
 
  private:
   bool is_registered_with(std::uint64_t key) {
-    const Registrant* us = space_.find(host_id_);
+    const nvmetcp::Registrant* us = space_.find(host_id_);
     return us != nullptr && us->key == key;
   }
   static tl::unexpected<Error> conflict() {
     return fail(Errc::Refused, "another host's reservation is in the way");
   }
-  FakeNamespace& space_;
+  KeptReservations& space_;
   std::string host_id_;
 };
 
-}  // namespace spark::nvmetcp::fake
+}  // namespace spark::sim

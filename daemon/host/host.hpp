@@ -1,0 +1,49 @@
+// The host that the daemon looks at and changes, apart from its copies of datasets: a real one, or a
+// simulated one. main chooses.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/datasets/datasets.hpp"
+#include "daemon/discovery/actions.hpp"
+#include "daemon/host_snapshot.hpp"
+#include "daemon/uevents.hpp"
+#include "daemon/volumes/seams/seams.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark {
+
+// What a host is made from; outlives it.
+struct HostContext {
+  boost::asio::any_io_executor executor;
+  const Clock& clock;
+  workers::Runner& runner;
+  HostSnapshot& snapshot;
+  std::filesystem::path volumes_folder;  // of the state folder: what is kept of each volume
+};
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  virtual volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
+                                  volumes::OtherVolumes others) = 0;
+  virtual std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) = 0;
+  // From now on `heard` is called for what the kernel tells, until stop().
+  virtual Result<> start(std::function<void(const Uevent&)> heard) = 0;
+  virtual void stop() = 0;
+  // Leaves out what a worker can't check on this host.
+  virtual void limit_to_host(datasets::SourcePlace& place) const = 0;
+  virtual bool is_simulated() const = 0;
+};
+
+using MakeHost = std::function<std::unique_ptr<Host>(HostContext)>;
+
+}  // namespace spark

@@ -1,0 +1,202 @@
+#include "daemon/sim/scenario.hpp"
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/config/section.hpp"
+#include "daemon/config/values.hpp"
+#include "daemon/config/yaml.hpp"
+
+namespace spark::sim {
+namespace {
+
+using config::Node;
+using config::Problems;
+using config::Section;
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+using Known = std::vector<std::string>;
+
+Known target_names(const config::Config& config) {
+  Known names;
+  for (const auto& [name, target] : config.targets) names.push_back(name);
+  return names;
+}
+
+Known volume_names(const config::Config& config) {
+  Known names;
+  for (const config::Volume& volume : config.volumes) names.push_back(volume.name);
+  return names;
+}
+
+std::string unknown_name(const std::string& kind, const std::string& name, const Known& known) {
+  return "there is no " + kind + " " + config::quote(name) + " in this file" +
+         config::did_you_mean(name, known);
+}
+
+// As text, or empty for the word `none`.
+std::optional<std::string> text_or_none(Section& section, std::string_view key) {
+  auto text = section.text(key);
+  if (text == "none") text->clear();
+  return text;
+}
+
+void read_target_keys(TargetChange& change, Section& section, const config::Config& config) {
+  change.state = section.choice<Reach>(
+      "state", {{"up", Reach::Up}, {"down", Reach::Down}, {"refusing", Reach::Refusing}});
+  change.removes_controllers = section.choice<bool>("controllers", {{"removed", true}}).value_or(false);
+  const auto address = section.text("address");
+  if (!address) return;
+  change.address = *address;
+  const auto target = config.targets.find(change.target);
+  if (target == config.targets.end()) return;
+  Known known;
+  for (const nvmetcp::Portal& portal : target->second.portals) known.push_back(portal.address);
+  if (std::ranges::find(known, *address) != known.end()) return;
+  section.problem("address",
+                  config::quote(*address) + " is no address of target " + config::quote(change.target));
+}
+
+void read_mount(VolumeChange& change, Section& section) {
+  const auto word = section.choice<std::string>(
+      "mount", {{"works", "works"}, {"hangs", "hangs"}, {"gone", "gone"}, {"shut-down", "shut-down"}});
+  if (word == "works") change.mounts = Calls::Work;
+  if (word == "hangs") change.mounts = Calls::Hang;
+  if (word == "gone") change.mount_end = MountEnd::Gone;
+  if (word == "shut-down") change.mount_end = MountEnd::ShutDown;
+}
+
+void read_volume_keys(VolumeChange& change, Section& section) {
+  change.offered = section.boolean("offered");
+  change.type = section.choice<std::string>("type", {{"ext4", "ext4"}, {"xfs", "xfs"}, {"none", ""}});
+  change.uuid = section.checked<std::string>("uuid", config::parse_uuid);
+  change.size = section.checked<Bytes>("size", parse_bytes);
+  change.mmp = section.boolean("mmp");
+  change.reservations = section.boolean("reservations");
+  change.writer = text_or_none(section, "writer");
+  change.users = text_or_none(section, "users");
+  change.latency = section.checked<VolumeChange::Latency>(
+      "latency", [](std::string_view text) { return parse_optional_duration(text, "never"); });
+  change.connects = section.choice<Calls>("connect", {{"works", Calls::Work}, {"hangs", Calls::Hang}});
+  read_mount(change, section);
+}
+
+// `targets` and `volumes`: what is so from the start.
+void read_beginning(Scenario& scenario, Section& section, const config::Config& config, Problems& problems) {
+  const Known targets = target_names(config), volumes = volume_names(config);
+  if (const Node* node = section.map("targets")) {
+    for (const config::Member& member : node->members) {
+      if (std::ranges::find(targets, member.key) == targets.end())
+        problems.add(member.at, "simulation.targets: " + unknown_name("target", member.key, targets));
+      Section keys(member.value, "simulation.targets." + printable(member.key), problems);
+      TargetChange change;
+      change.target = member.key;
+      read_target_keys(change, keys, config);
+      scenario.beginning.emplace_back(std::move(change));
+    }
+  }
+  if (const Node* node = section.map("volumes")) {
+    for (const config::Member& member : node->members) {
+      if (std::ranges::find(volumes, member.key) == volumes.end())
+        problems.add(member.at, "simulation.volumes: " + unknown_name("volume", member.key, volumes));
+      Section keys(member.value, "simulation.volumes." + printable(member.key), problems);
+      VolumeChange change;
+      change.volume = member.key;
+      read_volume_keys(change, keys);
+      scenario.beginning.emplace_back(std::move(change));
+    }
+  }
+}
+
+// "target rose: state down"
+std::string sentence_of(const Node& node) {
+  std::string subject;
+  std::vector<std::string> rest;
+  for (const config::Member& member : node.members) {
+    const std::string words = printable(member.key + " " + member.value.text);
+    if (member.key == "target" || member.key == "volume") {
+      subject = words;
+    } else if (member.key != "after") {
+      rest.push_back(words);
+    }
+  }
+  return subject + ": " + join(rest, ", ");
+}
+
+std::optional<Duration> read_after(Section& section) {
+  if (!section.has("after"))
+    section.missing("after", "write a time since the event before, or 'signal' to wait for SIGUSR1");
+  const auto text = section.text("after");
+  if (!text || *text == "signal") return std::nullopt;
+  return section.accept("after", parse_duration(*text));
+}
+
+void check_known(Section& section, const std::string& kind, const std::string& name, const Known& known) {
+  if (std::ranges::find(known, name) == known.end()) section.problem(kind, unknown_name(kind, name, known));
+}
+
+Event read_event(const Node& node, const std::string& path, const config::Config& config,
+                 Problems& problems) {
+  Section section(node, path, problems);
+  Event event;
+  event.after = read_after(section);
+  event.sentence = sentence_of(node);
+  const auto target = section.text("target"), volume = section.text("volume");
+  if (target.has_value() == volume.has_value())
+    section.problem("target", "name what it happens to: either 'target' or 'volume'");
+  if (target) {
+    TargetChange change;
+    change.target = *target;
+    check_known(section, "target", *target, target_names(config));
+    read_target_keys(change, section, config);
+    event.change = std::move(change);
+  } else {
+    VolumeChange change;
+    change.volume = volume.value_or("");
+    if (volume) check_known(section, "volume", *volume, volume_names(config));
+    read_volume_keys(change, section);
+    event.change = std::move(change);
+  }
+  return event;
+}
+
+Scenario read_scenario(const Node& node, const config::Config& config, Problems& problems) {
+  Scenario scenario;
+  Section section(node, "simulation", problems);
+  scenario.pace = section.checked<Duration>("pace", parse_duration).value_or(scenario.pace);
+  scenario.repeats = section.boolean("repeat").value_or(false);
+  read_beginning(scenario, section, config, problems);
+  const Node* events = section.map("events");
+  if (events == nullptr) return scenario;
+  if (events->kind != Node::Kind::List)
+    section.problem("events", "has to be a list, as in [{after: 5s, target: rose, state: down}]");
+  for (std::size_t number = 0; number < events->items.size(); ++number) {
+    const std::string path = "simulation.events." + std::to_string(number + 1);
+    scenario.events.push_back(read_event(events->items[number], path, config, problems));
+  }
+  return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> parse_scenario(const std::string& yaml, const config::Config& config) {
+  Problems problems;
+  Scenario scenario;
+  if (const auto root = config::read_yaml(yaml, problems)) {
+    const auto section = std::ranges::find(root->members, "simulation", &config::Member::key);
+    if (section != root->members.end()) scenario = read_scenario(section->value, config, problems);
+  }
+  if (!problems.none()) return fail(Errc::Invalid, problems.report(config.file.string()));
+  return scenario;
+}
+
+Result<Scenario> load_scenario(const config::Config& config) {
+  const auto yaml = read_file(config.file, kMaxFileBytes);
+  if (!yaml) return fail_with(yaml.error(), "reading the simulation");
+  return parse_scenario(*yaml, config);
+}
+
+}  // namespace spark::sim

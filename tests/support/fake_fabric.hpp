@@ -1,0 +1,118 @@
+// The fabric of a FakeWorld, and what sysfs shows of it.
+#pragma once
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "nvmetcp/sysfs/sysfs.hpp"
+#include "tests/support/fake_world.hpp"
+
+namespace spark::volumes {
+
+class FakeFabric final : public Fabric {
+ public:
+  explicit FakeFabric(FakeWorld& world) : world_(world) {}
+
+  asio::awaitable<Result<nvmetcp::DiscoveryLog>> discover(nvmetcp::Portal portal, std::string) override {
+    world_.touched.emplace_back("discover");
+    if (!world_.target_up) co_return fail(Errc::Unavailable, portal.address + ": connection refused");
+    if (!world_.has_discovery)
+      co_return fail(Errc::Unsupported, portal.address + " has no discovery service");
+    nvmetcp::DiscoveryLog log;
+    log.entries = world_.offers;
+    co_return log;
+  }
+  asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
+                                                       nvmetcp::ConnectOptions options) override {
+    world_.touched.emplace_back("connect");
+    world_.last_options = options;
+    world_.while_connecting();
+    co_await asio::post(asio::use_awaitable);  // what it began goes on before the connect is done
+    if (world_.connect_error) co_return fail(*world_.connect_error);
+    if (world_.unreachable.contains(portal.address))
+      co_return fail(Errc::Unavailable, portal.address + " is out");
+    if (const auto named = world_.names.find(portal.address); named != world_.names.end())
+      portal.address = named->second;
+    for (const auto& controller : world_.controllers) {
+      if (controller.portal == portal && !controller.is_live())
+        co_return fail(Errc::Unavailable, controller.name + " already stands for it");
+    }
+    nvmetcp::Connection connection;
+    connection.controller = world_.plug_in(subsystem, portal);
+    co_return connection;
+  }
+  asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) override {
+    const auto named = world_.names.find(portal.address);
+    if (named == world_.names.end()) co_return fail(Errc::Unavailable, "looking up " + portal.address);
+    std::vector<nvmetcp::Portal> numeric{{named->second, portal.port}};
+    co_return numeric;
+  }
+  asio::awaitable<Result<>> set_timers(std::string controller, std::string,
+                                       nvmetcp::ConnectOptions options) override {
+    world_.touched.emplace_back("timers");
+    if (world_.timers_error) co_return fail(*world_.timers_error);
+    world_.timers[controller] = options;
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<>> rescan(std::string controller, std::string) override {
+    world_.touched.emplace_back("rescan " + controller);
+    if (world_.hidden) std::swap(world_.block, world_.hidden);
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<Change>> disconnect(std::string controller, std::string,
+                                             nvmetcp::Users users) override {
+    world_.touched.emplace_back(users == nvmetcp::Users::CutOff ? "cut off" : "disconnect");
+    std::erase_if(world_.controllers, [&](const auto& one) { return one.name == controller; });
+    world_.forget_lost();
+    if (world_.controllers.empty()) world_.lose_device();
+    co_return Change::Done;
+  }
+  asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) override {
+    world_.touched.push_back("smart " + controller);
+    if (!world_.smart) co_return fail(Errc::Unsupported, "no such log page");
+    co_return *world_.smart;
+  }
+
+ private:
+  FakeWorld& world_;
+};
+
+class FakeFabricSnapshot final : public FabricSnapshot {
+ public:
+  explicit FakeFabricSnapshot(FakeWorld& world) : world_(world) {}
+
+  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
+  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
+    return addresses_.ours(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
+  }
+  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override {
+    return addresses_.strangers(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
+  }
+  Result<> check_paths_secured(const std::string&, const nvmetcp::ConnectOptions&) override {
+    if (world_.unsecured) return fail(*world_.unsecured);
+    return {};
+  }
+  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override {
+    return find_namespace_below(*controllers(subsystem), nsid);
+  }
+  Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& through,
+                                                  std::uint32_t) override {
+    for (const auto& controller : through) {
+      const auto elsewhere = world_.others.find(controller.name);
+      if (elsewhere == world_.others.end() && world_.block) return *world_.block;
+      if (elsewhere != world_.others.end() && elsewhere->second) return *elsewhere->second;
+    }
+    return fail(Errc::NotFound, "namespace 1 is not there");
+  }
+  Result<std::string> subsystem_of_device(dev_t device) override {
+    const auto found = world_.owners.find(device);
+    if (found == world_.owners.end()) return fail(Errc::NotFound, "gone");
+    return found->second;
+  }
+
+ private:
+  FakeWorld& world_;
+  nvmetcp::TargetAddresses addresses_;
+};
+
+}  // namespace spark::volumes

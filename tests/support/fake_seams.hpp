@@ -1,0 +1,90 @@
+// What a volume does and sees in a world in memory.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+
+#include "tests/support/fake_fabric.hpp"
+#include "tests/support/fake_storage.hpp"
+#include "tests/support/fake_world.hpp"
+
+namespace spark::volumes {
+
+class FakeStore final : public VolumeStore {
+ public:
+  explicit FakeStore(FakeWorld& world) : world_(world) {}
+
+  asio::awaitable<Result<>> pin(FilesystemIdentity identity) override {
+    world_.pinned = identity;
+    co_return Result<>{};
+  }
+  std::optional<FilesystemIdentity> pinned_identity() override { return world_.pinned; }
+  asio::awaitable<Result<>> save_intent(Intent intent) override {
+    world_.touched.emplace_back(intent.up            ? "record up"
+                                : intent.is_released ? "record released"
+                                                     : "record down");
+    if (world_.intent_takes.count() > 0) {
+      asio::steady_timer timer(co_await asio::this_coro::executor, world_.intent_takes);
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+    if (world_.intent_error) co_return fail(*world_.intent_error);
+    world_.intent = intent;
+    co_return Result<>{};
+  }
+  Result<Intent> saved_intent() override { return world_.intent; }
+  asio::awaitable<void> save_history(json::object history) override {
+    world_.history = std::move(history);
+    co_return;
+  }
+  json::object saved_history() override { return world_.history; }
+
+ private:
+  FakeWorld& world_;
+};
+
+class FakeNeighbours final : public Neighbours {
+ public:
+  explicit FakeNeighbours(FakeWorld& world) : world_(world) {}
+
+  Result<nvmetcp::HostIdentity> host_identity() override {
+    return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId};
+  }
+  std::string node_name() override { return FakeWorld::kNode; }
+  bool subsystem_shared() override { return world_.shared; }
+  std::string target_at(const nvmetcp::Portal& numeric) override {
+    return numeric.address == FakeWorld::kOtherAddress ? "spare"
+           : numeric.address == "10.0.0.5"             ? "rose"
+                                                       : "";
+  }
+
+ private:
+  FakeWorld& world_;
+};
+
+// All seams of a volume, over one world.
+inline Seams fake_seams(FakeWorld& world) {
+  struct All {
+    explicit All(FakeWorld& world)
+        : fabric(world),
+          snapshot(world),
+          mounts(world),
+          device(world),
+          reservations(world),
+          store(world),
+          neighbours(world) {}
+    FakeFabric fabric;
+    FakeFabricSnapshot snapshot;
+    FakeMounts mounts;
+    FakeDevice device;
+    FakeReservations reservations;
+    FakeStore store;
+    FakeNeighbours neighbours;
+  };
+  const auto all = std::make_shared<All>(world);
+  return {all->fabric,       all->snapshot, all->mounts,     all->device,
+          all->reservations, all->store,    all->neighbours, all};
+}
+
+}  // namespace spark::volumes
