@@ -18,7 +18,7 @@ FILES, FILE_BYTES = 200, 256 * 1024
 def set_up(folder):
     """The example with its folders here, and a dataset that can be staged."""
     (folder / "try.yaml").write_text(EXAMPLE.read_text().replace(EXAMPLES_FOLDER, str(folder)))
-    dataset = folder / "datasets/imagenet"
+    dataset = folder / "imagenet"
     dataset.mkdir(parents=True)
     for number in range(FILES):
         (dataset / f"{number:03}.bin").write_bytes(os.urandom(FILE_BYTES))
@@ -67,7 +67,7 @@ def main():
     # What a terminal that closes, or `kill`, means: the same as ^C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="spark-stage-try-") as name:
+    with tempfile.TemporaryDirectory(prefix="try-") as name:
         folder = Path(name)
         set_up(folder)
         with open(folder / "log", "wb") as log:
