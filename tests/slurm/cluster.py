@@ -86,7 +86,8 @@ class Cluster:
         self.conf, self.source = self.folder / "slurm.conf", self.folder / "source"
         for name in ("ctld", "spool", "log", "source", "work"):
             (self.folder / name).mkdir()
-        (self.folder / "work").chmod(0o777)
+        self.work = self.folder / "work"  # where users submit from
+        self.work.chmod(0o777)
         self.fill_source()
         self.head = Host("head", "10.77.0.1")
         hosts = [Host(name, f"10.77.0.1{name[1:]}") for name in NODES]
@@ -97,6 +98,8 @@ class Cluster:
         self.controller = self.head.start("slurmctld", "-D", "-f", self.conf, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL)
         self.nodes = {host.name: Node(host, self) for host in hosts}
+        # The head is a login node whose daemon knows the same datasets.
+        (self.folder / "head").symlink_to("n1")
         wait_until(lambda: set(self.states().values()) == {"idle"}, "all nodes are idle")
 
     def write_conf(self, hosts):
@@ -104,9 +107,10 @@ class Cluster:
                  for host in hosts]
         self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines)))
 
-    def use_plugin(self, how):
-        """required or optional, as plugstack.conf has it; read by each command and each step anew."""
-        (self.folder / "plugstack.conf").write_text(f"{how} {PLUGIN} socket={self.folder}/%n/api.sock\n")
+    def use_plugin(self, how, argument=None):
+        """required or optional, as plugstack.conf has it; each command and each step reads it again."""
+        argument = argument or f"socket={self.folder}/%n/api.sock"
+        (self.folder / "plugstack.conf").write_text(f"{how} {PLUGIN} {argument}\n")
 
     def fill_source(self):
         for name, files, size in (("imagenet", 40, 100_000), ("models", 10, 50_000), ("huge", 3, 40 << 20)):
@@ -117,11 +121,10 @@ class Cluster:
 
     def slurm(self, *arguments, user=ALICE, **more):
         """A command on the head, such as srun, as that user."""
-        return self.head.run(*arguments, user=user, environment={"SLURM_CONF": str(self.conf)},
-                             cwd=self.folder / "work", **more)
+        return self.head.run(*arguments, user=user, folder=self.work, environment={"SLURM_CONF": str(self.conf)}, **more)
 
     def start(self, *arguments, user=ALICE, **more):
-        return self.head.start(*arguments, user=user, environment={"SLURM_CONF": str(self.conf)},
+        return self.head.start(*arguments, user=user, folder=self.work, environment={"SLURM_CONF": str(self.conf)},
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
 
     def states(self):

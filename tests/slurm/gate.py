@@ -2,6 +2,7 @@
 so it needs no timing: who opens the file waits in the kernel until the gate opens."""
 import ctypes
 import os
+import select
 import struct
 import threading
 
@@ -27,15 +28,16 @@ class Gate:
             checked(LIBC.fanotify_mark(self.events, ADD, OPEN_PERMISSION, AT_FDCWD, os.fsencode(path)), f"fanotify_mark {path}")
         self.is_open = threading.Condition()
         self.opened, self.held = False, []
+        self.stop_reading, self.stop_writing = os.pipe()
         self.watcher = threading.Thread(target=self.watch, daemon=True)
         self.watcher.start()
 
     def watch(self):
         while True:
-            try:
-                events = os.read(self.events, 4096)
-            except OSError:
+            ready, _, _ = select.select([self.events, self.stop_reading], [], [])
+            if self.stop_reading in ready:
                 return
+            events = os.read(self.events, 4096)
             while events:
                 length, _, _, _, _, file, pid = EVENT.unpack_from(events)
                 events = events[length:]
@@ -71,4 +73,7 @@ class Gate:
 
     def __exit__(self, *_):
         self.open()
-        os.close(self.events)  # lets everybody through
+        os.close(self.stop_writing)
+        self.watcher.join()
+        for file in (self.stop_reading, self.events):  # without a reader of its events the file is free to all
+            os.close(file)

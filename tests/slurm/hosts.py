@@ -23,16 +23,16 @@ class Host:
         holder = self.holder.pid
         self.init = int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 
-    def command(self, arguments, user=None):
+    def command(self, arguments, user=None, folder="/"):
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return ["nsenter", f"--target={self.init}", "--all", "--wd=/", *as_user, *map(str, arguments)]
+        return ["nsenter", f"--target={self.init}", "--all", f"--wd={folder}", *as_user, *map(str, arguments)]
 
-    def run(self, *arguments, user=None, environment=None, timeout=120, **more):
-        return subprocess.run(self.command(arguments, user), capture_output=True, text=True, timeout=timeout, check=False,
+    def run(self, *arguments, user=None, folder="/", environment=None, timeout=120, **more):
+        return subprocess.run(self.command(arguments, user, folder), capture_output=True, text=True, timeout=timeout, check=False,
                               env=os.environ | (environment or {}), **more)
 
-    def start(self, *arguments, user=None, environment=None, **more):
-        return subprocess.Popen(self.command(arguments, user), text=True, env=os.environ | (environment or {}), **more)
+    def start(self, *arguments, user=None, folder="/", environment=None, **more):
+        return subprocess.Popen(self.command(arguments, user, folder), text=True, env=os.environ | (environment or {}), **more)
 
     def do(self, *arguments):
         done = self.run(*arguments)

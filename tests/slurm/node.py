@@ -102,6 +102,8 @@ class Daemon:
                           f"job {job['id']} ends")
 
     def evict_all(self):
+        wait_until(lambda: not [job for job in self.ask("GET", "/v1/jobs")[1]["jobs"] if job["state"] == "running"],
+                   f"{self.host.name} has ended its work")
         for name in self.datasets():
             self.finish(f"/v1/datasets/{name}/evict")
 
