@@ -58,18 +58,31 @@ class Daemon:
             (folder / name / "train/SHA256SUMS").write_text(digests)
         self.config.write_text(CONFIG.format(folder=folder, port=self.port, dead_port=free_port()))
         self.log = open(folder / "log", "wb")
+        self.environment = os.environ | (environment or {})
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
-            [PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir", folder / "state"],
-            stdout=self.log, stderr=subprocess.STDOUT, env=os.environ | (environment or {}))
+            [PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir", self.folder / "state"],
+            stdout=self.log, stderr=subprocess.STDOUT, env=self.environment)
         self.wait_until(lambda: self.socket.exists(), "makes its socket")
         self.wait_until(lambda: self.ask("GET", "/v1/datasets")[0] == 200, "has opened its cache")
 
-    def stop(self):
+    def end(self):
         self.process.terminate()
         try:
             self.process.wait(PATIENCE_S)
         finally:
             self.process.kill()
+
+    def restart(self):
+        self.end()
+        self.start()
+
+    def stop(self):
+        try:
+            self.end()
+        finally:
             self.log.close()
             # A mount point can't be removed either while nothing is mounted there.
             subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
