@@ -1,6 +1,7 @@
 // What Slurm calls, and when. On a node no hook but a task's may fail: Slurm takes a node out of service for
 // others.
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <slurm/spank.h>
 
 #include "slurm/daemon.h"
+#include "slurm/mark.h"
 #include "slurm/names.h"
 #include "slurm/report.h"
 #include "slurm/settings.h"
@@ -154,6 +156,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
     if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
       log_failure(settings.node, &failure);
   }
+  slurm_debug("spark-stage: %s: asked for the data of job %u", settings.node, (unsigned)job.id);
   return 0;
 }
 
@@ -161,10 +164,16 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   const Wait wait = wait_for_ms(HookMs, -1);
   Settings settings;
   Failure failure;
-  if (option_of(spank, OptionStage) == NULL && option_of(spank, OptionPrefetch) == NULL) return 0;
+  const bool wanted = option_of(spank, OptionStage) != NULL || option_of(spank, OptionPrefetch) != NULL;
   if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  const uint32_t job = job_of(spank).id;
+  if (!take_mark(settings.socket, job) && !wanted) return 0;
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
-  if (release_job(&daemon, job_of(spank).id, &wait, &failure) != 0) log_failure(settings.node, &failure);
+  if (release_job(&daemon, job, &wait, &failure) != 0) {
+    log_failure(settings.node, &failure);
+  } else {
+    slurm_debug("spark-stage: %s: released the copies of job %u", settings.node, (unsigned)job);
+  }
   return 0;
 }
 
@@ -252,6 +261,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   Failure failure;
   int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure);
   if (result == 0 && output != NULL) result = refuse_stage_out(output, &failure);
+  if (result == 0) mark_job(settings.socket, job_of(spank).id);
   if (result == 0 && next != NULL) prefetch_for_step(spank, &settings, next);
   if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
   if (result != 0 && task_of(spank) == 0) log_failure(settings.node, &failure);

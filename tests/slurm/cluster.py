@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 from hosts import Host, connect
-from node import BUILD, Daemon, wait_until
+from node import BUILD, ROOT, Daemon, Dataset, Source, wait_until
 
 NODES = ("n1", "n2", "n3", "n4")
 PLUGIN = BUILD / "slurm/spank_spark_stage.so"
+DATASETS = {"imagenet": Dataset(40, 100_000), "models": Dataset(10, 50_000, "HF_HOME"), "huge": Dataset(3, 40 << 20)}
 ALICE, BOB = "games", "news"  # users that every Debian has
 
 SLURM_CONF = """ClusterName=spark
@@ -29,6 +30,7 @@ SelectTypeParameters=CR_CPU
 ReturnToService=2
 PrologFlags=Alloc
 KillWait=30
+BurstBufferType=burst_buffer/lua
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
 PlugStackConfig={folder}/plugstack.conf
@@ -38,9 +40,9 @@ SlurmctldPidFile={folder}/ctld/pid
 SlurmdPidFile={folder}/spool/%n.pid
 SlurmctldLogFile={folder}/log/slurmctld
 SlurmdLogFile={folder}/log/%n
-SlurmdDebug=verbose
+SlurmdDebug=debug
 {nodes}
-PartitionName=all Nodes=n[1-4] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 """
 
 
@@ -64,13 +66,20 @@ class Munge:
 class Node:
     def __init__(self, host, cluster):
         self.host, self.name, self.cluster = host, host.name, cluster
-        self.daemon = Daemon(host, cluster.folder / host.name, cluster.source)
+        self.daemon = Daemon(host, cluster.folder / host.name, cluster.shared)
         self.slurmd = None
         self.start_slurmd()
 
     def start_slurmd(self):
         self.slurmd = self.host.start("slurmd", "-D", "-N", self.name, "-f", self.cluster.conf, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL)
+
+    def story(self):
+        """For a person who wonders what happened here."""
+        slurmd = (self.cluster.folder / "log" / self.name).read_text(errors="replace").splitlines()
+        jobs = [str({key: job[key] for key in ("id", "subject", "holder", "state", "started", "ended", "error")})
+                for job in self.daemon.jobs()[-12:]]
+        return "\n".join([*map(str, self.daemon.leases()), *jobs, *self.daemon.log_text().splitlines()[-20:], *slurmd[-80:]])
 
     def restart_slurmd(self):
         for pid in self.host.pids_of("slurmd", "-N"):
@@ -80,20 +89,23 @@ class Node:
 
 
 class Cluster:
-    def __init__(self):
+    def __init__(self, names=NODES, datasets=None, capacity="64MiB"):
         self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-"))
         self.folder.chmod(0o755)
-        self.conf, self.source = self.folder / "slurm.conf", self.folder / "source"
+        self.conf = self.folder / "slurm.conf"
+        self.shared = Source(self.folder / "source", datasets or DATASETS, capacity)
+        self.source = self.shared.path
         for name in ("ctld", "spool", "log", "source", "work"):
             (self.folder / name).mkdir()
         self.work = self.folder / "work"  # where users submit from
         self.work.chmod(0o777)
-        self.fill_source()
+        self.shared.fill()
         self.head = Host("head", "10.77.0.1")
-        hosts = [Host(name, f"10.77.0.1{name[1:]}") for name in NODES]
+        hosts = [Host(name, f"10.77.0.1{name[1:]}") for name in names]
         connect(self.head, hosts)
         self.write_conf(hosts)
         self.use_plugin("required")
+        self.use_burst_buffer()
         self.munge = Munge(self.folder)
         self.controller = self.head.start("slurmctld", "-D", "-f", self.conf, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL)
@@ -110,14 +122,23 @@ class Cluster:
     def use_plugin(self, how, argument=None):
         """required or optional, as plugstack.conf has it; each command and each step reads it again."""
         argument = argument or f"socket={self.folder}/%n/api.sock"
-        (self.folder / "plugstack.conf").write_text(f"{how} {PLUGIN} {argument}\n")
+        self.write_plugstack(f"{how} {PLUGIN} {argument}")
 
-    def fill_source(self):
-        for name, files, size in (("imagenet", 40, 100_000), ("models", 10, 50_000), ("huge", 3, 40 << 20)):
-            folder = self.source / name
-            folder.mkdir()
-            for number in range(files):
-                (folder / f"{number}.bin").write_bytes(os.urandom(min(size, 1 << 20)) * (max(size >> 20, 1)))
+    def write_plugstack(self, line):
+        # By one rename: an epilog that reads half a file runs without the plugin.
+        (self.folder / "plugstack.new").write_text(line + "\n")
+        (self.folder / "plugstack.new").rename(self.folder / "plugstack.conf")
+
+    def use_burst_buffer(self):
+        """The example for sites, with this cluster's nodes, and the nodes' sockets instead of ssh."""
+        script = (ROOT / "configs/slurm/burst_buffer.lua").read_text()
+        for theirs, ours in (('{ "spark1", "spark2", "spark3", "spark4" }', '{ "n1", "n2", "n3", "n4" }'),
+                             ("ssh -o BatchMode=yes %s spark-stage",
+                              f"{BUILD}/cli/spark-stage --socket {self.folder}/%s/api.sock")):
+            assert theirs in script
+            script = script.replace(theirs, ours)
+        (self.folder / "burst_buffer.lua").write_text(script)
+        (self.folder / "burst_buffer.conf").write_text("Directive=SPARK\n")
 
     def slurm(self, *arguments, user=ALICE, **more):
         """A command on the head, such as srun, as that user."""

@@ -35,11 +35,11 @@ def cluster(running):
     with ThreadPoolExecutor() as at_once:
         list(at_once.map(Daemon.evict_all, running.daemons()))
     yield running
-    running.use_plugin("required")
     wait_until(lambda: not running.jobs(), "all jobs have ended")
     all_idle(running)
-    for daemon in running.daemons():
-        wait_until(lambda daemon=daemon: not daemon.leases(), f"no lease is left on {daemon.host.name}")
+    running.use_plugin("required")
+    for node in running.nodes.values():
+        wait_until(lambda node=node: not node.daemon.leases(), lambda node=node: f"{node.name} has no lease left:\n{node.story()}")
     done = running.slurm("srun", "-N4", "hostname")
     assert sorted(done.stdout.split()) == list(NODES), done.stderr
     all_idle(running)

@@ -16,7 +16,7 @@ class Host:
         # Ends with this process, however that ends.
         self.holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child=KILL", "--net",
-             "--uts", "--mount", "--propagation", "private", PYTHON, str(HERE / "init.py"), name],
+             "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name],
             stdout=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             sys.exit(f"{name}: no namespaces; root is needed")

@@ -8,6 +8,8 @@ import sys
 
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 socket.sethostname(sys.argv[1])
+# As systemd has it, but among this host's own processes alone.
+subprocess.run(["mount", "--make-rshared", "/"], check=True)
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 print("ready", flush=True)
 while True:

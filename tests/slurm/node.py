@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,20 +15,39 @@ PROGRAM = BUILD / "daemon/spark-staged"
 PATIENCE_S = 60
 
 CONFIG = """version: 1
-cache: {{path: {folder}/cache, capacity: 64MiB, keep_free: 0}}
+cache: {{path: {folder}/cache, capacity: {capacity}, keep_free: 0}}
 datasets:
-  imagenet: {{path: {source}/imagenet}}
-  models: {{path: {source}/models, env: HF_HOME}}
-  huge: {{path: {source}/huge}}
 """
 
 
 def wait_until(holds, what, patience_s=PATIENCE_S):
     end = time.monotonic() + patience_s
     while not (found := holds()):
-        assert time.monotonic() < end, f"never: {what}"
+        assert time.monotonic() < end, f"never: {what() if callable(what) else what}"
         time.sleep(0.05)
     return found
+
+
+@dataclass
+class Dataset:
+    files: int
+    size: int  # of each, in bytes
+    env: str = ""
+
+
+@dataclass
+class Source:
+    """What all nodes stage from, and how much each may keep."""
+    path: Path
+    datasets: dict
+    capacity: str = "64MiB"
+
+    def fill(self):
+        for name, dataset in self.datasets.items():
+            for number in range(dataset.files):
+                folder = self.path / name / (str(number // 1000) if dataset.files > 1000 else "")
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{number}.bin").write_bytes(os.urandom(dataset.size))
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -42,13 +62,15 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Daemon:
-    def __init__(self, host, folder, source):
+    def __init__(self, host, folder, shared):
         self.host, self.folder, self.socket = host, folder, folder / "api.sock"
         self.config = folder / "spark-stage.yaml"
         folder.mkdir()
-        self.config.write_text(CONFIG.format(folder=folder, source=source))
+        lines = [f"  {name}: {{path: {shared.path}/{name}{f', env: {dataset.env}' if dataset.env else ''}}}"
+                 for name, dataset in shared.datasets.items()]
+        self.config.write_text(CONFIG.format(folder=folder, capacity=shared.capacity) + "\n".join(lines) + "\n")
         self.log = open(folder / "log", "ab")
-        self.process = None
+        self.process, self.old_jobs = None, set()
         self.start()
 
     def start(self):
@@ -101,11 +123,18 @@ class Daemon:
         return wait_until(lambda: (found := self.ask("GET", f"/v1/jobs/{job['id']}")[1])["state"] != "running" and found,
                           f"job {job['id']} ends")
 
+    def jobs(self):
+        return self.ask("GET", "/v1/jobs")[1]["jobs"]
+
+    def new_jobs(self):
+        """Since evict_all()."""
+        return [job for job in self.jobs() if (job["id"], job["started"]) not in self.old_jobs]
+
     def evict_all(self):
-        wait_until(lambda: not [job for job in self.ask("GET", "/v1/jobs")[1]["jobs"] if job["state"] == "running"],
-                   f"{self.host.name} has ended its work")
-        for name in self.datasets():
+        wait_until(lambda: not [job for job in self.jobs() if job["state"] == "running"], f"{self.host.name} has ended its work")
+        for name in [name for name, dataset in self.datasets().items() if dataset["state"] != "absent"]:
             self.finish(f"/v1/datasets/{name}/evict")
+        self.old_jobs = {(job["id"], job["started"]) for job in self.jobs()}
 
     def log_text(self):
         return (self.folder / "log").read_text(errors="replace")
