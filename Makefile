@@ -65,8 +65,8 @@ bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers
 	cmake --build --preset release --target spark-staged
 	$(PYTHON) tools/benchmarks/limits $(ARGS)
 
-format:  ## clang-format over all C++
-	find base nvmetcp staging bench daemon migration doctor cli tests -name '*.[ch]pp' -exec clang-format-14 -i {} +
+format:  ## clang-format over all C++ and C
+	find base nvmetcp staging bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py

@@ -227,8 +227,9 @@ Completion App::complete(const std::vector<std::string>& words) const {
     }
   }
   if (waiting != nullptr) {
-    const std::string type = waiting->get_type_name();
-    return {choices_of(*waiting), "", type == "FILE" || type == "FOLDER" || type == "PATH"};
+    const std::string type = waiting->get_type_name(), path = path_of(*verb);
+    return {choices_of(*waiting), path.substr(path.find(' ') + 1) + " " + waiting->get_name(),
+            type == "FILE" || type == "FOLDER" || type == "PATH"};
   }
   if (!words.empty() && words.back().starts_with('-')) return {option_names(*verb), "", false};
   const auto names = verb_names(*verb);

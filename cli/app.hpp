@@ -18,8 +18,8 @@ using Action = std::function<Result<int>(Context&)>;
 // What may stand as the last of some words.
 struct Completion {
   std::vector<std::string> words;  // verbs, options, or choices of an option
-  std::string verb;                // whose argument it is otherwise: "volumes up"; empty: nothing is known
-  bool is_file = false;            // any file's name
+  std::string verb;  // whose argument it is otherwise: "volumes up", "wait --job"; empty: nothing is known
+  bool is_file = false;  // any file's name
 };
 
 class App {

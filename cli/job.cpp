@@ -1,5 +1,6 @@
 #include "cli/job.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/text.hpp"
@@ -27,9 +28,12 @@ std::optional<Outcome> outcome_in(const json::object& object) {
   return Outcome(result != nullptr ? *result : json::object());
 }
 
-// One connection's worth of events. No value: the stream was cut, or silent while the job still runs.
-std::optional<Outcome> read_events(Context& context, const Job& job, ProgressView& view) {
+// One connection's worth of events, until `end`. No value: the stream was cut, or silent while the job still
+// runs, or it is that late.
+std::optional<Outcome> read_events(Context& context, const Job& job, ProgressView& view,
+                                   std::optional<SteadyTime> end = {}) {
   std::optional<Outcome> outcome;
+  bool is_late = false;
   const auto on_line = [&](std::string_view line) {
     auto event = parse_json_object(line);
     if (!event) {
@@ -38,11 +42,14 @@ std::optional<Outcome> read_events(Context& context, const Job& job, ProgressVie
       outcome = outcome_in(*event);
       if (get_string(*event, "event") == "progress") view.update(progress_from_json(*event));
     }
-    return !outcome;
+    is_late = end && context.timer.steady() >= *end;
+    return !outcome && !is_late;
   };
   const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id) + "/events", {}};
-  auto answer = context.client->stream(request, on_line, kSilence);
+  const auto left = end ? std::chrono::ceil<Duration>(*end - context.timer.steady()) : kSilence;
+  auto answer = context.client->stream(request, on_line, std::clamp(left, Duration(1), kSilence));
   if (outcome) return outcome;
+  if (is_late) return std::nullopt;
   if (!answer) {
     const Errc kind = answer.error().kind;
     if (kind == Errc::Unavailable || kind == Errc::TimedOut) return std::nullopt;
@@ -98,6 +105,12 @@ tl::unexpected<Error> cancel(Context& context, const Job& job) {
               "'spark-stage status' shows whether it still runs");
 }
 
+// "job 7 (stage imagenet)"
+std::string in_words(const Job& job) {
+  return "job " + printable(job.id) + " (" + printable(get_string(job.answer, "verb").value_or("")) + " " +
+         printable(get_string(job.answer, "subject").value_or("")) + ")";
+}
+
 }  // namespace
 
 Result<Job> start_job(Context& context, const Request& request) {
@@ -133,6 +146,35 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
     if (!again) return again.take_error();
     job = std::move(*again);
   }
+}
+
+Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
+                                  ProgressView& view) {
+  context.catch_interrupts();
+  std::optional<SteadyTime> end;
+  if (timeout) end = context.timer.steady() + *timeout;
+  auto answer = call(*context.client, {"GET", "/v1/jobs/" + percent_encoded(id), {}});
+  if (!answer) return answer.take_error();
+  const Job job{{}, std::move(*answer), id};
+  auto outcome = outcome_in(job.answer);
+  while (!outcome) {
+    outcome = read_events(context, job, view, end);
+    if (outcome && (outcome->has_value() || !context.stop)) break;
+    if (context.stop) return fail(Errc::Cancelled, "interrupted; " + in_words(job) + " goes on");
+    if (end && context.timer.steady() >= *end) {
+      return fail(Errc::TimedOut,
+                  in_words(job) + " has not ended after " + format_duration(*timeout) + "; it goes on",
+                  "'spark-stage jobs' shows it, 'spark-stage cancel " + printable(id) + "' ends it");
+    }
+    Look look = look_at(context, job);
+    if (!look.outcome && !look.is_running) {
+      return fail(Errc::Unavailable, "spark-staged went away while waiting for " + in_words(job),
+                  "a restarted spark-staged knows no earlier job: ask for the work again");
+    }
+    outcome = std::move(look.outcome);
+    if (!outcome) context.timer.sleep(kRetryEvery);
+  }
+  return std::move(*outcome);
 }
 
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view) {

@@ -1,7 +1,10 @@
 // Long work in the daemon: started, followed to its end over restarts of the daemon, cancelled by ^C.
 #pragma once
 
+#include <optional>
+
 #include "base/json.hpp"
+#include "base/units.hpp"
 #include "cli/context.hpp"
 #include "cli/view/progress_view.hpp"
 
@@ -19,6 +22,12 @@ Result<Job> start_job(Context& context, const Request& request);
 // back: Unavailable if it is not after a minute. Cancelled: the stop flag was set, and the job was told to
 // stop.
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
+
+// One that anybody started, until it ends or `timeout` has passed; it goes on whatever becomes of the wait.
+// Its RESULT or its error. NotFound: there is none. TimedOut, Cancelled by the stop flag; Unavailable: the
+// daemon went away, and a restarted one does not know it.
+Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
+                                  ProgressView& view);
 
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view);
 

@@ -7,24 +7,25 @@
 
 namespace spark {
 
-Job::Job(asio::any_io_executor executor, std::uint64_t id, std::string verb,
-         std::vector<std::string> subjects, WallTime started)
+Job::Job(asio::any_io_executor executor, std::uint64_t id, JobSubject subject, const Clock& clock)
     : id_(id),
-      verb_(std::move(verb)),
-      subjects_(std::move(subjects)),
-      started_(started),
+      subject_(std::move(subject)),
+      clock_(clock),
+      started_(clock.wall()),
       changed_(executor, asio::steady_timer::time_point::max()) {}
 
 json::object Job::to_json() const {
   const bool done = ended_ && ended_->has_value();
   const bool failed = ended_ && !done;
   return {{"id", std::to_string(id_)},
-          {"verb", verb_},
-          {"subject", printable(join(subjects_, ", "))},
+          {"verb", subject_.verb},
+          {"subject", printable(join(subject_.names, ", "))},
+          {"holder", printable(subject_.asker.holder)},
           {"state", done     ? "done"
                     : failed ? "failed"
                              : "running"},
           {"started", rfc3339(started_)},
+          {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
           {"progress", progress_ ? json::value(*progress_) : json::value(nullptr)},
           {"result", done ? json::value(ended_->value()) : json::value(nullptr)},
           {"error", failed ? json::value(spark::to_json(ended_->error())) : json::value(nullptr)}};
@@ -44,12 +45,13 @@ void Job::set_progress(json::object progress) {
 void Job::finish(Result<json::object> ended) {
   if (ended_) return;
   ended_ = std::move(ended);
+  ended_at_ = clock_.wall();
   on_cancel = nullptr;
   changed_.cancel();
 }
 
 Result<> Job::cancel() {
-  const std::string name = "job " + std::to_string(id_) + " (" + verb_ + ")";
+  const std::string name = "job " + std::to_string(id_) + " (" + subject_.verb + ")";
   if (ended_) return fail(Errc::NotFound, name + " has ended already");
   const auto cancel = std::move(on_cancel);
   on_cancel = nullptr;
@@ -62,10 +64,9 @@ asio::awaitable<void> Job::next_change() {
   co_await changed_.async_wait(kToken);
 }
 
-std::shared_ptr<Job> Jobs::create(std::string verb, std::vector<std::string> subjects) {
+std::shared_ptr<Job> Jobs::create(JobSubject subject) {
   constexpr std::size_t kKept = 100;
-  auto job =
-      std::make_shared<Job>(executor_, next_id_++, std::move(verb), std::move(subjects), clock_.wall());
+  auto job = std::make_shared<Job>(executor_, next_id_++, std::move(subject), clock_);
   jobs_.push_back(job);
   std::size_t ended = static_cast<std::size_t>(
       std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) { return !one->is_running(); }));

@@ -1,6 +1,8 @@
 // Long work as a resource: what it is, how far it is, how it ended; anybody may wait for its next change.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,14 +22,29 @@ namespace spark {
 
 namespace asio = boost::asio;
 
+// Who asked for it.
+struct Asker {
+  std::string holder = "spark-staged";  // for people: "pid 12 (python), uid 1000", "slurm job 7 (alice)"
+  uid_t uid = 0;
+  std::string scheduler_job{};  // that it was asked for, by root: "slurm:7"; empty: none
+  std::string user{};           // of that job; empty: not told
+};
+
+// What a job is.
+struct JobSubject {
+  std::string verb;
+  std::vector<std::string> names;  // of datasets or volumes
+  Asker asker{};
+};
+
 class Job {
  public:
-  Job(asio::any_io_executor executor, std::uint64_t id, std::string verb, std::vector<std::string> subjects,
-      WallTime started);
+  Job(asio::any_io_executor executor, std::uint64_t id, JobSubject subject, const Clock& clock);
 
   std::uint64_t id() const { return id_; }
-  const std::string& verb() const { return verb_; }
-  const std::vector<std::string>& subjects() const { return subjects_; }
+  const std::string& verb() const { return subject_.verb; }
+  const std::vector<std::string>& subjects() const { return subject_.names; }
+  const Asker& asker() const { return subject_.asker; }
   bool is_running() const { return !ended_; }
   const std::optional<json::object>& progress() const { return progress_; }
   json::object to_json() const;
@@ -46,9 +63,10 @@ class Job {
 
  private:
   std::uint64_t id_;
-  std::string verb_;
-  std::vector<std::string> subjects_;
+  JobSubject subject_;
+  const Clock& clock_;
   WallTime started_;
+  std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
   asio::steady_timer changed_;  // never expires: cancelling it wakes all who wait
@@ -59,7 +77,7 @@ class Jobs {
  public:
   Jobs(asio::any_io_executor executor, const Clock& clock) : executor_(std::move(executor)), clock_(clock) {}
 
-  std::shared_ptr<Job> create(std::string verb, std::vector<std::string> subjects);
+  std::shared_ptr<Job> create(JobSubject subject);
   std::shared_ptr<Job> find(std::uint64_t id) const;
   std::size_t running_subjects() const;  // of the running jobs, all together
   const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }

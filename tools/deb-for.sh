@@ -59,7 +59,7 @@ build_inside() {  # ARCHITECTURE JOBS
     "libnvme $(dpkg-query -W -f '${Version}' "libnvme-dev:$1")"
   tools/deb.sh "$2" "$1"
   rm -rf build/installed
-  dpkg-deb -x build/deb/*.deb build/installed
+  dpkg-deb -x build/deb/spark-stage_*.deb build/installed
   if [ -d build/installed/lib ]; then  # a link to usr/lib wherever it is installed
     cp -a build/installed/lib/. build/installed/usr/lib/
     rm -r build/installed/lib

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the Debian package of this system's release and architecture, and looks at it with lintian: build/deb/*.deb
+# Builds the Debian packages of this system's release and architecture, and looks at them with lintian: build/deb/*.deb
 # What is packaged is what `make build` made, and what the virtual machines test.
 # Usage: tools/deb.sh [JOBS [ARCHITECTURE]]      of another architecture: where its libraries are, see tools/deb-for.sh
 set -eu
@@ -22,8 +22,6 @@ debian/rules clean
 trap 'debian/rules clean > /dev/null' EXIT
 debian/rules build  # not under fakeroot, which gives files other times, so that everything would be compiled again
 fakeroot debian/rules binary
-package=$(find "$out" -maxdepth 1 -name '*.deb')
-
 echo "deb: lintian"
-lintian --fail-on error,warning --profile debian "$package"
-echo "deb: ${package#"$PWD"/}"
+lintian --fail-on error,warning --profile debian "$out"/*.deb
+for package in "$out"/*.deb; do echo "deb: ${package#"$PWD"/}"; done

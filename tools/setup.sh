@@ -21,7 +21,7 @@ packages_of() {  # SET SYSTEM
   esac
   tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
     fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
-  libraries="libnvme-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libyaml-cpp-dev
+  libraries="libnvme-dev libslurm-dev libjson-c-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libyaml-cpp-dev
     libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev"
   package="build-essential debhelper lintian fakeroot $unit_folders"
@@ -29,7 +29,8 @@ packages_of() {  # SET SYSTEM
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
     dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
-    prometheus curl python3-jsonschema python3-yaml libnss-wrapper"
+    prometheus curl python3-jsonschema python3-yaml libnss-wrapper
+    slurmctld slurmd slurm-client munge lua5.3"
   case "$1" in
     build) echo "$tools $libraries" ;;
     package) echo "$tools $libraries $package" ;;

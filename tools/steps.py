@@ -62,7 +62,7 @@ FIRST = [
 ]
 
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_rig", "test_package", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
+ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
               "test_config", "test_moving", "test_bench", "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
@@ -77,9 +77,9 @@ APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
-    "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
+    "debian13", "package, unit tests, installation, Slurm, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
-     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
+     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_slurm", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
     {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
@@ -98,6 +98,8 @@ SERVED = [
          [pytest("tests/page")], needs_programs=True),
     Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
          [pytest("tests/api")], needs_programs=True),
+    Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,
+         [pytest("tests/slurm")], {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
     Step("install", "what `cmake --install` places, and that systemd accepts it", 600,
          [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True),
 ]

@@ -18,6 +18,8 @@ void add_all_verbs(App& app) {
   add_scrub(app);
   add_evict(app);
   add_release(app);
+  add_jobs(app);
+  add_cancel(app);
   add_copy(app);
   add_bench(app);
   add_doctor(app);

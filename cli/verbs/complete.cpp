@@ -50,6 +50,18 @@ std::set<std::string> listed(Context& context, bool leases) {
   return names;
 }
 
+std::set<std::string> running_jobs(Context& context) {
+  std::set<std::string> ids;
+  const auto answer = call(*context.client, {"GET", "/v1/jobs", ""});
+  const json::array* jobs = answer ? get_array(*answer, "jobs") : nullptr;
+  for (std::size_t i = 0; jobs != nullptr && i < jobs->size(); ++i) {
+    const json::object* job = (*jobs)[i].if_object();
+    if (job != nullptr && get_string(*job, "state") == "running")
+      ids.insert(get_string(*job, "id").value_or(""));
+  }
+  return ids;
+}
+
 // A run may be named by a file too.
 std::set<std::string> kept_runs(Context& context) {
   std::set<std::string> names = {"last", kFiles};
@@ -62,6 +74,7 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "stage" || verb == "run") return configured(context, "datasets");
   if (verb == "verify" || verb == "evict" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
+  if (verb == "cancel" || verb == "wait --job") return running_jobs(context);
   if (verb == "bench report" || verb == "bench compare" || verb == "bench merge") return kept_runs(context);
   if (verb == "copy" || verb == "bench" || verb == "config check" || verb == "config plan") return {kFiles};
   return {};

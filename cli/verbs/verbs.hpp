@@ -6,6 +6,8 @@
 namespace spark::cli {
 
 void add_status(App& app);
+void add_jobs(App& app);
+void add_cancel(App& app);
 void add_discover(App& app);
 void add_doctor(App& app);
 void add_host(App& app);

@@ -21,10 +21,14 @@ std::uint64_t count_of(const json::object& object, std::string_view key) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
 }
 
-// "lease 3ee4d2ad: pid 4242 (python), ends in 1 h 30 min"
-std::string lease_in_words(const json::object& lease, WallTime now) {
+// "lease 3ee4d2ad: pid 4242 (python), ends in 1 h 30 min"; `wanted_by`: holders that wait for the dataset.
+std::string lease_in_words(const json::object& lease, const json::array* wanted_by, WallTime now) {
   std::string words = "lease " + printable(get_string(lease, "id").value_or("?"));
-  if (const auto holder = get_string(lease, "holder")) words += ": " + printable(*holder);
+  const auto holder = get_string(lease, "holder");
+  if (holder) words += ": " + printable(*holder);
+  if (holder && wanted_by != nullptr &&
+      std::ranges::find(*wanted_by, json::value(*holder)) != wanted_by->end())
+    words += ", waits for it";
   const auto expires = get_string(lease, "expires");
   return expires ? words + ", ends in " + time_until(expires, now) : words;
 }
@@ -67,7 +71,8 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
     const json::array* leases = get_array(dataset, "leases");
     if (leases == nullptr) continue;
     for (const json::value& lease : *leases) {
-      if (lease.is_object()) table.add_note(lease_in_words(lease.get_object(), now));
+      if (!lease.is_object()) continue;
+      table.add_note(lease_in_words(lease.get_object(), get_array(dataset, "wanted_by"), now));
     }
   }
   table.print(out, terminal);

@@ -13,6 +13,8 @@ namespace spark::cli {
 
 void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now);
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& datasets, WallTime now);
+// The running jobs, then the last that ended, newest first.
+void print_jobs(std::ostream& out, const Terminal& terminal, const json::object& jobs, WallTime now);
 void print_discovery(std::ostream& out, const Terminal& terminal, const json::object& discovery);
 
 // A commented configuration to start from, with what the target offers.

@@ -43,11 +43,6 @@ const StateWords& words_of(std::string_view state) {
   return found == kStates.end() ? kUnknown : *found;
 }
 
-std::string cell_of(const json::object& object, std::string_view key) {
-  const std::string text = printable(get_string(object, key).value_or(""));
-  return text.empty() ? "-" : text;
-}
-
 Bytes bytes_of(const json::object& object, std::string_view key) {
   return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
 }
@@ -130,19 +125,27 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   }
 }
 
+std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
+  std::vector<std::string> all;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_string()) all.push_back(printable(std::string((*array)[i].get_string())));
+  }
+  return all;
+}
+
 // A dataset that is being staged: a progress object of docs/api.md, with the jobs that want it.
 void print_stage(std::ostream& out, const Terminal& terminal, const json::object& stage) {
   Progress progress = progress_from_json(stage);
   if (progress.dataset.empty()) progress.dataset = "-";
   if (progress.phase.empty()) progress.phase = "queued";
   std::string words = progress_in_words(progress, Eta(), {});
-  std::vector<std::string> ids;
-  if (const json::array* jobs = get_array(stage, "jobs")) {
-    for (const json::value& id : *jobs) {
-      if (id.is_string()) ids.push_back(printable(std::string(id.get_string())));
-    }
-  }
-  if (!ids.empty()) words += (ids.size() == 1 ? " (job " : " (jobs ") + join(ids, ", ") + ")";
+  const std::vector<std::string> ids = texts_in(stage, "jobs");
+  std::vector<std::string> notes;
+  if (!ids.empty()) notes.push_back((ids.size() == 1 ? "job " : "jobs ") + join(ids, ", "));
+  if (const auto wanted_by = texts_in(stage, "wanted_by"); !wanted_by.empty())
+    notes.push_back("for " + join(wanted_by, ", "));
+  if (!notes.empty()) words += " (" + join(notes, "; ") + ")";
   out << sentence(words, terminal.columns, terminal.out);
 }
 

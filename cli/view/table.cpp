@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "cli/view/text.hpp"
 
 namespace spark::cli {
@@ -26,6 +27,11 @@ const char* escape_of(Colour colour) {
 }
 
 }  // namespace
+
+std::string cell_of(const json::object& object, std::string_view key) {
+  const std::string text = printable(get_string(object, key).value_or(""));
+  return text.empty() ? "-" : text;
+}
 
 std::string coloured(const std::string& text, Colour colour, bool wanted) {
   return wanted && colour != Colour::None ? escape_of(colour) + text + "\x1b[0m" : text;

@@ -3,8 +3,10 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json.hpp"
 #include "cli/view/terminal.hpp"
 
 namespace spark::cli {
@@ -36,6 +38,9 @@ class Table {
   std::vector<std::size_t> shrinkable_;
   std::vector<Row> rows_;
 };
+
+// The text of a key as a cell shows it; "-" where there is none.
+std::string cell_of(const json::object& object, std::string_view key);
 
 std::string coloured(const std::string& text, Colour colour, bool wanted);
 

@@ -182,7 +182,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
   call.on_start = [this, task](pid_t pid) {
     task->attempt.worker = pid;
-    set_priorities(context_, activity_, leases_);
+    turns_.set_priorities();
   };
   return call;
 }
@@ -228,7 +228,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
 }
 
 void Attempts::config_changed() {
-  set_priorities(context_, activity_, leases_);
+  turns_.set_priorities();
   for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0 || !is_redefined(context_, *task)) continue;
     log::info("staging " + printable(name) + " begins again: its configuration has changed");

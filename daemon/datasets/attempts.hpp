@@ -7,7 +7,7 @@
 #include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/turns.hpp"
 
 namespace spark::datasets {

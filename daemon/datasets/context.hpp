@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -45,6 +46,7 @@ struct Timings {
   Duration settling{100};           // between looks at a volume that is on its first attempt
   Duration doubt{30'000};           // until a doubt that should have passed counts
   Duration recover_again{30'000};   // after a recovery of the cache that could not begin
+  JobTimings jobs{};                // of schedulers
 };
 
 struct Context {

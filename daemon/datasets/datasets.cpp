@@ -1,6 +1,7 @@
 #include "daemon/datasets/datasets.hpp"
 
 #include "daemon/datasets/listing.hpp"
+#include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -12,10 +13,11 @@ Datasets::Datasets(Context context, Jobs& jobs)
       catalog_(context_, activity_),
       leases_(
           context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
-          [this] { set_priorities(context_, activity_, leases_); }),
-      turns_(context_.executor),
+          [this] { turns_.set_priorities(); }),
+      job_leases_(leases_, jobs_, context_.runner, context_.clock, context_.timings.jobs),
+      turns_(context_, activity_, leases_, job_leases_),
       attempts_(context_, activity_, catalog_, leases_, turns_),
-      requests_(context_, jobs_, activity_, leases_, turns_, attempts_),
+      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_),
       upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
 
 asio::awaitable<void> Datasets::start() {
@@ -29,6 +31,7 @@ asio::awaitable<void> Datasets::start() {
     const auto [error] = co_await timer.async_wait(kToken);
     if (error) co_return;
   }
+  launch(context_.executor, "jobs that hold leases", job_leases_.watch());
   co_await upkeep_.keep_scrubbing();
 }
 
@@ -41,7 +44,7 @@ asio::awaitable<Result<>> Datasets::open() {
 }
 
 Result<json::object> Datasets::list() const {
-  return datasets::list(context_, activity_, catalog_, leases_);
+  return datasets::list(context_, activity_, catalog_, leases_, jobs_);
 }
 
 json::array Datasets::stages() const {

@@ -6,7 +6,8 @@
 
 #include "daemon/datasets/attempts.hpp"
 #include "daemon/datasets/catalog.hpp"
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/job_leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/requests.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/datasets/upkeep.hpp"
@@ -27,6 +28,7 @@ class Datasets {
   Upkeep& upkeep() { return upkeep_; }
   Leases& leases() { return leases_; }
   const Leases& leases() const { return leases_; }
+  JobLeases& job_leases() { return job_leases_; }
   const Totals& totals() const { return activity_.totals; }
   void config_changed() { attempts_.config_changed(); }
 
@@ -42,6 +44,7 @@ class Datasets {
   Activity activity_;
   Catalog catalog_;
   Leases leases_;
+  JobLeases job_leases_;
   Turns turns_;
   Attempts attempts_;
   Requests requests_;

@@ -20,6 +20,7 @@ json::object empty_row(const std::string& name, const char* state) {
           {"outdated", nullptr},
           {"doubtful", false},
           {"leases", json::array{}},
+          {"wanted_by", json::array{}},
           {"staged_at", nullptr},
           {"last_used", nullptr},
           {"scrubbed_at", nullptr},
@@ -39,15 +40,39 @@ void compare_generations(const Context& context, const std::string& name, json::
   row["volume_generation"] = source->generation;
 }
 
+// The jobs that wait for a dataset.
+struct Waiting {
+  std::set<std::uint64_t> ids;
+  std::set<std::string> scheduler_jobs;  // for people: "slurm job 7 (alice)"
+};
+
+// By dataset: one look at each job, however many there are.
+std::map<std::string, Waiting> waiting_for(const Jobs& jobs) {
+  std::map<std::string, Waiting> waiting;
+  for (const auto& job : jobs.all()) {
+    if (!job->is_running() || job->verb() != "stage") continue;
+    for (const std::string& dataset : job->subjects()) {
+      waiting[dataset].ids.insert(job->id());
+      if (!job->asker().scheduler_job.empty())
+        waiting[dataset].scheduler_jobs.insert(printable(job->asker().holder));
+    }
+  }
+  return waiting;
+}
+
+json::array texts(const std::set<std::string>& all) {
+  json::array array;
+  for (const std::string& text : all) array.emplace_back(text);
+  return array;
+}
+
 }  // namespace
 
 Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
-                          const Leases& leases) {
+                          const Leases& leases, const Jobs& jobs) {
   const auto catalog = known.known();
   if (!catalog) return catalog.take_error();
 
-  std::map<std::string, json::array> leases_of;
-  for (const auto& [id, lease] : leases.all()) leases_of[lease.dataset].push_back(show(lease));
   std::map<std::string, json::object> rows;
   for (const auto& [name, dataset] : context.config().datasets) rows[name] = empty_row(name, "absent");
   for (const json::value& value : *get_array(**catalog, "datasets")) {
@@ -57,7 +82,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     row.erase("good_at_s");
     compare_generations(context, name, row);
     if (activity.evicting.contains(name)) row["state"] = "evicting";
-    row["leases"] = std::move(leases_of[name]);
+    row["leases"] = row["wanted_by"] = json::array{};
     rows[name] = std::move(row);
   }
   // What is under way or went wrong, for datasets that have no ready copy yet.
@@ -78,6 +103,13 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;
   }
+  for (const auto& [id, lease] : leases.all()) {
+    if (!rows.contains(lease.dataset)) rows[lease.dataset] = empty_row(lease.dataset, "absent");
+    rows[lease.dataset]["leases"].as_array().push_back(show(lease));
+  }
+  for (const auto& [name, waiting] : waiting_for(jobs)) {
+    if (rows.contains(name)) rows[name]["wanted_by"] = texts(waiting.scheduler_jobs);
+  }
 
   json::array datasets;
   for (auto& [name, row] : rows) datasets.push_back(std::move(row));
@@ -85,17 +117,13 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
 }
 
 json::array stages(const Activity& activity, const Jobs& jobs) {
-  std::map<std::string, std::set<std::uint64_t>>
-      jobs_of;  // by dataset: one look at each job, however many there are
-  for (const auto& job : jobs.all()) {
-    if (!job->is_running() || job->verb() != "stage") continue;
-    for (const std::string& dataset : job->subjects()) jobs_of[dataset].insert(job->id());
-  }
+  auto waiting = waiting_for(jobs);
   json::array stages;
   for (const auto& [name, task] : activity.tasks) {
     json::object stage = task->progress;
     json::array& ids = stage["jobs"].emplace_array();
-    for (const std::uint64_t id : jobs_of[name]) ids.emplace_back(std::to_string(id));
+    for (const std::uint64_t id : waiting[name].ids) ids.emplace_back(std::to_string(id));
+    stage["wanted_by"] = texts(waiting[name].scheduler_jobs);
     stages.push_back(std::move(stage));
   }
   return stages;

@@ -26,13 +26,14 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
-  auto job = jobs_.create("stage", request.datasets);
+  auto job = jobs_.create({"stage", request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
     TaskPtr task = join(dataset, request);
     if (!task) fresh.push_back(task = make_task(dataset, request));
     ++task->users;
     activity_.wanted.insert(dataset.name);
+    if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks.push_back(std::move(task));
   }
   // Only then: none of the request's datasets makes way for another. One may end before this returns.
@@ -77,12 +78,19 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
   if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
   job->finish(std::move(result));
-  for (const TaskPtr& task : tasks) activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
+  end_claims(request, tasks);
   for (const std::string& id : granted) {
     activity_.early_leases.erase(id);
     if (!succeeded) (void)leases_.release(id);  // no caller has its ID; it may have expired already
   }
-  set_priorities(context_, activity_, leases_);
+  turns_.set_priorities();
+}
+
+void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks) {
+  for (const TaskPtr& task : tasks) {
+    activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
+    if (request.job.is_set()) job_leases_.settle(claim_of(request, task->dataset.name));
+  }
 }
 
 // Ends those that no other request needs; gives those of them that have ended already.
@@ -128,21 +136,41 @@ asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& r
   result["name"] = printable(task->dataset.name);
   result["state"] = "ready";
   if (!request.wants_lease()) co_return result;
+  const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
+  const auto lease = co_await grant(request, task->dataset.name, generation, granted);
+  if (!lease) co_return fail_with(lease.error(), "staging " + printable(task->dataset.name));
+  result["lease"] = *lease;
+  co_return result;
+}
+
+JobClaim Requests::claim_of(const StageRequest& request, const std::string& dataset) const {
+  JobClaim claim{request.job, dataset, {}};
+  if (request.lease) claim.expires = context_.clock.wall() + *request.lease;
+  return claim;
+}
+
+// The id of the lease that was asked for. `granted`: those that end if the request fails.
+asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request, std::string dataset,
+                                                     std::uint64_t generation,
+                                                     std::vector<std::string>& granted) {
+  if (request.job.is_set()) {
+    JobClaim claim = claim_of(request, dataset);
+    co_return co_await job_leases_.hold(std::move(claim), generation);
+  }
   Lease lease;
-  lease.dataset = task->dataset.name;
-  lease.generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
-  lease.holder = request.holder;
+  lease.id = new_lease_id();
+  lease.dataset = std::move(dataset);
+  lease.generation = generation;
+  lease.holder = request.asker.holder;
   lease.process = request.process;
   lease.cgroup = request.cgroup;
   if (request.lease) lease.expires = context_.clock.wall() + *request.lease;
-  lease.id = new_lease_id();
   const std::string id = lease.id;
   granted.push_back(id);
   activity_.early_leases.insert(id);
   const auto held = co_await leases_.grant(std::move(lease));
-  if (!held) co_return fail_with(held.error(), "staging " + printable(task->dataset.name));
-  result["lease"] = id;
-  co_return result;
+  if (!held) co_return fail(held.error());
+  co_return id;
 }
 
 }  // namespace spark::datasets

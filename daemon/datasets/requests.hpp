@@ -10,7 +10,8 @@
 #include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/attempts.hpp"
 #include "daemon/datasets/context.hpp"
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/job_leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/jobs.hpp"
 
@@ -21,21 +22,23 @@ struct StageRequest {
   std::optional<std::chrono::seconds> lease;  // by time
   staging::ProcessId process;                 // by process, as it was when it was asked for
   staging::Cgroup cgroup;                     // by control group
-  std::string holder;                         // for people
-  Bytes max_rate = 0;                         // 0: no limit
-  bool allow_dirty = false;                   // from a volume that another host writes, too
+  staging::SchedulerJob job;                  // by a scheduler's job, from now on
+  Asker asker;
+  Bytes max_rate = 0;        // 0: no limit
+  bool allow_dirty = false;  // from a volume that another host writes, too
 
-  bool wants_lease() const { return lease || process.pid != 0 || !cgroup.path.empty(); }
+  bool wants_lease() const { return lease || process.pid != 0 || !cgroup.path.empty() || job.is_set(); }
 };
 
 class Requests {
  public:
-  Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, Turns& turns,
-           Attempts& attempts)
+  Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, JobLeases& job_leases,
+           Turns& turns, Attempts& attempts)
       : context_(context),
         jobs_(jobs),
         activity_(activity),
         leases_(leases),
+        job_leases_(job_leases),
         turns_(turns),
         attempts_(attempts) {}
 
@@ -50,12 +53,17 @@ class Requests {
                                     const StageRequest& request, std::vector<std::string>& granted);
   asio::awaitable<Outcome> result_of(TaskPtr task, const StageRequest& request,
                                      std::vector<std::string>& granted);
+  asio::awaitable<Result<std::string>> grant(const StageRequest& request, std::string dataset,
+                                             std::uint64_t generation, std::vector<std::string>& granted);
+  JobClaim claim_of(const StageRequest& request, const std::string& dataset) const;
   std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate);
+  void end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks);
 
   const Context& context_;
   Jobs& jobs_;
   Activity& activity_;
   Leases& leases_;
+  JobLeases& job_leases_;
   Turns& turns_;
   Attempts& attempts_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::datasets {

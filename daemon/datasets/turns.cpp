@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t kMostCopies = 4;  // at a time: each has a pool of buffers of its own
 
-bool must_yield(const Context& context, const Activity& activity, const Leases& leases) {
-  if (!context.config().cache.yield) return false;
-  return std::ranges::any_of(leases.all(),
-                             [&](const auto& one) { return !activity.early_leases.contains(one.first); });
-}
-
 }  // namespace
 
 bool Turns::is_free(const Slot& slot) const {
@@ -40,10 +34,17 @@ asio::awaitable<void> Turns::next_change() {
   co_await changed_.async_wait(kToken);
 }
 
-void set_priorities(const Context& context, const Activity& activity, const Leases& leases) {
-  const auto priority =
-      must_yield(context, activity, leases) ? workers::Priority::Idle : workers::Priority::Normal;
-  for (const auto& [name, task] : activity.tasks) {
+bool Turns::must_yield() const {
+  if (!context_.config().cache.yield) return false;
+  return std::ranges::any_of(leases_.all(), [&](const auto& one) {
+    return one.second.is_staged() && !activity_.early_leases.contains(one.first) &&
+           !job_leases_.is_claimed(one.first);
+  });
+}
+
+void Turns::set_priorities() const {
+  const auto priority = must_yield() ? workers::Priority::Idle : workers::Priority::Normal;
+  for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0) continue;
     if (const auto set = workers::set_priority(task->attempt.worker, priority); !set)
       log::survived(set.error());

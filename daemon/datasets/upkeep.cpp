@@ -37,13 +37,10 @@ json::object verdict(const std::string& dataset, const Result<json::object>& rea
           {"reason", read.error().message()}};
 }
 
-// What a person can do about a staging that is under way. Job ids are numbers: curl asks for each of {7,8}.
+// What a person can do about a staging that is under way.
 std::string how_to_end(const std::vector<std::string>& jobs) {
   const std::string wait = "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it";
-  if (jobs.empty()) return wait;
-  const std::string ids = jobs.size() == 1 ? jobs.front() : "{" + join(jobs, ",") + "}";
-  return wait + "; one that was detached: `curl -X DELETE --unix-socket /run/spark-stage/api.sock " +
-         "localhost/v1/jobs/" + ids + "`";
+  return jobs.empty() ? wait : wait + "; one that was detached: `spark-stage cancel " + join(jobs, " ") + "`";
 }
 
 }  // namespace
@@ -59,9 +56,9 @@ Result<std::vector<std::string>> Upkeep::readable() const {
   return names;
 }
 
-Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha256) {
+Result<std::shared_ptr<Job>> Upkeep::verify(const std::string& dataset, bool sha256, Asker asker) {
   if (const auto listed = catalog_.check_listed(dataset); !listed) return fail(listed.error());
-  auto job = jobs_.create("verify", {dataset});
+  auto job = jobs_.create({"verify", {dataset}, std::move(asker)});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
   launch(context_.executor, "verify " + dataset, run_verify(job, dataset, sha256, cancellation));
@@ -103,7 +100,7 @@ asio::awaitable<Outcome> Upkeep::read_back(std::shared_ptr<Job> job, std::string
   co_return read;
 }
 
-Result<std::shared_ptr<Job>> Upkeep::scrub(std::vector<std::string> datasets) {
+Result<std::shared_ptr<Job>> Upkeep::scrub(std::vector<std::string> datasets, Asker asker) {
   const auto names = catalog_.names();
   if (!names) return names.take_error();
   const std::set<std::string> listed(names->begin(), names->end());
@@ -111,7 +108,7 @@ Result<std::shared_ptr<Job>> Upkeep::scrub(std::vector<std::string> datasets) {
     if (!listed.contains(dataset)) return fail(catalog_.check_listed(dataset).error());
   }
   if (datasets.empty()) datasets = *readable();
-  auto job = jobs_.create("scrub", datasets);
+  auto job = jobs_.create({"scrub", datasets, std::move(asker)});
   workers::Cancellation cancellation;
   job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
   launch(context_.executor, "scrub", run_scrub(job, std::move(datasets), cancellation));
@@ -171,7 +168,7 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
   return due;
 }
 
-Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset) {
+Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset, Asker asker) {
   if (activity_.wanted.contains(dataset) || activity_.tasks.contains(dataset)) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
                 how_to_end(jobs_that_stage(jobs_, dataset)));
@@ -187,7 +184,7 @@ Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset) {
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is leased by " + holders_in_words(held),
                 "wait for its end, or `spark-stage release " + held.front()->id + "`");
   }
-  auto job = jobs_.create("evict", {dataset});
+  auto job = jobs_.create({"evict", {dataset}, std::move(asker)});
   activity_.evicting.insert(dataset);
   launch(context_.executor, "evict " + dataset, run_evict(job, dataset));
   return job;

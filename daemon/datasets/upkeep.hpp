@@ -11,7 +11,7 @@
 #include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/workers/priority.hpp"
 
@@ -22,9 +22,10 @@ class Upkeep {
   Upkeep(const Context& context, Jobs& jobs, Activity& activity, Catalog& catalog, Leases& leases)
       : context_(context), jobs_(jobs), activity_(activity), catalog_(catalog), leases_(leases) {}
 
-  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256);  // see Cache::verify
-  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets);         // none: all
-  Result<std::shared_ptr<Job>> evict(const std::string& dataset);
+  Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256,
+                                      Asker asker = {});  // see Cache::verify
+  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets, Asker asker = {});  // none: all
+  Result<std::shared_ptr<Job>> evict(const std::string& dataset, Asker asker = {});
 
   asio::awaitable<void> keep_scrubbing();  // each copy when it is due
 

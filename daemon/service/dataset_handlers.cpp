@@ -9,6 +9,8 @@
 namespace spark {
 namespace {
 
+namespace asio = boost::asio;
+
 using api::Answer;
 using api::Request;
 
@@ -25,6 +27,14 @@ std::optional<Answer> refuse_job(const DaemonParts& daemon, const Request& reque
   if (request.caller.may_change || daemon.jobs.running_subjects() < kMostSubjects) return std::nullopt;
   return too_much(std::to_string(kMostSubjects) + " datasets are being worked on already",
                   "wait until some have ended; `spark-stage status` shows them");
+}
+
+// "job:slurm:123:imagenet", "job:slurm:123" → "slurm:123"; empty: of no job.
+std::string job_of_lease(const std::string& id) {
+  if (!id.starts_with(staging::kJobLease)) return "";
+  const std::string key = id.substr(staging::kJobLease.size());
+  const std::size_t system = key.find(':');
+  return system == std::string::npos ? key : key.substr(0, key.find(':', system + 1));
 }
 
 Answer job_answer(const Result<JobPtr>& job) {
@@ -50,25 +60,38 @@ Answer post_staging(const DaemonParts& daemon, const Request& request) {
 Answer post_verify(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   const bool sha256 = get_bool(request.body, "sha256").value_or(false);
-  return job_answer(daemon.datasets.upkeep().verify(request.path[2], sha256));
+  return job_answer(daemon.datasets.upkeep().verify(request.path[2], sha256, asker_of(request.caller)));
 }
 
 Answer post_evict(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
-  return job_answer(daemon.datasets.upkeep().evict(request.path[2]));
+  return job_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
 }
 
 Answer post_scrub(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   auto names = dataset_names(request.body);
-  return names ? job_answer(daemon.datasets.upkeep().scrub(std::move(*names)))
+  return names ? job_answer(daemon.datasets.upkeep().scrub(std::move(*names), asker_of(request.caller)))
                : api::error_answer(names.error());
 }
 
-Answer delete_lease(const DaemonParts& daemon, const Request& request) {
-  const auto released = daemon.datasets.leases().release(request.path[2]);
-  return released ? ok_answer(json::object{{"released", printable(request.path[2])}})
-                  : api::error_answer(released.error());
+// ID may be a job's, without a dataset: all of its leases, and what is staged for it alone.
+asio::awaitable<Answer> delete_lease(const DaemonParts& daemon, Request request) {
+  const std::string& id = request.path[2];
+  const std::string job = job_of_lease(id);
+  if (const auto user = daemon.datasets.job_leases().user_of(job)) {
+    Asker asker{.scheduler_job = job, .user = *user};
+    const bool is_allowed = co_await may_end(daemon, request.caller, std::move(asker));
+    if (!is_allowed) {
+      co_return api::error_answer({Errc::Denied, printable(id) + " belongs to another user's job",
+                                   "it ends with the job; root may end it earlier"});
+    }
+  }
+  const bool is_whole_job = !job.empty() && id.size() == staging::kJobLease.size() + job.size();
+  const auto released =
+      is_whole_job ? daemon.datasets.job_leases().end(job) : daemon.datasets.leases().release(id);
+  co_return released ? ok_answer(json::object{{"released", printable(id)}})
+                     : api::error_answer(released.error());
 }
 
 }  // namespace spark

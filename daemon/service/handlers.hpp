@@ -8,6 +8,12 @@
 
 namespace spark {
 
+// callers.cpp
+std::string process_in_words(pid_t pid);  // "pid 12 (python)"
+Asker asker_of(const api::Caller& caller);
+// Whether the caller may end what this asker asked for: its own user, the user of its scheduler's job, root.
+boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);
+
 // daemon_handlers.cpp
 api::Answer get_health(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_readiness(const DaemonParts& daemon, const api::Request& request);
@@ -29,12 +35,12 @@ api::Answer post_staging(const DaemonParts& daemon, const api::Request& request)
 api::Answer post_verify(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_evict(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
-api::Answer delete_lease(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 
 // job_handlers.cpp
 api::Answer get_jobs(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_job(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_job_events(const DaemonParts& daemon, const api::Request& request);
-api::Answer delete_job(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> delete_job(const DaemonParts& daemon, api::Request request);
 
 }  // namespace spark

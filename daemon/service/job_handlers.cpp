@@ -1,6 +1,7 @@
 // Requests about jobs: what long work came to.
 #include <charconv>
 
+#include "base/text.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
 
@@ -63,11 +64,19 @@ Answer get_job_events(const DaemonParts& daemon, const Request& request) {
   return answer;
 }
 
-Answer delete_job(const DaemonParts& daemon, const Request& request) {
+asio::awaitable<Answer> delete_job(const DaemonParts& daemon, Request request) {
   const auto job = find_job(daemon, request);
-  if (!job) return api::error_answer(job.error());
+  if (!job) co_return api::error_answer(job.error());
+  const bool is_allowed = co_await may_end(daemon, request.caller, (*job)->asker());
+  if (!is_allowed) {
+    co_return api::error_answer({Errc::Denied,
+                                 "job " + request.path[2] + " was asked for by " +
+                                     printable((*job)->asker().holder) + ": uid " +
+                                     std::to_string(request.caller.uid) + " may not cancel it",
+                                 "whoever asked for it may, and root"});
+  }
   const auto cancelled = (*job)->cancel();
-  return cancelled ? ok_answer((*job)->to_json()) : api::error_answer(cancelled.error());
+  co_return cancelled ? ok_answer((*job)->to_json()) : api::error_answer(cancelled.error());
 }
 
 }  // namespace spark

@@ -3,19 +3,18 @@
 #include <limits>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/service/handlers.hpp"
 
 namespace spark {
 namespace {
 
 using api::Request;
 
-constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kMostNames = 1000, kMostProcesses = 1000, kLongestUser = 64;
 
-std::string describe_holder(const api::Caller& caller, pid_t pid) {
-  const pid_t holder = pid != 0 ? pid : caller.pid;
-  const auto name = read_line_file("/proc/" + std::to_string(holder) + "/comm");
-  return "pid " + std::to_string(holder) + (name ? " (" + *name + ")" : "") + ", uid " +
-         std::to_string(caller.uid);
+bool can_be_pid(std::int64_t pid) {
+  return pid > 1 && pid <= std::numeric_limits<pid_t>::max();
 }
 
 // Whom a lease ends with: "hold" is true (the caller), a process's number, or "cgroup" (the caller's).
@@ -30,7 +29,7 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
     wanted.cgroup = std::move(*group);
   } else {
     const auto pid = get_int(request.body, "hold").value_or(0);
-    if (pid <= 1 || pid > std::numeric_limits<pid_t>::max()) {
+    if (!can_be_pid(pid)) {
       return fail(Errc::Invalid, "hold is not true, \"cgroup\" or a process that can end",
                   "there is no lease for ever");
     }
@@ -39,6 +38,58 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
       return fail(Errc::NotFound, "no process " + std::to_string(pid) + " to hold a lease for");
   }
   return {};
+}
+
+// Those that have ended by now hold nothing.
+Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) {
+  const json::array* processes = get_array(wanted, "processes");
+  if (processes == nullptr) return {};
+  if (processes->size() > kMostProcesses)
+    return fail(Errc::Invalid, "the job names more than " + std::to_string(kMostProcesses) + " processes",
+                "name those that live as long as the job");
+  for (const json::value& value : *processes) {
+    const std::int64_t pid = value.is_int64() ? value.get_int64() : 0;
+    if (!can_be_pid(pid))
+      return fail(Errc::Invalid, "the job's processes are numbers of processes that can end");
+    const auto process = staging::process_with(static_cast<pid_t>(pid));
+    if (process.start_time != 0) job.processes.push_back(process);
+  }
+  return {};
+}
+
+// "job": {"system", "id", "user"?, "processes"?}: of a scheduler, which asks as root.
+Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
+  const json::value* given = request.body.if_contains("job");
+  if (given == nullptr || given->is_null()) return {};
+  const json::object* job = given->if_object();
+  if (job == nullptr) return fail(Errc::Invalid, "job is not an object", "docs/api.md has its form");
+  if (!request.caller.may_change) {
+    return fail(Errc::Denied,
+                "uid " + std::to_string(request.caller.uid) + " may not ask for a scheduler's job",
+                "use --hold cgroup inside of the job");
+  }
+  if (request.body.contains("hold"))
+    return fail(Errc::Invalid, "a request has a job or hold, not both", "a job's lease ends with the job");
+  wanted.job.system = get_string(*job, "system").value_or("");
+  wanted.job.id = get_string(*job, "id").value_or("");
+  wanted.job.user = get_string(*job, "user").value_or("").substr(0, kLongestUser);
+  if (wanted.job.system != staging::kSlurm)
+    return fail(Errc::Invalid, "job.system is not a scheduler that is known here", "it is \"slurm\"");
+  if (auto valid = staging::check_job_id(wanted.job.id); !valid) return valid;
+  wanted.job.boot = staging::boot_id(SystemRoot{});
+  return read_processes(wanted.job, *job);
+}
+
+Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller) {
+  Asker asker = asker_of(caller);
+  if (wanted.process.pid != 0)
+    asker.holder = process_in_words(wanted.process.pid) + ", uid " + std::to_string(caller.uid);
+  if (wanted.job.is_set()) {
+    asker.holder = staging::in_words(wanted.job);
+    asker.scheduler_job = wanted.job.key();
+    asker.user = wanted.job.user;
+  }
+  return asker;
 }
 
 }  // namespace
@@ -78,7 +129,8 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   }
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return held.take_error();
-  wanted.holder = describe_holder(request.caller, wanted.process.pid);
+  if (auto read = read_job(wanted, request); !read) return read.take_error();
+  wanted.asker = asker_for(wanted, request.caller);
   return wanted;
 }
 

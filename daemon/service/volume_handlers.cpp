@@ -78,7 +78,7 @@ Answer ask_volume(const DaemonParts& daemon, const Request& request, const Volum
         {Errc::NotFound, "no volume " + printable(name) + " in the configuration",
          near.empty() ? "`spark-stage status` lists them" : "did you mean " + near + "?"});
   }
-  const auto job = daemon.jobs.create(request.path[3], {name});
+  const auto job = daemon.jobs.create({request.path[3], {name}, asker_of(request.caller)});
   launch(daemon.executor, request.path[3] + " of volume " + name, work(job, volume));
   return accepted_answer(job);
 }

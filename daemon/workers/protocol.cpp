@@ -46,6 +46,8 @@ constexpr std::array kVerbs = {
     VerbRow{"recover", recover_verb},
     VerbRow{"catalog", catalog_verb},
     VerbRow{"lease", lease_verb},
+    VerbRow{"jobs-here", jobs_here_verb},
+    VerbRow{"user", user_verb},
     VerbRow{"reservation", reservation_verb},
     VerbRow{"smart", smart_verb},
     VerbRow{"stop-writing", stop_writing_verb},

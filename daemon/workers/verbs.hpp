@@ -45,5 +45,8 @@ Result<json::object> recover_verb(const json::object& request, const ProgressLin
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& progress);
 // lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
+// holder_verbs.cpp
+Result<json::object> jobs_here_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> user_verb(const json::object& request, const ProgressLine& progress);
 
 }  // namespace spark::workers

@@ -15,7 +15,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "staging/cache/lease.hpp"
+#include "staging/leases/lease.hpp"
 
 namespace spark::staging {
 
@@ -83,7 +83,8 @@ class Catalog {
   Result<> set_trouble(const std::string& key, const std::string& what);
   Result<std::map<std::string, std::string>> troubles();
 
-  // NotFound if the generation is not there or being evicted. An id that is there already is renewed.
+  // NotFound if the generation is not there or being evicted, or as one that waits for its dataset
+  // (generation 0). An id that is there already is renewed.
   Result<> add_lease(const Lease& lease);
   Result<Change> remove_lease(const std::string& id);
   Result<std::vector<Lease>> leases();
@@ -97,6 +98,7 @@ class Catalog {
  private:
   struct Database;
   explicit Catalog(std::unique_ptr<Database> database);
+  Result<> add_processes(std::vector<Lease>& leases);  // `leases`: by id
   std::unique_ptr<Database> database_;
 };
 

@@ -46,6 +46,16 @@ constexpr std::array kSteps = {
     R"(
   CREATE TABLE troubles (key TEXT PRIMARY KEY, what TEXT NOT NULL) STRICT;
   ALTER TABLE reservations ADD COLUMN task INTEGER NOT NULL DEFAULT 0;
+)",
+    // Leases of a scheduler's jobs, and the processes that such a job told of.
+    R"(
+  ALTER TABLE leases ADD COLUMN job_system TEXT NOT NULL DEFAULT '';
+  ALTER TABLE leases ADD COLUMN job_id TEXT NOT NULL DEFAULT '';
+  ALTER TABLE leases ADD COLUMN job_user TEXT NOT NULL DEFAULT '';
+  ALTER TABLE leases ADD COLUMN job_boot TEXT NOT NULL DEFAULT '';
+  CREATE TABLE lease_processes (
+    lease TEXT NOT NULL REFERENCES leases (id) ON DELETE CASCADE, pid INTEGER NOT NULL,
+    pid_start_time INTEGER NOT NULL, PRIMARY KEY (lease, pid)) STRICT;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {
@@ -102,7 +112,8 @@ Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::
   DatabasePtr database(opened);
   if (code != SQLITE_OK) return sqlite_error(opened, doing);
   sqlite3_busy_timeout(opened, kBusyMilliseconds);
-  for (const char* setting : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"}) {
+  for (const char* setting :
+       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
     if (auto set = change(opened, doing, setting); !set) return set.take_error();
   }
   if (auto ready = prepare_schema(opened, doing); !ready) return ready.take_error();

@@ -7,18 +7,30 @@
 namespace spark::staging {
 
 Result<> Catalog::add_lease(const Lease& lease) {
-  auto added = change(
-      database_->get(), database_->writing,
-      "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM "
-      "generations WHERE dataset = ?2 AND generation = ?3 AND state = 'ready')",
-      lease.id, lease.dataset, lease.generation, lease.holder, lease.process.pid, lease.process.start_time,
-      to_microseconds(lease.expires), lease.cgroup.path.native(), lease.cgroup.id);
-  if (!added) return added;
-  if (sqlite3_changes(database_->get()) > 0) return {};
-  return fail(Errc::NotFound,
-              "leasing " + printable(lease.dataset) + " generation " + std::to_string(lease.generation) +
-                  ": it is not in the cache",
-              "stage it first");
+  sqlite3* database = database_->get();
+  return transaction(database, database_->writing, [&]() -> Result<> {
+    auto added = change(
+        database, database_->writing,
+        "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE "
+        "?3 = 0 OR EXISTS (SELECT 1 FROM generations WHERE dataset = ?2 AND generation = ?3 AND state = "
+        "'ready')",
+        lease.id, lease.dataset, lease.generation, lease.holder, lease.process.pid, lease.process.start_time,
+        to_microseconds(lease.expires), lease.cgroup.path.native(), lease.cgroup.id, lease.job.system,
+        lease.job.id, lease.job.user, lease.job.boot);
+    if (!added) return added;
+    if (sqlite3_changes(database) == 0) {
+      return fail(Errc::NotFound,
+                  "leasing " + printable(lease.dataset) + " generation " + std::to_string(lease.generation) +
+                      ": it is not in the cache",
+                  "stage it first");
+    }
+    for (const ProcessId& process : lease.job.processes) {
+      added = change(database, database_->writing, "INSERT OR REPLACE INTO lease_processes VALUES (?, ?, ?)",
+                     lease.id, process.pid, process.start_time);
+      if (!added) return added;
+    }
+    return {};
+  });
 }
 
 Result<Change> Catalog::remove_lease(const std::string& id) {
@@ -40,10 +52,24 @@ Result<std::vector<Lease>> Catalog::leases() {
     lease.process = {static_cast<pid_t>(statement.number(4)), statement.count(5)};
     if (!statement.is_null(6)) lease.expires = from_microseconds(statement.number(6));
     lease.cgroup = {statement.text(7), statement.count(8)};
+    lease.job = {statement.text(9), statement.text(10), statement.text(11), {}, statement.text(12)};
     all.push_back(std::move(lease));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  if (auto added = add_processes(all); !added) return added.take_error();
   return all;
+}
+
+Result<> Catalog::add_processes(std::vector<Lease>& leases) {
+  Statement statement(database_->get(), "SELECT * FROM lease_processes ORDER BY lease, pid");
+  int code = SQLITE_DONE;
+  while ((code = statement.step()) == SQLITE_ROW) {
+    const auto lease = std::ranges::lower_bound(leases, statement.text(0), {}, &Lease::id);
+    if (lease == leases.end() || lease->id != statement.text(0)) continue;
+    lease->job.processes.push_back({static_cast<pid_t>(statement.number(1)), statement.count(2)});
+  }
+  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  return {};
 }
 
 Result<> Catalog::reserve(const Reservation& reservation) {

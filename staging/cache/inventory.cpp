@@ -74,7 +74,8 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   add_rows(inventory, *rows);
   add_copies(inventory, *partials, *reservations);
   for (const Lease& lease : *leases) {
-    if (is_live(lease, store.now())) add_lease(inventory, lease);
+    // Of a dataset that is waited for the caller knows more; see InUse.
+    if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease);
   }
   for (auto& [key, share] : inventory) {
     if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";

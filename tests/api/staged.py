@@ -50,18 +50,30 @@ class Running:
     def __init__(self, folder, arguments, program=PROGRAM, **how):
         self.folder, self.socket = folder, folder / "api.sock"
         self.log = open(folder / "log", "wb")
-        self.process = subprocess.Popen(
-            [program, *arguments, "--socket", self.socket, "--state-dir", folder / "state"],
-            stdout=self.log, stderr=subprocess.STDOUT, **how)
+        self.command = [program, *arguments, "--socket", self.socket, "--state-dir", folder / "state"]
+        self.how = how
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=subprocess.STDOUT, **self.how)
         self.wait_until(lambda: self.socket.exists(), "makes its socket")
         self.wait_until(lambda: self.ask("GET", "/v1/datasets")[0] == 200, "has opened its cache")
 
-    def stop(self):
+    def end(self):
         self.process.terminate()
         try:
             self.process.wait(PATIENCE_S)
         finally:
             self.process.kill()
+
+    def restart(self):
+        self.end()
+        self.start()
+
+    def stop(self):
+        try:
+            self.end()
+        finally:
             self.log.close()
         return self.process.returncode
 

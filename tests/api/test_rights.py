@@ -37,7 +37,7 @@ def daemon():
     with tempfile.TemporaryDirectory(prefix="spark-rights-") as folder:
         os.chmod(folder, 0o755)
         (Path(folder) / "group").write_text(f"root:x:0:\nspark-stage:x:{GROUP}:\n")
-        (Path(folder) / "passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+        (Path(folder) / "passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
         running = Daemon(Path(folder), {"LD_PRELOAD": "libnss_wrapper.so", "NSS_WRAPPER_GROUP": f"{folder}/group",
                                         "NSS_WRAPPER_PASSWD": f"{folder}/passwd"})
         yield running
@@ -82,6 +82,31 @@ def test_the_group_stages_and_leases_and_releases(daemon):
     assert (row["state"], len(row["leases"])) == ("ready", 1)
     assert f"uid {NOBODY}" in row["leases"][0]["holder"]
     assert ask_as(daemon, [GROUP], "DELETE", f"/v1/leases/{row['leases'][0]['id']}")[0] == 200
+
+
+def test_root_alone_stages_for_a_job(daemon):
+    body = '{"datasets": ["imagenet"], "job": {"system": "slurm", "id": "5"}}'
+    status, content = ask_as(daemon, [GROUP], "POST", "/v1/stagings", body)
+    assert (status, json.loads(content)["error"]["kind"]) == (403, "denied")
+
+
+@pytest.mark.parametrize("user, allowed", [("nobody", 200), ("root", 403), ("a stranger", 403)])
+def test_the_leases_of_a_job_are_ended_by_its_user(daemon, user, allowed):
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"], "job": {"system": "slurm", "id": "6", "user": user}})
+    for lease in ("job:slurm:6:imagenet", "job:slurm:6"):
+        status, content = ask_as(daemon, [GROUP], "DELETE", f"/v1/leases/{lease}")
+        assert status == allowed or (status, lease) == (404, "job:slurm:6"), content
+    daemon.ask("DELETE", "/v1/leases/job:slurm:6")
+
+
+def test_jobs_are_cancelled_by_whoever_asked_for_them(daemon):
+    own = json.loads(ask_as(daemon, [GROUP], "POST", "/v1/stagings", '{"datasets": ["models"], "max_rate": 1}')[1])["id"]
+    others = daemon.ask("POST", "/v1/stagings", {"datasets": ["models"], "max_rate": 1})[1]["id"]
+    status, content = ask_as(daemon, [GROUP], "DELETE", f"/v1/jobs/{others}")
+    assert (status, json.loads(content)["error"]["kind"]) == (403, "denied")
+    assert ask_as(daemon, [GROUP], "DELETE", f"/v1/jobs/{own}")[0] == 200
+    assert daemon.ask("GET", f"/v1/jobs/{others}")[1]["state"] == "running", "it goes on for the other"
+    assert daemon.ask("DELETE", f"/v1/jobs/{others}")[0] == 200
 
 
 def test_a_stranger_cannot_even_connect(daemon):

@@ -36,7 +36,7 @@ REPOSITORY = "/srv/repository"
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
     """The package, and the same under a later version."""
-    found = list(Path(PACKAGE).glob("*.deb"))
+    found = list(Path(PACKAGE).glob("spark-stage_*.deb"))
     assert len(found) == 1, f"{PACKAGE} has {len(found)} packages: one is wanted"
     tree = tmp_path_factory.mktemp("later")
     subprocess.run(["dpkg-deb", "-R", found[0], tree / "tree"], check=True)

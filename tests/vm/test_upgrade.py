@@ -46,7 +46,7 @@ print(json.dumps({{str(f): json.loads(f.read_text()) for f in pathlib.Path(".").
 
 
 def package_in(folder):
-    found = list(Path(folder).glob("*.deb"))
+    found = list(Path(folder).glob("spark-stage_*.deb"))
     assert len(found) == 1, f"{folder} has {len(found)} packages: one is wanted"
     return found[0].read_bytes()
 

@@ -6,7 +6,7 @@ import re
 def compiled(cmake_lists):
     """The files that {folder: text of its CMakeLists.txt} name."""
     return {posixpath.normpath(word.replace("${PROJECT_SOURCE_DIR}", ".") if word.startswith("$") else f"{folder}/{word}")
-            for folder, text in cmake_lists.items() for word in re.findall(r"[^\s()]+\.cpp", text)}
+            for folder, text in cmake_lists.items() for word in re.findall(r"[^\s()]+\.c(?:pp)?\b", text)}
 
 
 def check(path, named):

@@ -36,6 +36,8 @@ ADAPTERS = [
     (r"boost/json.*", ["base/json."]),
     (r"boost/(describe|mp11|pfr).*", ["base/described."]),
     (r"boost/math.*", ["bench/record/statistics."]),
+    (r"json-c/.*", ["slurm/json."]),
+    (r"slurm/spank\.h", ["slurm/plugin."]),
     (r"tl/expected.hpp", ["base/result."]),
 ]
 

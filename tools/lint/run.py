@@ -16,7 +16,8 @@ import units
 import words
 
 CPP = (".cpp", ".hpp")
-CODE = (*CPP, ".py", ".sh")
+C = (".c", ".h")
+CODE = (*CPP, *C, ".py", ".sh")
 TEXT = (*CODE, ".md", ".yaml", ".cmake", ".in", ".conf", ".service", ".json", "CMakeLists.txt")
 
 
@@ -47,7 +48,7 @@ def lengths():
         return errors
 
     problems = _each(CODE, check) + _each(CPP, sizes.check_classes)
-    problems += sizes.check_folders([path.relative_to(sources.ROOT).as_posix() for path in sources.files(*CPP)])
+    problems += sizes.check_folders([path.relative_to(sources.ROOT).as_posix() for path in sources.files(*CPP, *C)])
     for warning in warnings:
         print(f"     note: {warning}")
     return problems
@@ -57,12 +58,12 @@ def compiled():
     lists = {path.parent.relative_to(sources.ROOT).as_posix(): path.read_text()
              for path in sources.files("CMakeLists.txt")}
     named = built.compiled(lists)
-    return _each([".cpp"], lambda path, _: built.check(path, named))
+    return _each([".cpp", ".c"], lambda path, _: built.check(path, named))
 
 
 def header_cycles():
     graph = {path.relative_to(sources.ROOT).as_posix(): [header for _, header, quoted in layering.includes_of(
-        path.read_text()) if quoted] for path in sources.files(".hpp")}
+        path.read_text()) if quoted] for path in sources.files(".hpp", ".h")}
     return layering.check_cycles(graph)
 
 
@@ -84,7 +85,7 @@ def manual():
 
 
 def quotations():
-    source = "\n".join(path.read_text() for path in sources.files(".cpp") if "tests" not in path.parts)
+    source = "\n".join(path.read_text() for path in sources.files(".cpp", ".c") if "tests" not in path.parts)
     return sentences.check((sources.ROOT / "docs/troubleshooting.md").read_text(), source)
 
 
@@ -92,7 +93,7 @@ CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
     "the staging benchmark counts right": lambda: _tool(
         [sys.executable, "-B", "-m", "unittest", "discover", "-q", "-s"], ["tools/benchmarks/staging"]),
-    "arrows between the rooms": lambda: _each(CPP, layering.check) + header_cycles(),
+    "arrows between the rooms": lambda: _each((*CPP, *C), layering.check) + header_cycles(),
     "temporaries inside co_await": lambda: _each(CPP, co_await.check),
     "exceptions of coroutines": lambda: _each(CPP, coroutines.check),
     "library calls that throw": lambda: _each(CPP, throwing.check),
@@ -100,7 +101,7 @@ CHECKS = {
     "sizes of files, classes, interfaces and folders": lengths,
     "words": lambda: _each(TEXT, words.check),
     "units keep out of mount namespaces": lambda: _each((".service", ".in"), units.check),
-    "format of C++": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP)),
+    "format of C++ and C": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP, *C)),
     "shell scripts": lambda: _tool(["shellcheck", "--severity=warning"], shell_scripts()),
     "manual pages": manual,
     "sentences that the docs quote": quotations,

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
@@ -49,7 +50,10 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
 Result<int> detach(Context& context, const StageArguments& arguments, const StageOptions& options) {
   const auto job = start_job(context, stage_request(options));
   if (!job) return job.take_error();
-  context.out << (arguments.as_json ? pretty(job->answer) : printable(job->id)) << "\n";
+  const std::string id = printable(job->id);
+  context.out << (arguments.as_json ? pretty(job->answer) : id) << "\n" << std::flush;
+  tell(context, "job " + id + " has begun: 'spark-stage wait --job " + id +
+                    "' follows it, 'spark-stage cancel " + id + "' ends it");
   return 0;
 }
 
@@ -79,7 +83,7 @@ void add_stage(App& app) {
                        "  spark-stage stage imagenet --hold cgroup    as long as this Slurm job lives\n"
                        "  spark-stage stage datasets:laion/part-07   any folder of a volume\n"
                        "  python train.py --data \"$(spark-stage stage imagenet)\"\n"
-                       "  spark-stage stage imagenet --detach         look later: spark-stage status",
+                       "  spark-stage stage imagenet --detach         look later: spark-stage jobs",
                        [arguments](Context& context) { return stage(context, *arguments); });
   verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--lease", "TIME", arguments->lease, "keep it from eviction that long: 30m, 12h, 3d");

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
+#include "cli/job.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
 #include "cli/view/screens.hpp"
@@ -14,6 +15,7 @@ constexpr Duration kPoll{1'000};
 
 struct WaitOptions {
   std::vector<std::string> volumes;
+  std::string job;  // empty: volumes are waited for
   std::string timeout;
 };
 
@@ -78,18 +80,20 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
   return waiting;
 }
 
-Result<int> wait(Context& context, const WaitOptions& options) {
-  std::optional<Duration> timeout;
-  if (!options.timeout.empty()) {
-    const auto parsed = parse_optional_duration(options.timeout, "never");
-    if (!parsed) return fail_with(parsed.error(), "--timeout");
-    timeout = *parsed;
-  }
+Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
+  if (options.timeout.empty()) return std::optional<Duration>();
+  auto parsed = parse_optional_duration(options.timeout, "never");
+  if (!parsed) return fail_with(parsed.error(), "--timeout");
+  return parsed;
+}
+
+Result<int> wait_for(Context& context, const std::vector<std::string>& volumes,
+                     std::optional<Duration> timeout) {
   context.catch_interrupts();
   Narrator narrator(context);
   const SteadyTime begin = context.timer.steady();
   for (;;) {
-    const auto waiting = look(context, options.volumes, narrator);
+    const auto waiting = look(context, volumes, narrator);
     if (!waiting) return waiting.take_error();
     if (waiting->empty()) return 0;
     if (context.stop) return fail(Errc::Cancelled, "interrupted while waiting for " + join(*waiting, ", "));
@@ -104,15 +108,37 @@ Result<int> wait(Context& context, const WaitOptions& options) {
   }
 }
 
+Result<int> wait_for(Context& context, const std::string& job, std::optional<Duration> timeout) {
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto result = wait_for_job(context, job, timeout, view);
+  if (!result) return result.take_error();
+  view.clear();
+  tell(context, "job " + printable(job) + ": done");
+  return 0;
+}
+
+Result<int> wait(Context& context, const WaitOptions& options) {
+  const auto timeout = timeout_of(options);
+  if (!timeout) return timeout.take_error();
+  if (options.job.empty() == options.volumes.empty()) {
+    return fail(Errc::Invalid, "nothing to wait for was named, or both volumes and a job",
+                "for example: 'spark-stage wait datasets', 'spark-stage wait --job 7'");
+  }
+  if (options.job.empty()) return wait_for(context, options.volumes, *timeout);
+  return wait_for(context, options.job, *timeout);
+}
+
 }  // namespace
 
 void add_wait(App& app) {
   const auto options = std::make_shared<WaitOptions>();
-  Verb verb = app.verb("wait", "until volumes are ready",
+  Verb verb = app.verb("wait", "until volumes are ready, or a job has ended",
                        "  spark-stage wait datasets models --timeout 5m\n"
-                       "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit",
+                       "  ExecStartPre=/usr/bin/spark-stage wait datasets     in a job's unit\n"
+                       "  spark-stage wait --job 7          one that 'stage --detach' started",
                        [options](Context& context) { return wait(context, *options); });
-  verb.argument("VOLUME", options->volumes, "volumes of the config");
+  verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
+  verb.option("--job", "JOB", options->job, "a job instead, by its number: 'spark-stage jobs' has it");
   verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
 }
 

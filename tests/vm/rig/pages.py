@@ -11,6 +11,11 @@ BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock -X": API,
     "job=$(curl": API,
     "lease=$(curl": API,
+    "#!/bin/sh": ("tests/slurm/test_page.py", "test_the_script_of_the_page_trains_on_four_nodes", 'block("#!/bin/sh")'),
+    "srun --nodes=4 --stage=imagenet": (
+        "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
+    "echo 'required spank_spark_stage.so'": (
+        "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (
         "tests/vm/test_moving.py", "test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection",
@@ -33,6 +38,8 @@ BLOCKS_ELSEWHERE = {
 LINES_ELSEWHERE = {
     "sudo apt install ./build/deb/": (
         "tests/vm/test_package.py", "test_it_installs_with_what_it_depends_on_and_starts_nothing", '"sudo apt install"'),
+    "sudo apt install ./build/deb/spark-stage-slurm": (
+        "tests/slurm/test_package.py", "test_it_can_be_installed_beside_the_slurm_that_it_was_built_for", '"--simulate"'),
     "sudo SPARK_STAGE_PURGE=data apt purge": (
         "tests/vm/test_package.py", "test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount",
         '"sudo SPARK_STAGE_PURGE=data"'),

@@ -20,7 +20,7 @@ CPUS = int(os.environ.get("SPARK_VM_CPUS", "2"))
 # folder, installs.
 INSTALL = os.environ.get("SPARK_VM_INSTALL", "")
 BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).resolve()
-# A folder with the one package that is installed on a clean machine, or "": those scenarios are skipped.
+# A folder with our packages, which are installed on clean machines, or "": those scenarios are skipped.
 PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
 # A folder with the package that hosts are upgraded from, or "": those scenarios are skipped.
 FIRST_PACKAGE = os.environ.get("SPARK_VM_FIRST_PACKAGE", "")

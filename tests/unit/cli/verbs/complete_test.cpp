@@ -71,6 +71,10 @@ TEST_F(Complete, OffersNamesThatTheDaemonHas) {
   EXPECT_EQ(offered({"run", ""}), Words{"imagenet"});
   EXPECT_EQ(offered({"evict", ""}), (Words{"llama", "models"}));
   EXPECT_EQ(offered({"release", ""}), Words{"3ee4d2ad"});
+  program.client.answer("GET /v1/jobs", 200,
+                        R"({"jobs": [{"id": "6", "state": "done"}, {"id": "7", "state": "running"}]})");
+  EXPECT_EQ(offered({"cancel", ""}), Words{"7"});
+  EXPECT_EQ(offered({"wait", "--job", ""}), Words{"7"});
 }
 
 TEST_F(Complete, HeedsTheConfigurationOnTheLine) {

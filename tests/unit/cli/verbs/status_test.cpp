@@ -5,7 +5,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr char kBusy[] = R"({"version": "0.1.0", "uptime_s": 4000, "volumes": [
+constexpr char kBusy[] = R"json({"version": "0.1.0", "uptime_s": 4000, "volumes": [
   {"name": "datasets", "kind": "nvme-tcp", "state": "ready", "reason": "", "since": "2026-11-17T10:00:00Z",
    "mount": "/mnt/rosa-storage", "access": "read-only", "device": "nvme1n1"},
   {"name": "models", "kind": "nvme-tcp", "state": "waiting", "reason":
@@ -27,12 +27,13 @@ constexpr char kBusy[] = R"({"version": "0.1.0", "uptime_s": 4000, "volumes": [
    "files_done": 552000, "files_total": 1281167, "bytes_per_second": 2310000000, "seconds": 27.1, "eta_s": 35.2,
    "bottleneck": "source", "jobs": ["7"]},
   {"dataset": "llama", "phase": "queued", "bytes_done": 0, "bytes_total": 0, "files_done": 0, "files_total": 0,
-   "bytes_per_second": 0, "seconds": 0, "eta_s": null, "bottleneck": "", "jobs": ["8", "9"]},
+   "bytes_per_second": 0, "seconds": 0, "eta_s": null, "bottleneck": "", "jobs": ["8", "9"],
+   "wanted_by": ["slurm job 123 (alice)", "slurm job 124 (bob)"]},
   {"dataset": "models:qwen", "phase": "stalled", "bytes_done": 1500000000, "bytes_total": 6000000000, "files_done": 3,
    "files_total": 9, "bytes_per_second": 0, "seconds": 4.5, "eta_s": null, "bottleneck": "source", "jobs": ["10"],
    "reason": "volume models is waiting; it goes on by itself when that is over"}],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 2000000000000, "used_bytes": 142000000000,
-           "free_bytes": 1858000000000}})";
+           "free_bytes": 1858000000000}})json";
 
 constexpr char kNothing[] = R"({"version": "0.1.0", "uptime_s": 1, "volumes": [], "stages": [],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 0, "used_bytes": 0, "free_bytes": 3500000000000,

@@ -112,11 +112,56 @@ TEST_F(Screen, OfTheCachesVerbs) {
   done("POST /v1/datasets/imagenet/evict", R"({"dataset": "imagenet", "freed_bytes": 142000000000})");
   type({"evict", "imagenet"});
   program.client.answer("POST /v1/datasets/laion/evict", 409, R"({"error": {"kind": "refused",
-    "what": "dataset laion is being staged", "hint": "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it; one that was detached: `curl -X DELETE --unix-socket /run/spark-stage/api.sock localhost/v1/jobs/7`"}})");
+    "what": "dataset laion is being staged", "hint": "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it; one that was detached: `spark-stage cancel 7`"}})");
   type({"evict", "laion"});
   program.client.answer("DELETE /v1/leases/3ee4d2ad", 200, "{}");
   type({"release", "3ee4d2ad"});
   expect_golden_screen("cache-verbs.txt", session);
+}
+
+constexpr char kJobs[] = R"json({"jobs": [
+  {"id": "3", "verb": "evict", "subject": "laion", "holder": "pid 4100 (spark-stage), uid 1000", "state": "done",
+   "started": "2026-11-20T15:00:00Z", "ended": "2026-11-20T15:20:56Z", "progress": null, "result": {}, "error": null},
+  {"id": "4", "verb": "verify", "subject": "models", "holder": "pid 4101 (spark-stage), uid 1000", "state": "failed",
+   "started": "2026-11-20T15:00:00Z", "ended": "2026-11-20T15:21:11Z", "progress": null, "result": null,
+   "error": {"kind": "mismatch", "what": "verifying dataset models: llama/model-00004-of-00191.safetensors has other content than when it was staged", "hint": ""}},
+  {"id": "5", "verb": "stage", "subject": "coco", "holder": "slurm job 122 (bob)", "state": "failed",
+   "started": "2026-11-20T15:00:00Z", "ended": "2026-11-20T15:21:16Z", "progress": null, "result": null,
+   "error": {"kind": "cancelled", "what": "staging was cancelled", "hint": ""}},
+  {"id": "6", "verb": "stage", "subject": "imagenet, models", "holder": "slurm job 123 (alice)", "state": "running",
+   "started": "2026-11-20T15:21:00Z", "ended": null, "result": null, "error": null,
+   "progress": {"dataset": "imagenet", "phase": "copying", "bytes_done": 61200000000, "bytes_total": 142000000000,
+                "bytes_per_second": 2310000000.0, "eta_s": 35.1}},
+  {"id": "7", "verb": "stage", "subject": "datasets:laion/part-07", "holder": "pid 4242 (spark-stage), uid 1001",
+   "state": "running", "started": "2026-11-20T15:21:00Z", "ended": null, "result": null, "error": null,
+   "progress": {"dataset": "laion", "phase": "stalled", "bytes_done": 0, "bytes_total": 0,
+                "reason": "volume datasets is stalled; it goes on by itself when that is over"}}]})json";
+
+TEST_F(Screen, OfJobs) {
+  program.client.answer("GET /v1/jobs", 200, kJobs);
+  type({"jobs"});
+  program.client.answer("DELETE /v1/jobs/6", 200, "{}");
+  program.client.answer(
+      "DELETE /v1/jobs/5", 404,
+      R"json({"error": {"kind": "not_found", "what": "job 5 (stage) has ended already"}})json");
+  program.client.answer("DELETE /v1/jobs/7", 403, R"json({"error": {"kind": "denied",
+    "what": "job 7 was asked for by pid 4242 (spark-stage), uid 1001: uid 1000 may not cancel it",
+    "hint": "whoever asked for it may, and root"}})json");
+  type({"cancel", "5", "6", "7"});
+  program.client.answer("GET /v1/jobs/6", 200,
+                        R"({"id": "6", "verb": "stage", "subject": "imagenet, models", "state": "running"})");
+  program.client.stream_once("/v1/jobs/6/events", {{R"({"event": "done", "result": {}})"}});
+  type({"wait", "--job", "6"});
+  type({"wait", "datasets", "--job", "6"});
+  expect_golden_screen("jobs.txt", session);
+}
+
+TEST_F(Screen, OfNoJobs) {
+  program.client.answer("GET /v1/jobs", 200, R"({"jobs": []})");
+  type({"jobs"});
+  type({"cancel", "7"});
+  type({"wait", "--job", "7"});
+  expect_golden_screen("jobs-empty.txt", session);
 }
 
 TEST_F(Screen, OfAnEmptyCachesVerbs) {

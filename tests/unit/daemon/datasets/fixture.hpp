@@ -88,7 +88,7 @@ class DatasetsTest : public testing::Test {
     request.datasets = {"imagenet"};
     request.lease = lease;
     request.process = staging::process_with(pid);
-    request.holder = "a test";
+    request.asker.holder = "a test";
     auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();
     return *job;

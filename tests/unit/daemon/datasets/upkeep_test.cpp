@@ -71,7 +71,7 @@ TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {
   const auto refused = datasets->upkeep().evict("imagenet");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
-  EXPECT_THAT(refused.error().hint, HasSubstr(" localhost/v1/jobs/{" + id + "," + other + "}`"));
+  EXPECT_THAT(refused.error().hint, HasSubstr("`spark-stage cancel " + id + " " + other + "`"));
   EXPECT_TRUE(first->cancel());
   EXPECT_EQ(datasets->stages()[0].at("jobs"), json::array{json::value(other)}) << "it goes on for the other";
   EXPECT_TRUE(second->cancel());

@@ -147,6 +147,54 @@ TEST_F(CatalogTest, ReservationsEndWithTheProcessThatAnswersForThem) {
   EXPECT_TRUE(catalog_->reservations()->empty());
 }
 
+Lease lease_of_a_job(std::uint64_t generation) {
+  Lease lease;
+  lease.id = "job:slurm:7:a";
+  lease.dataset = "a";
+  lease.generation = generation;
+  lease.holder = "slurm job 7 (alice)";
+  lease.job = {"slurm", "7", "alice", {{41, 1}, {42, 2}}, "boot"};
+  return lease;
+}
+
+TEST_F(CatalogTest, LeasesOfJobsHaveTheirProcesses) {
+  ASSERT_OK(catalog_->add_lease(lease_of_a_job(0)));
+  auto leases = catalog_->leases();
+  ASSERT_OK(leases);
+  ASSERT_EQ(leases->size(), 1U);
+  const SchedulerJob& job = leases->front().job;
+  EXPECT_EQ(job.key(), "slurm:7");
+  EXPECT_EQ(job.user, "alice");
+  EXPECT_EQ(job.boot, "boot");
+  EXPECT_EQ(job.processes, (std::vector<ProcessId>{{41, 1}, {42, 2}}));
+
+  Lease renewed = lease_of_a_job(0);
+  renewed.job.processes = {{43, 3}};
+  ASSERT_OK(catalog_->add_lease(renewed));
+  leases = catalog_->leases();
+  ASSERT_OK(leases);
+  ASSERT_EQ(leases->size(), 1U);
+  EXPECT_EQ(leases->front().job.processes, (std::vector<ProcessId>{{43, 3}})) << "of the renewed one alone";
+
+  ASSERT_OK(catalog_->remove_lease("job:slurm:7:a"));
+  ASSERT_OK(catalog_->add_lease([] {
+    Lease another = lease_of_a_job(0);
+    another.job.processes.clear();
+    return another;
+  }()));
+  EXPECT_TRUE(catalog_->leases()->front().job.processes.empty()) << "a removed lease leaves none behind";
+}
+
+TEST_F(CatalogTest, AJobThatWaitsForADatasetIsInNobodysWay) {
+  ASSERT_OK(catalog_->add_lease(lease_of_a_job(0)));
+  EXPECT_KIND(catalog_->add_lease(lease_of_a_job(1)), Errc::NotFound);
+  GenerationRow row;
+  row.dataset = "a";
+  row.generation = 1;
+  ASSERT_OK(catalog_->put(row));
+  EXPECT_TRUE(catalog_->begin_eviction({row}, WallTime{})) << "of an older copy, by a newer one";
+}
+
 // As the first release wrote it.
 constexpr char kFirstSchema[] = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -193,6 +241,40 @@ TEST_F(OldCatalogTest, OfTheFirstReleaseIsTakenOverWithAllItHas) {
     EXPECT_EQ((*catalog)->leases()->front().process.start_time, 4711U);
     EXPECT_EQ((*catalog)->leases()->front().cgroup.path, "");
     EXPECT_EQ(*(*catalog)->cache_id(), "id");
+  }
+}
+
+// What version 0.1 added to it, up to its last schema.
+constexpr char kSchemaOf01[] = R"(
+  ALTER TABLE generations ADD COLUMN inodes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN stage_seconds REAL NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN scrubbed_at_us INTEGER;
+  ALTER TABLE leases ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';
+  ALTER TABLE leases ADD COLUMN cgroup_id INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE reservations (
+    dataset TEXT PRIMARY KEY, bytes INTEGER NOT NULL, inodes INTEGER NOT NULL, pid INTEGER NOT NULL,
+    pid_start_time INTEGER NOT NULL) STRICT;
+  ALTER TABLE generations ADD COLUMN source_generation INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN doubtful INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE generations ADD COLUMN good_at_us INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE troubles (key TEXT PRIMARY KEY, what TEXT NOT NULL) STRICT;
+  ALTER TABLE reservations ADD COLUMN task INTEGER NOT NULL DEFAULT 0;
+  INSERT INTO leases VALUES ('l2', 'a', 3, 'a unit', 0, 0, NULL, '/sys/fs/cgroup/a.service', 99);
+  PRAGMA user_version = 5;
+)";
+
+TEST_F(OldCatalogTest, OfVersion01KeepsItsLeasesAndTakesThoseOfJobs) {
+  write(std::string(kFirstSchema) + kSchemaOf01);
+  for (int opened = 0; opened < 2; ++opened) {
+    const auto catalog = Catalog::open(folder_.path());
+    ASSERT_OK(catalog);
+    const auto leases = (*catalog)->leases();
+    ASSERT_OK(leases);
+    ASSERT_EQ(leases->size(), opened == 0 ? 2U : 3U);
+    EXPECT_EQ(leases->back().id, "l2");
+    EXPECT_EQ(leases->back().cgroup.id, 99U);
+    EXPECT_FALSE(leases->back().job.is_set());
+    ASSERT_OK((*catalog)->add_lease(lease_of_a_job(3)));
   }
 }
 

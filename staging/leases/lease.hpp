@@ -1,24 +1,19 @@
 // Who needs a generation of a dataset kept, and how long.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/result.hpp"
+#include "staging/leases/process.hpp"
+#include "staging/leases/scheduler_job.hpp"
 
 namespace spark::staging {
-
-// A process, told apart from a later one with the same id. No process (pid 0) never ends.
-struct ProcessId {
-  pid_t pid = 0;
-  std::uint64_t start_time = 0;  // field 22 of /proc/PID/stat
-};
 
 // A control group (version 2), told apart from a later one with the same name.
 struct Cgroup {
@@ -26,27 +21,32 @@ struct Cgroup {
   std::uint64_t id = 0;        // of the folder: the kernel gives each once
 };
 
-// Ends with its process, its control group or its time, whichever comes first; the daemon removes it then.
+// Ends with its process, its control group, its job or its time, whichever comes first; the daemon removes it
+// then.
 struct Lease {
   std::string id;
   std::string dataset;
-  std::uint64_t generation = 0;
-  std::string holder;  // for people: "pid 4711 (python)", "slurm job 12"
+  std::uint64_t generation = 0;  // 0: of a job that waits for the dataset
+  std::string holder;            // for people: "pid 4711 (python)", "slurm job 12"
   ProcessId process;
   Cgroup cgroup;
+  SchedulerJob job;
   std::optional<WallTime> expires;  // none: with its holder
+
+  bool is_staged() const { return generation != 0; }
 };
 
-// Whether it still holds. A holder that can't be asked about, for lack of memory or descriptors, lives.
+// Whether it still holds. A holder that can't be asked about, for lack of memory or descriptors, lives; so
+// does a scheduler's job of this boot, which the daemon looks after.
 bool is_live(const Lease& lease, WallTime now);
 
-bool is_running(const ProcessId& process);
+inline constexpr std::string_view kJobLease = "job:";  // that the id of a job's lease begins with
+
+// The id of a job's lease on a dataset, always the same: "job:slurm:123:imagenet". No two datasets have one.
+std::string job_lease_id(const SchedulerJob& job, const std::string& dataset);
+
 // Whether processes are in it or below it.
 bool is_populated(const Cgroup& cgroup);
-
-// Field 22 of /proc/PID/stat; none if there is no such process any more.
-std::optional<std::uint64_t> process_start_time(pid_t pid);
-ProcessId process_with(pid_t pid);
 
 // The control group that the process is in. Unsupported where there is no version 2; Invalid for the root
 // group, which never ends.

@@ -1,4 +1,4 @@
-#include "staging/cache/lease.hpp"
+#include "staging/leases/lease.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +37,15 @@ TEST(LeaseLife, EndsWithItsProcess) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_FALSE(process_start_time(child));
   EXPECT_FALSE(is_running({child, 0})) << "a process that had ended when the lease was asked for";
+}
+
+TEST(LeaseLife, OfAJobEndsWithTheBootThatItRunsIn) {
+  Lease lease;
+  lease.job = {"slurm", "7", "", {}, boot_id(SystemRoot{})};
+  ASSERT_FALSE(lease.job.boot.empty());
+  EXPECT_TRUE(is_live(lease, kLeaseTime));
+  lease.job.boot = "an earlier one";
+  EXPECT_FALSE(is_live(lease, kLeaseTime));
 }
 
 class CgroupTest : public testing::Test {

@@ -1,4 +1,4 @@
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -49,6 +49,10 @@ json::object show(const Lease& lease) {
       {"expires", lease.expires ? json::value(rfc3339(*lease.expires)) : json::value(nullptr)}};
   if (lease.process.pid != 0) shown["pid"] = lease.process.pid;
   if (!lease.cgroup.path.empty()) shown["cgroup"] = printable(lease.cgroup.path.native());
+  if (lease.job.is_set()) {
+    const json::value user = lease.job.user.empty() ? json::value() : json::value(printable(lease.job.user));
+    shown["job"] = json::object{{"system", lease.job.system}, {"id", lease.job.id}, {"user", user}};
+  }
   return shown;
 }
 
@@ -64,7 +68,8 @@ Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Cl
       runner_(runner),
       clock_(clock),
       catalog_request_(std::move(catalog_request)),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      written_(executor_, asio::steady_timer::time_point::max()) {}
 
 asio::awaitable<Result<>> Leases::load() {
   auto answer = co_await ask_catalog("list", {});
@@ -75,7 +80,7 @@ asio::awaitable<Result<>> Leases::load() {
     const Lease lease = workers::lease_from_json(value.as_object());
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
-    launch(executor_, "lease " + lease.id, watch(lease.id));  // ends it at once if its holder is gone
+    look_again(lease.id);  // ends it at once if its holder is gone
   }
   on_change_();
   co_return Result<>{};
@@ -83,14 +88,12 @@ asio::awaitable<Result<>> Leases::load() {
 
 asio::awaitable<Result<>> Leases::grant(Lease lease) {
   const std::string id = lease.id;
-  json::object request = workers::to_json(lease);
-  leases_[id] = std::move(lease);
-  launch(executor_, "lease " + id, watch(id));
-  on_change_();
-  const auto written = co_await ask_catalog("add", std::move(request));
+  put(std::move(lease));
+  const auto written = co_await write(id);
   if (written) co_return Result<>{};
   if (written.error().kind == Errc::NotFound) {
     leases_.erase(id);
+    look_again(id);
     on_change_();
     co_return fail(written.error());
   }
@@ -98,13 +101,27 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
   co_return Result<>{};
 }
 
-Result<> Leases::release(const std::string& id) {
+void Leases::hold(Lease lease) {
+  const std::string id = lease.id;
+  put(std::move(lease));
+  launch(executor_, "lease " + id, write_behind(id));
+}
+
+void Leases::put(Lease lease) {
+  const std::string id = lease.id;
+  leases_[id] = std::move(lease);
+  look_again(id);
+  on_change_();
+}
+
+Result<> Leases::release(std::string id) {
   const auto found = leases_.find(id);
   if (found == leases_.end()) {
     return fail(Errc::NotFound, "no lease " + printable(id), "`spark-stage ls` shows the leases");
   }
-  launch(executor_, "release of lease " + id, forget(found->second));
   leases_.erase(found);
+  look_again(id);
+  launch(executor_, "release of lease " + id, write_behind(id));
   on_change_();
   return {};
 }
@@ -117,8 +134,17 @@ std::vector<const Lease*> Leases::of(const std::string& dataset) const {
   return found;
 }
 
-asio::awaitable<void> Leases::watch(std::string id) {
-  const auto timer = std::make_shared<asio::steady_timer>(executor_);
+void Leases::look_again(const std::string& id) {
+  if (const auto watch = watches_.find(id); watch != watches_.end()) {
+    watch->second->cancel();
+  } else if (leases_.contains(id)) {
+    const auto timer = std::make_shared<asio::steady_timer>(executor_);
+    watches_[id] = timer;
+    launch(executor_, "lease " + id, this->watch(id, timer));
+  }
+}
+
+asio::awaitable<void> Leases::watch(std::string id, TimerPtr timer) {
   asio::posix::stream_descriptor pidfd(executor_);
   const auto lease = leases_.find(id);
   const pid_t pid = lease == leases_.end() ? 0 : lease->second.process.pid;
@@ -130,18 +156,34 @@ asio::awaitable<void> Leases::watch(std::string id) {
   // Looked at after the descriptor was opened: it may be another process's by now.
   for (auto held = leases_.find(id); held != leases_.end(); held = leases_.find(id)) {
     if (!staging::is_live(held->second, clock_.wall())) {
-      (void)release(id);
-      co_return;
+      (void)release(id);  // it is there
+      break;
     }
     timer->expires_after(next_look(held->second, clock_.wall()));
     co_await timer->async_wait(kToken);
   }
+  watches_.erase(id);
 }
 
-// Written behind: memory decides while the daemon runs.
-asio::awaitable<void> Leases::forget(Lease lease) {
-  json::object request{{"ids", json::array{json::value(lease.id)}}};
-  const auto written = co_await ask_catalog("remove", std::move(request));
+// The catalog gets what memory has by then. Changes of one lease follow one another: a job that is queued
+// again takes the same ids again.
+asio::awaitable<Result<>> Leases::write(std::string id) {
+  while (being_written_.contains(id)) co_await written_.async_wait(kToken);
+  being_written_.insert(id);
+  const auto lease = leases_.find(id);
+  const std::string op = lease != leases_.end() ? "add" : "remove";
+  json::object request{{"ids", json::array{json::value(id)}}};
+  if (lease != leases_.end()) request = workers::to_json(lease->second);
+  const auto answer = co_await ask_catalog(op, std::move(request));
+  being_written_.erase(id);
+  written_.cancel();
+  if (!answer) co_return fail(answer.error());
+  co_return Result<>{};
+}
+
+// Memory decides while the daemon runs.
+asio::awaitable<void> Leases::write_behind(std::string id) {
+  const auto written = co_await write(id);
   if (!written) log::survived(written.error());
 }
 

@@ -1,11 +1,11 @@
-#include "staging/cache/lease.hpp"
+#include "staging/leases/lease.hpp"
 
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <charconv>
 
 #include "base/text.hpp"
+#include "staging/manifest/names.hpp"
 
 namespace spark::staging {
 namespace {
@@ -31,42 +31,12 @@ bool is_gone(const Error& error) {
   return error.number == ENOENT || error.number == ESRCH || error.number == ENODEV;
 }
 
-// Of the content of /proc/PID/stat.
-std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
-  // The second field is the program's name in parentheses, and may hold anything.
-  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos) return std::nullopt;
-  const std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
-  constexpr std::size_t kStartTime = 22 - 3;  // the first after the name is field 3
-  if (fields.size() <= kStartTime) return std::nullopt;
-  if (fields[0] == "Z" || fields[0] == "X") return std::nullopt;  // ended, not reaped yet
-  const std::string& field = fields[kStartTime];
-  std::uint64_t ticks = 0;
-  if (std::from_chars(field.data(), field.data() + field.size(), ticks).ec != std::errc{})
-    return std::nullopt;
-  return ticks;
-}
-
-Result<std::string> read_stat(pid_t pid) {
-  return read_file("/proc/" + std::to_string(pid) + "/stat");
+bool is_of_this_boot(const SchedulerJob& job) {
+  static const std::string boot = boot_id(SystemRoot{});  // the same as long as this process runs
+  return job.boot.empty() || boot.empty() || job.boot == boot;
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> process_start_time(pid_t pid) {
-  return start_time_in(read_stat(pid));
-}
-
-ProcessId process_with(pid_t pid) {
-  return {pid, process_start_time(pid).value_or(0)};
-}
-
-bool is_running(const ProcessId& process) {
-  if (process.pid == 0) return true;
-  const auto stat = read_stat(process.pid);
-  if (!stat) return !is_gone(stat.error());
-  return start_time_in(stat) == process.start_time;
-}
 
 bool is_populated(const Cgroup& cgroup) {
   struct stat info {};
@@ -82,7 +52,12 @@ bool is_populated(const Cgroup& cgroup) {
 
 bool is_live(const Lease& lease, WallTime now) {
   if (lease.expires && *lease.expires <= now) return false;
-  return is_running(lease.process) && (lease.cgroup.path.empty() || is_populated(lease.cgroup));
+  return is_running(lease.process) && (lease.cgroup.path.empty() || is_populated(lease.cgroup)) &&
+         is_of_this_boot(lease.job);
+}
+
+std::string job_lease_id(const SchedulerJob& job, const std::string& dataset) {
+  return std::string(kJobLease) + job.key() + ":" + folder_name(dataset);
 }
 
 Result<Cgroup> cgroup_of(const SystemRoot& root, pid_t pid) {

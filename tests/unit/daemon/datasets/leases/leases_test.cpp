@@ -1,5 +1,5 @@
 // Leases through requests: granted with a staging, ended by whatever ends first, taken up after a restart.
-#include "daemon/datasets/leases.hpp"
+#include "daemon/datasets/leases/leases.hpp"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ class LeasesTest : public DatasetsTest {
     StageRequest request;
     request.datasets = {"imagenet"};
     request.cgroup = {group, info.st_ino};
-    request.holder = "slurm job 12";
+    request.asker.holder = "slurm job 12";
     auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job);
     EXPECT_TRUE(ends(*job));

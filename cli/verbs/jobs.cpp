@@ -1,0 +1,57 @@
+// The daemon's jobs: shown and cancelled, however they were started. `wait --job` is in volumes/wait.cpp.
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/view/screens.hpp"
+
+namespace spark::cli {
+namespace {
+
+Result<int> jobs(Context& context, bool as_json) {
+  const auto answer = call(*context.client, {"GET", "/v1/jobs", {}});
+  if (!answer) return answer.take_error();
+  if (as_json) {
+    context.out << pretty(*answer) << "\n";
+  } else {
+    print_jobs(context.out, context.terminal, *answer, context.timer.wall());
+  }
+  return 0;
+}
+
+// Each of them, whatever becomes of the others; the exit status of the first that could not be cancelled.
+Result<int> cancel(Context& context, const std::vector<std::string>& ids) {
+  int status = 0;
+  for (const std::string& id : ids) {
+    const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(id), {}});
+    if (cancelled) {
+      say(context, "job " + printable(id) + ": cancelled");
+      continue;
+    }
+    const int failed = report(context, cancelled.error());
+    if (status == 0) status = failed;
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_jobs(App& app) {
+  const auto as_json = std::make_shared<bool>(false);
+  Verb verb = app.verb("jobs", "what the daemon does and did last, and for whom",
+                       "  spark-stage jobs\n"
+                       "  spark-stage jobs --json | jq -r '.jobs[] | select(.state == \"running\").id'",
+                       [as_json](Context& context) { return jobs(context, *as_json); });
+  verb.flag("--json", *as_json, "everything, as JSON");
+}
+
+void add_cancel(App& app) {
+  const auto ids = std::make_shared<std::vector<std::string>>();
+  Verb verb = app.verb("cancel", "end jobs; what is copied stays for the next attempt",
+                       "  spark-stage jobs            shows their numbers\n"
+                       "  spark-stage cancel 7",
+                       [ids](Context& context) { return cancel(context, *ids); });
+  verb.argument("JOB", *ids, "numbers of jobs; of another user's: root alone");
+}
+
+}  // namespace spark::cli

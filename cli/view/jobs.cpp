@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/view/progress.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kSubjectColumn = 2, kHolderColumn = 3;
+constexpr std::size_t kMostEnded = 10;  // shown; --json has all that the daemon keeps
+
+bool is_running(const json::object& job) {
+  return get_string(job, "state") == "running";
+}
+
+std::string percent_done(const Progress& progress) {
+  if (progress.bytes_total == 0) return "-";
+  const double part = static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total);
+  return std::to_string(static_cast<int>(std::floor(std::min(1.0, part) * 100))) + " %";
+}
+
+std::string time_left(const Progress& progress) {
+  if (!progress.eta_s) return "-";
+  return format_left(
+             std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))))) +
+         " left";
+}
+
+Colour colour_of_job(const std::string& state) {
+  if (state == "done") return Colour::Green;
+  return state == "failed" || state == "stalled" ? Colour::Red : Colour::Yellow;
+}
+
+void add_running(Table& table, const json::object& job) {
+  const json::object* now = get_object(job, "progress");
+  const Progress progress = now == nullptr ? Progress() : progress_from_json(*now);
+  const std::string state = progress.phase.empty() ? "running" : printable(progress.phase);
+  table.add({{cell_of(job, "id")},
+             {cell_of(job, "verb")},
+             {cell_of(job, "subject")},
+             {cell_of(job, "holder")},
+             {state, colour_of_job(state)},
+             {percent_done(progress)},
+             {time_left(progress)}});
+  if (!progress.reason.empty()) table.add_note(printable(progress.reason));
+}
+
+void add_ended(Table& table, const json::object& job, WallTime now) {
+  const json::object* error = get_object(job, "error");
+  const bool is_cancelled = error != nullptr && get_string(*error, "kind") == "cancelled";
+  const std::string state = is_cancelled ? "cancelled" : cell_of(job, "state");
+  const std::string age = age_of(get_string(job, "ended"), now);
+  table.add({{cell_of(job, "id")},
+             {cell_of(job, "verb")},
+             {cell_of(job, "subject")},
+             {cell_of(job, "holder")},
+             {state, colour_of_job(state)},
+             {"-"},
+             {age == "-" ? age : age + " ago"}});
+  if (error != nullptr && !is_cancelled) table.add_note(cell_of(*error, "what"));
+}
+
+}  // namespace
+
+void print_jobs(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
+  std::vector<const json::object*> running, ended;
+  if (const json::array* jobs = get_array(answer, "jobs")) {
+    for (const json::value& value : *jobs) {
+      if (value.is_object())
+        (is_running(value.get_object()) ? running : ended).push_back(&value.get_object());
+    }
+  }
+  if (running.empty() && ended.empty()) {
+    out << "No jobs - the daemon has had nothing to do since it started.\n";
+    return;
+  }
+  Table table({"JOB", "WHAT", "DATASETS", "FOR", "STATE", "DONE", "TIME"}, {kSubjectColumn, kHolderColumn});
+  for (const json::object* job : running) add_running(table, *job);
+  std::ranges::reverse(ended);
+  if (ended.size() > kMostEnded) ended.resize(kMostEnded);
+  for (const json::object* job : ended) add_ended(table, *job, now);
+  table.print(out, terminal);
+}
+
+}  // namespace spark::cli

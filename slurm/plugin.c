@@ -1,0 +1,269 @@
+// What Slurm calls, and when. On a node no hook but a task's may fail: Slurm takes a node out of service for
+// others.
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <slurm/spank.h>
+
+#include "slurm/daemon.h"
+#include "slurm/mark.h"
+#include "slurm/names.h"
+#include "slurm/report.h"
+#include "slurm/settings.h"
+#include "slurm/staging.h"
+#include "slurm/wait.h"
+
+SPANK_PLUGIN(spark_stage, 1)
+
+enum {
+  HookMs = 1000,    // for all that the prolog or the epilog does
+  SubmitMs = 5000,  // for the check of names in the submitting command
+  FirstAnswerMs = 10000,
+  RetryMs = 1000,
+  ReconnectMs = 60000,  // systemd restarts a daemon that was killed
+};
+
+enum { OptionStage, OptionPrefetch, OptionStageOut, OptionCount };
+
+static int keep_option(int which, const char* argument, int remote);
+
+static struct spank_option options[OptionCount] = {
+    {"stage", "DATASET[,DATASET...]",
+     "stage datasets to each node's own drive, verified, before tasks start; $SPARK_STAGE_<NAME> has the "
+     "path",
+     1, OptionStage, keep_option},
+    {"prefetch", "DATASET[,DATASET...]", "stage the next job's datasets at idle priority, without waiting", 1,
+     OptionPrefetch, keep_option},
+    {"stage-out", "OUTPUT", "copy an output to its volume (not available in this version)", 1, OptionStageOut,
+     keep_option},
+};
+
+// As given to the submitting command.
+static char* given[OptionCount];
+
+static int keep_option(int which, const char* argument, int remote) {
+  (void)remote;
+  free(given[which]);
+  given[which] = argument == NULL ? NULL : strdup(argument);
+  return 0;
+}
+
+// NULL: the job does not have it.
+static const char* option_of(spank_t spank, int which) {
+  char* value = NULL;
+  return spank_option_getopt(spank, &options[which], &value) == ESPANK_SUCCESS ? value : NULL;
+}
+
+static void log_line(const char* line) {
+  slurm_spank_log("spark-stage: %s", line);
+}
+
+static void log_failure(const char* node, const Failure* failure) {
+  const char* separator = *failure->hint == '\0' ? "" : " - ";
+  slurm_spank_log("spark-stage: %s: %s%s%s", node, failure->what, separator, failure->hint);
+}
+
+static int refuse_stage_out(const char* output, Failure* failure) {
+  return fail_with(failure, "unsupported",
+                   "leave the option out, and copy the output at the end of the job's script",
+                   "--stage-out=%s: this version of spark-stage can't copy outputs to a volume", output);
+}
+
+int slurm_spank_init(spank_t spank, int argc, char* argv[]) {
+  (void)argc;
+  (void)argv;
+  for (int at = 0; at < OptionCount; ++at) spank_option_register(spank, &options[at]);
+  return 0;
+}
+
+static int check_option(const Settings* settings, int which, Failure* failure) {
+  NameList names;
+  if (given[which] == NULL) return 0;
+  if (parse_names(options[which].name, given[which], &names, failure) != 0) return -1;
+  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
+  const Wait wait = wait_for_ms(SubmitMs, -1);
+  const int result = check_names(&daemon, &names, &wait, failure);
+  free_names(&names);
+  return result;
+}
+
+static int check_submission(int argc, char** argv, Failure* failure) {
+  Settings settings;
+  if (given[OptionStageOut] != NULL) return refuse_stage_out(given[OptionStageOut], failure);
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, failure) != 0) return -1;
+  return check_option(&settings, OptionStage, failure) == 0 ? check_option(&settings, OptionPrefetch, failure)
+                                                            : -1;
+}
+
+// In srun, sbatch and salloc: what is known to fail fails before anything is queued.
+int slurm_spank_init_post_opt(spank_t spank, int argc, char* argv[]) {
+  (void)spank;
+  if (given[OptionStage] == NULL && given[OptionPrefetch] == NULL && given[OptionStageOut] == NULL) return 0;
+  const spank_context_t context = spank_context();
+  if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR) return 0;  // a failure there drains the node
+  Failure failure;
+  if (check_submission(argc, argv, &failure) == 0) return 0;
+  slurm_error("spark-stage: %s%s%s", failure.what, *failure.hint == '\0' ? "" : " - ", failure.hint);
+  return -1;
+}
+
+// Without waiting for more than the answer that the request was taken.
+static int request_detached(const Daemon* daemon, int which, const char* value, const JobTag* job,
+                            const Wait* wait, Failure* failure) {
+  NameList names;
+  if (parse_names(options[which].name, value, &names, failure) != 0) return -1;
+  char* id = request_staging(daemon, &names, job, which == OptionPrefetch, wait, failure);
+  free_names(&names);
+  free(id);
+  return id == NULL ? -1 : 0;
+}
+
+static JobTag job_of(spank_t spank) {
+  JobTag job = {0};
+  spank_get_item(spank, S_JOB_ID, &job.id);
+  return job;
+}
+
+// Of this node's tasks the first speaks for all.
+static int task_of(spank_t spank) {
+  int task = 0;
+  spank_get_item(spank, S_TASK_ID, &task);
+  return task;
+}
+
+// Only begins the staging, so that it runs while Slurm starts the job. The task's hook reports what is wrong.
+int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
+  const Wait wait = wait_for_ms(HookMs, -1);
+  Settings settings;
+  Failure failure;
+  const char* wanted[] = {option_of(spank, OptionStage), option_of(spank, OptionPrefetch)};
+  if (wanted[OptionStage] == NULL && wanted[OptionPrefetch] == NULL) return 0;
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) {
+    log_failure("prolog", &failure);
+    return 0;
+  }
+  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
+  JobTag job = job_of(spank);
+  job.user = getenv("SLURM_JOB_USER");
+  for (int which = OptionStage; which <= OptionPrefetch; ++which) {
+    if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
+      log_failure(settings.node, &failure);
+  }
+  slurm_debug("spark-stage: %s: asked for the data of job %u", settings.node, (unsigned)job.id);
+  return 0;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
+  const Wait wait = wait_for_ms(HookMs, -1);
+  Settings settings;
+  Failure failure;
+  const bool wanted = option_of(spank, OptionStage) != NULL || option_of(spank, OptionPrefetch) != NULL;
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  const uint32_t job = job_of(spank).id;
+  if (!take_mark(settings.socket, job) && !wanted) return 0;
+  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
+  if (release_job(&daemon, job, &wait, &failure) != 0) {
+    log_failure(settings.node, &failure);
+  } else {
+    slurm_debug("spark-stage: %s: released the copies of job %u", settings.node, (unsigned)job);
+  }
+  return 0;
+}
+
+static int set_variable(spank_t spank, const char* name, const char* path, Failure* failure) {
+  if (spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS) return 0;
+  return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
+}
+
+// The names are those of the request, as the user wrote them.
+static int set_variables(spank_t spank, const Daemon* daemon, const NameList* names, const StagedList* staged,
+                         Failure* failure) {
+  if (staged->count != names->count)
+    return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
+                     "spark-staged reported %zu copies for %zu datasets", staged->count, names->count);
+  const Wait wait = wait_for_ms(SubmitMs, -1);
+  Failure ignored;
+  char* config = read_config(daemon, &wait, &ignored);
+  int result = 0;
+  for (size_t at = 0; at < names->count && result == 0; ++at) {
+    char* variable = environment_name(names->names[at]);
+    char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
+    result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
+                              : set_variable(spank, variable, staged->paths[at], failure);
+    if (result == 0 && other != NULL) result = set_variable(spank, other, staged->paths[at], failure);
+    free(variable);
+    free(other);
+  }
+  free(config);
+  return result;
+}
+
+// Owned by the caller; NULL: not known.
+static char* user_of(spank_t spank) {
+  uid_t uid = 0;
+  if (spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS) return NULL;
+  const struct passwd* user = getpwuid(uid);
+  return user == NULL ? NULL : strdup(user->pw_name);
+}
+
+static int stage_for_task(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
+  Staging staging = {
+      .daemon = {.socket = settings->socket, .node = settings->node},
+      .job = job_of(spank),
+      .timings = {.first_answer_ms = FirstAnswerMs, .reconnect_ms = ReconnectMs, .retry_ms = RetryMs}};
+  if (parse_names(options[OptionStage].name, wanted, &staging.names, failure) != 0) return -1;
+  char* user = user_of(spank);
+  staging.job.user = user;
+  staging.job.process = getppid();  // slurmstepd, which lives as long as the step
+  staging.wake_fd = watch_cancellation();
+  // proctrack/linuxproc signals no process of slurmstepd's own name, so scancel would not reach this one.
+  char own_name[16] = "";
+  prctl(PR_GET_NAME, own_name);
+  prctl(PR_SET_NAME, "spark-stage");
+  Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
+  StagedList staged = {0};
+  int result = stage_and_wait(&staging, &report, &staged, failure);
+  if (result == 0) result = set_variables(spank, &staging.daemon, &staging.names, &staged, failure);
+  prctl(PR_SET_NAME, own_name);
+  free_staged(&staged);
+  free_names(&staging.names);
+  free(user);
+  if (staging.wake_fd >= 0) close(staging.wake_fd);
+  return result;
+}
+
+// The next phase's data is not this job's: the step runs without it.
+static void prefetch_for_step(spank_t spank, const Settings* settings, const char* wanted) {
+  if (task_of(spank) != 0) return;
+  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
+  const Wait wait = wait_for_ms(HookMs, -1);
+  Failure failure;
+  JobTag job = job_of(spank);
+  job.process = getppid();
+  if (request_detached(&daemon, OptionPrefetch, wanted, &job, &wait, &failure) != 0)
+    log_failure(settings->node, &failure);
+}
+
+// The one place where Slurm can wait without harm: a failure ends the task, and nothing but the task.
+int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
+  const char* wanted = option_of(spank, OptionStage);
+  const char* next = option_of(spank, OptionPrefetch);
+  const char* output = option_of(spank, OptionStageOut);
+  if (wanted == NULL && next == NULL && output == NULL) return 0;
+  Settings settings;
+  Failure failure;
+  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure);
+  if (result == 0 && output != NULL) result = refuse_stage_out(output, &failure);
+  if (result == 0) mark_job(settings.socket, job_of(spank).id);
+  if (result == 0 && next != NULL) prefetch_for_step(spank, &settings, next);
+  if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
+  if (result != 0 && task_of(spank) == 0) log_failure(settings.node, &failure);
+  return result;
+}

@@ -1,0 +1,59 @@
+#include "slurm/wait.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+Wait wait_for_ms(int64_t ms, int wake_fd) {
+  return (Wait){.until_ms = now_ms() + ms, .wake_fd = wake_fd};
+}
+
+int wait_on(int fd, short events, const Wait* wait) {
+  struct pollfd polled[] = {{.fd = wait->wake_fd, .events = POLLIN}, {.fd = fd, .events = events}};
+  for (;;) {
+    const int64_t left = wait->until_ms - now_ms();
+    const int ready = poll(polled, 2, left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left);
+    if (ready < 0 && errno != EINTR) return -1;
+    if (ready > 0 && polled[0].revents != 0) {
+      errno = ECANCELED;
+      return -1;
+    }
+    if (ready > 0) return 0;
+    if (ready == 0 && left <= 0) {
+      errno = ETIMEDOUT;
+      return -1;
+    }
+  }
+}
+
+int pause_for_ms(int64_t ms, const Wait* wait) {
+  Wait pause = wait_for_ms(ms, wait->wake_fd);
+  const bool cut = wait->until_ms < pause.until_ms;
+  if (cut) pause.until_ms = wait->until_ms;
+  wait_on(-1, 0, &pause);
+  return errno == ETIMEDOUT && !cut ? 0 : -1;
+}
+
+int watch_cancellation(void) {
+  // scancel and a time limit send SIGTERM, an interrupted srun SIGINT, a closed terminal SIGHUP.
+  static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+  sigset_t blocked, watched;
+  sigemptyset(&watched);
+  if (sigprocmask(SIG_SETMASK, NULL, &blocked) != 0) return -1;
+  // A signal that is not blocked acts as it always does.
+  for (size_t at = 0; at < sizeof ending / sizeof *ending; ++at) {
+    if (sigismember(&blocked, ending[at]) == 1) sigaddset(&watched, ending[at]);
+  }
+  return signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+}

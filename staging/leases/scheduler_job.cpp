@@ -1,0 +1,65 @@
+#include "staging/leases/scheduler_job.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "base/text.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kStepDaemon = "slurmstepd";
+
+bool is_process(const std::string& name) {
+  return !name.empty() && name.find_first_not_of(kDigits) == std::string::npos;
+}
+
+// "slurmstepd: [123.batch]" → "123"; a step of a heterogeneous job is "123+1.0" or "123.0+1".
+std::optional<std::string> job_in(const std::string& command_line) {
+  const std::string begin = std::string(kStepDaemon) + ": [";
+  if (!command_line.starts_with(begin)) return std::nullopt;
+  const std::size_t end = command_line.find_first_not_of(kDigits, begin.size());
+  if (end == begin.size() || end == std::string::npos || command_line[end] == '\0') return std::nullopt;
+  return command_line.substr(begin.size(), end - begin.size());
+}
+
+}  // namespace
+
+Result<> check_job_id(std::string_view id) {
+  constexpr std::size_t kLongest = 64;
+  constexpr std::string_view kAllowed = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_+.";
+  if (!id.empty() && id.size() <= kLongest && id.find_first_not_of(kAllowed) == std::string_view::npos)
+    return {};
+  return fail(Errc::Invalid, "'" + printable(id.substr(0, kLongest)) + "' is not the id of a job",
+              "an id has up to 64 letters, digits, '_', '+' and '.'");
+}
+
+std::string in_words(const SchedulerJob& job) {
+  return job.system + " job " + job.id + (job.user.empty() ? "" : " (" + printable(job.user) + ")");
+}
+
+std::string boot_id(const SystemRoot& root) {
+  return read_line_file(root / "proc/sys/kernel/random/boot_id").value_or("");
+}
+
+Result<std::set<std::string>> slurm_jobs_here(const SystemRoot& root) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(root / "proc", error);
+  std::set<std::string> jobs;
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    if (!is_process(entries->path().filename().native())) continue;
+    // By the program's name first: a command line is read from the process's own memory, and waits for
+    // whoever changes that. A process that ends meanwhile has no file any more.
+    const auto name = read_line_file(entries->path() / "comm");
+    if (!name || *name != kStepDaemon) continue;
+    const auto command_line = read_file(entries->path() / "cmdline");
+    if (auto job = command_line ? job_in(*command_line) : std::nullopt) jobs.insert(std::move(*job));
+  }
+  if (error) return fail_errno(error.value(), "listing the processes in " + (root / "proc").native());
+  return jobs;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,166 @@
+"""A real cluster on one computer: munge, slurmctld on a head, four nodes with slurmd and spark-staged. Needs no systemd."""
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from hosts import Host, connect
+from node import BUILD, ROOT, Daemon, Dataset, Source, wait_until
+
+NODES = ("n1", "n2", "n3", "n4")
+PLUGIN = BUILD / "slurm/spank_spark_stage.so"
+DATASETS = {"imagenet": Dataset(40, 100_000), "models": Dataset(10, 50_000, "HF_HOME"), "huge": Dataset(3, 40 << 20)}
+ALICE, BOB = "games", "news"  # users that every Debian has
+
+SLURM_CONF = """ClusterName=spark
+SlurmctldHost=head({head})
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket={folder}/munge/socket
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+ReturnToService=2
+PrologFlags=Alloc
+KillWait=30
+BurstBufferType=burst_buffer/lua
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
+PlugStackConfig={folder}/plugstack.conf
+StateSaveLocation={folder}/ctld
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/ctld/pid
+SlurmdPidFile={folder}/spool/%n.pid
+SlurmctldLogFile={folder}/log/slurmctld
+SlurmdLogFile={folder}/log/%n
+SlurmdDebug=debug
+{nodes}
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+"""
+
+
+class Munge:
+    def __init__(self, folder):
+        home = folder / "munge"
+        home.mkdir(mode=0o755)
+        (home / "key").touch(mode=0o600)
+        (home / "key").write_bytes(os.urandom(128))
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "munged", "--foreground", "--force", f"--key-file={home}/key", f"--socket={home}/socket",
+             f"--pid-file={home}/pid", f"--log-file={home}/log", f"--seed-file={home}/seed"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until((home / "socket").exists, "munge has its socket")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+class Node:
+    def __init__(self, host, cluster):
+        self.host, self.name, self.cluster = host, host.name, cluster
+        self.daemon = Daemon(host, cluster.folder / host.name, cluster.shared)
+        self.slurmd = None
+        self.start_slurmd()
+
+    def start_slurmd(self):
+        self.slurmd = self.host.start("slurmd", "-D", "-N", self.name, "-f", self.cluster.conf, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+
+    def story(self):
+        """For a person who wonders what happened here."""
+        slurmd = (self.cluster.folder / "log" / self.name).read_text(errors="replace").splitlines()
+        jobs = [str({key: job[key] for key in ("id", "subject", "holder", "state", "started", "ended", "error")})
+                for job in self.daemon.jobs()[-12:]]
+        return "\n".join([*map(str, self.daemon.leases()), *jobs, *self.daemon.log_text().splitlines()[-20:], *slurmd[-80:]])
+
+    def restart_slurmd(self):
+        for pid in self.host.pids_of("slurmd", "-N"):
+            os.kill(pid, 15)
+        self.slurmd.wait(30)
+        self.start_slurmd()
+
+
+class Cluster:
+    def __init__(self, names=NODES, datasets=None, capacity="64MiB"):
+        self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-"))
+        self.folder.chmod(0o755)
+        self.conf = self.folder / "slurm.conf"
+        self.shared = Source(self.folder / "source", datasets or DATASETS, capacity)
+        self.source = self.shared.path
+        for name in ("ctld", "spool", "log", "source", "work"):
+            (self.folder / name).mkdir()
+        self.work = self.folder / "work"  # where users submit from
+        self.work.chmod(0o777)
+        self.shared.fill()
+        self.head = Host("head", "10.77.0.1")
+        hosts = [Host(name, f"10.77.0.1{name[1:]}") for name in names]
+        connect(self.head, hosts)
+        self.write_conf(hosts)
+        self.use_plugin("required")
+        self.use_burst_buffer()
+        self.munge = Munge(self.folder)
+        self.controller = self.head.start("slurmctld", "-D", "-f", self.conf, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
+        self.nodes = {host.name: Node(host, self) for host in hosts}
+        # The head is a login node whose daemon knows the same datasets.
+        (self.folder / "head").symlink_to("n1")
+        wait_until(lambda: set(self.states().values()) == {"idle"}, "all nodes are idle")
+
+    def write_conf(self, hosts):
+        lines = [f"NodeName={host.name} NodeHostname={host.name} NodeAddr={host.address} Port=6818 CPUs=8 State=UNKNOWN"
+                 for host in hosts]
+        self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines)))
+
+    def use_plugin(self, how, argument=None):
+        """required or optional, as plugstack.conf has it; each command and each step reads it again."""
+        argument = argument or f"socket={self.folder}/%n/api.sock"
+        self.write_plugstack(f"{how} {PLUGIN} {argument}")
+
+    def write_plugstack(self, line):
+        # By one rename: an epilog that reads half a file runs without the plugin.
+        (self.folder / "plugstack.new").write_text(line + "\n")
+        (self.folder / "plugstack.new").rename(self.folder / "plugstack.conf")
+
+    def use_burst_buffer(self):
+        """The example for sites, with this cluster's nodes, and the nodes' sockets instead of ssh."""
+        script = (ROOT / "configs/slurm/burst_buffer.lua").read_text()
+        for theirs, ours in (('{ "spark1", "spark2", "spark3", "spark4" }', '{ "n1", "n2", "n3", "n4" }'),
+                             ("ssh -o BatchMode=yes %s spark-stage",
+                              f"{BUILD}/cli/spark-stage --socket {self.folder}/%s/api.sock")):
+            assert theirs in script
+            script = script.replace(theirs, ours)
+        (self.folder / "burst_buffer.lua").write_text(script)
+        (self.folder / "burst_buffer.conf").write_text("Directive=SPARK\n")
+
+    def slurm(self, *arguments, user=ALICE, **more):
+        """A command on the head, such as srun, as that user."""
+        return self.head.run(*arguments, user=user, folder=self.work, environment={"SLURM_CONF": str(self.conf)}, **more)
+
+    def start(self, *arguments, user=ALICE, **more):
+        return self.head.start(*arguments, user=user, folder=self.work, environment={"SLURM_CONF": str(self.conf)},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+
+    def states(self):
+        listed = self.slurm("sinfo", "-h", "-N", "-o", "%N %T").stdout.split()
+        return dict(zip(listed[::2], listed[1::2]))
+
+    def jobs(self):
+        return self.slurm("squeue", "-h", "-o", "%i %T").stdout.split("\n")[:-1]
+
+    def daemons(self):
+        return [node.daemon for node in self.nodes.values()]
+
+    def stop(self):
+        for host in [self.head, *(node.host for node in self.nodes.values())]:
+            host.stop()
+        self.munge.stop()
+        if not os.environ.get("SPARK_SLURM_KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)

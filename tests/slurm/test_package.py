@@ -1,0 +1,63 @@
+"""The package spark-stage-slurm: where its files go, and which Slurm it goes with."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from node import ROOT
+
+PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
+pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package():
+    found = list((ROOT / PACKAGE).glob("spark-stage-slurm_*.deb"))
+    assert len(found) == 1, found
+    return found[0]
+
+
+@pytest.fixture
+def tree(package, tmp_path):
+    run("dpkg-deb", "-x", package, tmp_path)
+    return tmp_path
+
+
+def test_it_can_be_installed_beside_the_slurm_that_it_was_built_for(package):
+    assert "Inst spark-stage-slurm" in run("apt-get", "install", "--simulate", "--no-install-recommends", package)
+
+
+def test_no_other_version_of_slurm_fits(package):
+    version = run("dpkg-query", "-W", "-f", "${Version}", "slurmd")
+    major, minor = map(int, re.match(r"(\d+)\.(\d+)", version).groups())
+    depends = run("dpkg-deb", "-f", package, "Depends").strip().split(", ")
+    assert f"slurm-wlm-basic-plugins (>= {major}.{minor:02})" in depends, depends
+    assert f"slurm-wlm-basic-plugins (<< {major}.{minor + 1:02}~)" in depends, depends
+
+
+def test_the_plugin_lies_where_slurm_looks(tree):
+    folder = next(line.rpartition("/")[0] for line in run("dpkg", "-L", "slurm-wlm-basic-plugins").split()
+                  if line.endswith("/auth_munge.so"))
+    assert Path(f"{tree}{folder}/spank_spark_stage.so").is_file()
+
+
+def test_it_changes_nothing_before_an_administrator_enables_it(tree):
+    assert not (tree / "etc").exists()
+    assert (tree / "usr/share/doc/spark-stage-slurm/examples/plugstack.conf").is_file()
+
+
+def test_the_plugin_needs_no_cpp_runtime(tree):
+    plugin = next(tree.rglob("spank_spark_stage.so"))
+    needed = re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", plugin))
+    assert sorted(needed) == ["libc.so.6", "libjson-c.so.5"], needed
+    exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", plugin).splitlines()}
+    assert {"slurm_spank_init", "plugin_name"} < exported
+    assert all(name.startswith(("slurm_spank_", "plugin_", "spank_plugin_version")) for name in exported), exported

@@ -1,0 +1,153 @@
+"""Jobs that stage and train: what tasks see, who holds what, and that each node copies once."""
+import hashlib
+import re
+
+import pytest
+
+from cluster import ALICE, BOB
+from node import wait_until
+
+# Prints the digest of what it was given, then waits for the file $1.
+TRAIN = 'cat "$SPARK_STAGE_IMAGENET"/*.bin | sha256sum; until [ -e "$0" ]; do sleep 0.1; done'
+
+
+def digest(cluster, dataset):
+    hashed = hashlib.sha256()
+    for path in sorted((cluster.source / dataset).iterdir(), key=lambda path: path.name):
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()
+
+
+def copies_made(daemon, dataset="imagenet"):
+    """The paths that the daemon copied to since the test began, by its own account: what it served again is not among them."""
+    staged = [one for job in daemon.new_jobs() if job["verb"] == "stage" and job["result"] for one in job["result"]["datasets"]]
+    return {one["path"] for one in staged if one["name"] == dataset and one["served_from"] == "copied"}
+
+
+def leases_of(daemon, dataset="imagenet"):
+    return sorted(lease["id"] for lease in daemon.datasets().get(dataset, {"leases": []})["leases"])
+
+
+@pytest.fixture
+def go(cluster):
+    """The file that ends the jobs' training."""
+    path = cluster.work / "go"
+    path.unlink(missing_ok=True)
+    yield path
+    path.touch()
+
+
+def job_of(cluster, user=ALICE):
+    return wait_until(lambda: cluster.slurm("squeue", "-h", "-t", "R", "-u", user, "-o", "%A").stdout.split(), "a job runs")[0]
+
+
+def test_four_nodes_stage_one_dataset_and_train_on_it(cluster, go):
+    training = cluster.start("srun", "-N4", "--ntasks-per-node=2", "--stage=imagenet", "sh", "-c", TRAIN, go)
+    job = job_of(cluster)
+    for daemon in cluster.daemons():
+        wait_until(lambda daemon=daemon: leases_of(daemon) == [f"job:slurm:{job}:imagenet"], f"job {job} holds its copy")
+    go.touch()
+    output = training.communicate(timeout=60)[0]
+    assert training.returncode == 0, output
+    assert re.findall(r"[0-9a-f]{64}", output) == 8 * [digest(cluster, "imagenet")], output
+    for daemon in cluster.daemons():
+        assert daemon.datasets()["imagenet"]["state"] == "ready"
+
+
+def test_each_task_finds_its_datasets_also_by_their_own_variables(cluster):
+    done = cluster.slurm("srun", "-N2", "--ntasks-per-node=3", "--stage=imagenet,models", "sh", "-c",
+                         'ls "$SPARK_STAGE_IMAGENET" "$SPARK_STAGE_MODELS" | wc -l; [ "$HF_HOME" = "$SPARK_STAGE_MODELS" ] && echo same')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split().count("same") == 6, done.stdout
+
+
+def test_a_job_without_the_option_needs_no_daemon(cluster):
+    daemon = cluster.nodes["n1"].daemon
+    daemon.stop()
+    try:
+        done = cluster.slurm("srun", "-w", "n1", "sh", "-c", "env | grep SPARK_STAGE; echo ran")
+    finally:
+        daemon.start()
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_the_steps_of_a_batch_job_copy_once(cluster):
+    script = cluster.work / "steps.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --stage=imagenet -N2 --ntasks-per-node=2\n"
+                      'echo "batch $SPARK_STAGE_IMAGENET"\n'
+                      'for step in 1 2 3; do srun sh -c \'echo "step $SPARK_STAGE_IMAGENET"\'; done\n')
+    done = cluster.slurm("sbatch", "--wait", "-o", "steps.out", script)
+    output = (cluster.work / "steps.out").read_text()
+    assert done.returncode == 0, done.stderr + output
+    paths = re.findall(r"(batch|step) (\S+/imagenet/\d+)", output)
+    assert [kind for kind, _ in paths].count("step") == 12 and paths[0][0] == "batch", output
+    for name in ("n1", "n2"):
+        assert len(copies_made(cluster.nodes[name].daemon)) == 1
+
+
+def test_an_interactive_allocation_stages_for_its_steps(cluster):
+    done = cluster.slurm("salloc", "-N2", "--stage=imagenet", "srun", "sh", "-c", 'ls "$SPARK_STAGE_IMAGENET" | wc -l')
+    assert (done.returncode, done.stdout.split()) == (0, ["40", "40"]), done.stderr
+
+
+def test_an_array_of_twenty_copies_once_a_node(cluster):
+    done = cluster.slurm("sbatch", "--wait", "--array=1-20", "--stage=imagenet", "-o", "array.%a.out", "--wrap",
+                         'echo "$SLURM_ARRAY_TASK_ID $(ls "$SPARK_STAGE_IMAGENET" | wc -l)"')
+    outputs = [(cluster.work / f"array.{number}.out").read_text() for number in range(1, 21)]
+    assert done.returncode == 0, done.stderr + "".join(outputs)
+    assert [output.split() for output in outputs] == [[str(number), "40"] for number in range(1, 21)]
+    assert all(len(copies_made(daemon)) <= 1 for daemon in cluster.daemons())
+    assert any(copies_made(daemon) for daemon in cluster.daemons())
+
+
+def test_jobs_of_two_users_share_a_copy_and_hold_it_separately(cluster, frozen, go):
+    jobs = {user: cluster.start("srun", "-w", "n1", "--stage=imagenet", "sh", "-c", TRAIN, end, user=user)
+            for user, end in ((ALICE, cluster.work / "end"), (BOB, go))}
+    frozen.wait_for(1)
+    daemon = cluster.nodes["n1"].daemon
+    numbers = {user: job_of(cluster, user) for user in jobs}
+    frozen.open()
+    both = sorted(f"job:slurm:{number}:imagenet" for number in numbers.values())
+    wait_until(lambda: leases_of(daemon) == both, "both hold the copy")
+    (cluster.work / "end").touch()
+    first = jobs[ALICE].communicate(timeout=60)[0]
+    wait_until(lambda: leases_of(daemon) == [f"job:slurm:{numbers[BOB]}:imagenet"], "the other's lease is left")
+    go.touch()
+    second = jobs[BOB].communicate(timeout=60)[0]
+    assert digest(cluster, "imagenet") in first and digest(cluster, "imagenet") in second
+    assert len(copies_made(daemon)) == 1
+
+
+def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
+    started = cluster.work / "requeued.out"
+    job = cluster.slurm("sbatch", "--parsable", "--requeue", "-w", "n1", "--stage=imagenet", "-o", "requeued.out", "--wrap",
+                        'echo "ran $(ls "$SPARK_STAGE_IMAGENET" | wc -l)"').stdout.strip()
+    frozen.wait_for(1)
+    assert cluster.slurm("scontrol", "requeue", job).returncode == 0
+    wait_until(lambda: f"{job} PENDING" in cluster.jobs(), "the job waits again")
+    frozen.open()
+
+    def has_run():
+        # Slurm keeps a requeued job back for two minutes, counted from when the first attempt has been cleared away.
+        cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now", user="root")
+        return started.exists() and "ran 40" in started.read_text()
+
+    wait_until(has_run, "the requeued job has run")
+    assert started.read_text().count("ran") == 1
+
+
+def test_a_step_stages_in_an_allocation_that_did_not_ask_for_it(cluster):
+    done = cluster.slurm("salloc", "-N2", "srun", "--stage=imagenet", "sh", "-c", 'ls "$SPARK_STAGE_IMAGENET" | wc -l')
+    assert (done.returncode, done.stdout.split()) == (0, ["40", "40"]), done.stderr
+
+
+def test_the_parts_of_a_heterogeneous_job_hold_their_copies_separately(cluster, go):
+    part = ["--stage=imagenet,models", "sh", "-c", f'{TRAIN}; ls "$SPARK_STAGE_MODELS" | wc -l', go]
+    job = cluster.start("srun", "-w", "n1", *part, ":", "-w", "n2", *part)
+    first = job_of(cluster)
+    for name, number in (("n1", first), ("n2", str(int(first) + 1))):
+        wait_until(lambda name=name, number=number: leases_of(cluster.nodes[name].daemon) == [f"job:slurm:{number}:imagenet"],
+                   f"part {number} holds its copy")
+    go.touch()
+    output = job.communicate(timeout=60)[0]
+    assert job.returncode == 0 and output.count(digest(cluster, "imagenet")) == 2, output

@@ -1,0 +1,229 @@
+"""A Slurm of two nodes under systemd and cgroup v2, installed by apt with our packages, and volumes on a real target.
+
+What tests/slurm shows on one computer without them is not repeated here: packages, cgroups, and a cable that is pulled.
+"""
+import re
+import secrets
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rig.cache import cached, digest
+from rig.disks import ext4
+from rig.house import DATASETS_UUID, local_drive
+from rig.kernel import KEYRING, MIRROR
+from rig.machine import disk
+from rig.product import CONFIG, Product, config_text
+from rig.settings import ARCHITECTURE, GUEST, PACKAGE
+from rig.target import Target
+from rig.topology import Topology
+
+pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
+NQN = "raid5-data"
+USER = "games"  # whom every Debian has
+APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Install-Recommends=false"
+SLURM = ["slurmctld", "slurmd", "slurm-client", "munge"]
+REPOSITORY = "/srv/repository"
+FILES = {"imagenet/shard-0.bin": 8, "imagenet/shard-1.bin": 8, "large/big.bin": 48}  # MiB
+
+SLURM_CONF = """ClusterName=spark
+SlurmctldHost=host1
+AuthType=auth/munge
+SlurmUser=slurm
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/cgroup
+JobAcctGatherType=jobacct_gather/cgroup
+PrologFlags=Contain
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+MessageTimeout=60
+SlurmdTimeout=300
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+PlugStackConfig=/etc/slurm/plugstack.conf
+NodeName=host[1-2] CPUs=4 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def fetch_packages(path, status):
+    """Slurm and what it needs beyond what the machine has (its dpkg status), from Debian's mirror, with an index."""
+    work = Path(f"{path}.apt")
+    for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (work / "status").write_text(status)
+    (work / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {GUEST} main\n")
+    apt = ["apt-get", "-q", "-y", *(word for option in (
+        f"Dir::Etc::SourceList={work}/sources.list", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={work}/lists",
+        f"Dir::State::status={work}/status", f"Dir::Cache={work}/cache", "APT::Sandbox::User=root",
+        f"APT::Architecture={ARCHITECTURE}", f"APT::Architectures::={ARCHITECTURE}", "APT::Install-Recommends=false",
+        "Debug::NoLocking=1") for word in ("-o", option))]
+    subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*apt, "install", "--download-only", *SLURM, "libjson-c5"], check=True, stdout=subprocess.DEVNULL)
+    for package in (work / "cache/archives").glob("*.deb"):
+        package.rename(path / f"{package.name.split('_')[0]}.deb")
+    subprocess.run(["rm", "-rf", work], check=True)
+
+
+class Cluster:
+    def __init__(self, rig):
+        drive = ext4(rig.folder / "datasets.raw", 512 << 20, DATASETS_UUID, FILES)
+        self.machine = rig.add_target("target1", disks=[drive])
+        self.target = Target(self.machine)
+        self.nodes = [rig.add_host(f"host{number}", disks=[local_drive_of(rig, number)]) for number in (1, 2)]
+        self.products = [Product(node) for node in self.nodes]
+
+    def start(self):
+        for machine in (self.machine, *self.nodes):
+            machine.start()
+        for machine in (self.machine, *self.nodes):
+            machine.wait_ready()
+        self.machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
+        self.target.export(NQN, disk(1))
+        for node in self.nodes:
+            self.install(node)
+        key = secrets.token_hex(32)
+        for node in self.nodes:
+            self.configure(node, key)
+        self.nodes[0].sh("systemctl enable --now slurmctld", 60)
+        for node in self.nodes:
+            node.sh("systemctl enable --now slurmd", 60)
+        for product in self.products:
+            product.wait_volume("data", "ready", 120)
+        self.wait_idle()
+
+    def install(self, node):
+        status = node.get("/var/lib/dpkg/status")
+        repository = cached(f"slurm-{GUEST}-{ARCHITECTURE}", digest(status, *SLURM, Path(__file__)),
+                            lambda path: fetch_packages(path, status))
+        node.sh(f"mkdir -p {REPOSITORY}")
+        packages = sorted(repository.glob("*.deb")) + sorted(Path(PACKAGE).glob("*.deb"))
+        for package in packages:
+            node.put(f"{REPOSITORY}/{package.name}", package.read_bytes())
+        node.sh(f"{APT} install {REPOSITORY}/*.deb", 600)
+
+    def configure(self, node, key):
+        addresses = "\n".join(f"{each.address} {each.name}" for each in self.nodes)
+        node.sh(f"printf '%s\n' '127.0.0.1 localhost' '{addresses}' >/etc/hosts")
+        node.put("/etc/slurm/slurm.conf", SLURM_CONF)
+        node.put("/etc/slurm/cgroup.conf", "CgroupPlugin=autodetect\nConstrainCores=yes\n")
+        node.sh("cp /usr/share/doc/spark-stage-slurm/examples/plugstack.conf /etc/slurm/plugstack.conf")
+        node.put("/etc/munge/munge.key", key, "600")
+        node.sh("chown munge:munge /etc/munge/munge.key; systemctl restart munge", 60)
+        node.put(CONFIG, config_text(
+            targets={"rose": {"address": self.machine.address}},
+            volumes={"data": {"target": "rose", "subsystem": NQN, "mount": "/mnt/data"}},
+            cache={"path": "/local/cache", "capacity": "2GiB"},
+            datasets={"imagenet": {"volume": "data", "path": "imagenet"}, "large": {"volume": "data", "path": "large"}}))
+        node.sh("systemctl enable --now spark-staged", 60)
+
+    def slurm(self, command, timeout=180):
+        return self.nodes[0].run(f"cd /tmp && runuser -u {USER} -- {command}", timeout)
+
+    def wait_idle(self):
+        self.nodes[0].wait_until("[ \"$(sinfo -h -N -o %T | sort -u)\" = idle ]", 120)
+
+    def digest(self, name):
+        return self.nodes[0].sh(f"cd /mnt/data/{name} && cat *.bin | sha256sum", 120).split()[0]
+
+    def leases(self):
+        return [lease for product in self.products for row in product.json("ls")["datasets"] for lease in row["leases"]]
+
+
+def local_drive_of(rig, number):
+    """Each host's own."""
+    made = local_drive(rig)
+    return made.rename(made.with_name(f"local-{number}.raw"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Topology() as rig:
+        made = Cluster(rig)
+        try:
+            made.start()
+            yield made
+        except BaseException:
+            print(rig.report())
+            raise
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(cluster):
+    """No node is drained or down, no lease is left without a job, and the next job runs."""
+    yield
+    cluster.wait_idle()
+    assert cluster.leases() == []
+    done = cluster.slurm("srun -N2 hostname")
+    assert done.rc == 0 and sorted(done.out.split()) == ["host1", "host2"], done
+
+
+def test_the_plugin_s_package_wants_the_slurm_that_it_was_built_for(cluster):
+    depends = cluster.nodes[0].sh("dpkg-query -W -f '${Depends}' spark-stage-slurm")
+    have = cluster.nodes[0].sh("dpkg-query -W -f '${Version}' slurmd")
+    major, minor = re.match(r"(?:\d+:)?(\d+)\.(\d+)", have).groups()
+    assert f">= {major}.{minor}" in depends and "<<" in depends, depends
+
+
+def test_a_job_on_two_nodes_stages_from_the_target_and_trains(cluster):
+    done = cluster.slurm("srun -N2 --stage=imagenet sh -c 'cat $SPARK_STAGE_IMAGENET/*.bin | sha256sum'")
+    assert done.rc == 0, done
+    assert re.findall(r"[0-9a-f]{64}", done.out) == 2 * [cluster.digest("imagenet")], done
+
+
+def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
+    job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=imagenet sh -c "
+                                 "'cat /proc/self/cgroup >&2; until [ -e /tmp/enough ]; do sleep 0.2; done'")
+    try:
+        for product in cluster.products:
+            held = product.wait_dataset("imagenet", lambda row: row["leases"], 120)["leases"]
+            assert len(held) == 1 and held[0]["holder"].startswith("slurm job "), held
+            refused = product.run("evict imagenet")
+            assert refused.rc == 7 and held[0]["holder"] in refused.err, refused
+    finally:
+        for node in cluster.nodes:
+            node.sh("touch /tmp/enough")
+    ended = job.wait(60)
+    assert ended.rc == 0 and "slurmstepd" in ended.err, ended
+    for node in cluster.nodes:
+        node.sh("rm /tmp/enough")
+
+
+def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):
+    cluster.machine.sh("tc qdisc add dev eth0 root tbf rate 30mbit burst 256k latency 200ms")
+    job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=large sh -c "
+                                 "'cat $SPARK_STAGE_LARGE/*.bin | sha256sum'")
+    try:
+        for product in cluster.products:
+            product.wait_dataset("large", lambda row: (row.get("progress") or {}).get("bytes_done", 0) > 0, 120)
+        cluster.machine.set_link(False)
+        try:
+            for product in cluster.products:
+                product.wait_dataset("large", "stalled", 120)
+        finally:
+            cluster.machine.set_link(True)
+    finally:
+        cluster.machine.sh("tc qdisc del dev eth0 root", 60)
+    ended = job.wait(240)
+    assert ended.rc == 0, ended
+    assert re.findall(r"[0-9a-f]{64}", ended.out) == 2 * [cluster.digest("large")], ended
+    assert "stalled" in ended.err or "waits" in ended.err, "the user was not told why nothing moved"
+
+
+def test_a_node_that_lost_its_power_comes_back_without_a_lease_of_the_job(cluster):
+    job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -w host2 --stage=imagenet sleep 600")
+    cluster.products[1].wait_dataset("imagenet", lambda row: row["leases"], 120)
+    cluster.nodes[1].kill()
+    cluster.nodes[1].start()
+    cluster.nodes[1].wait_ready()
+    cluster.products[1].wait_volume("data", "ready", 120)
+    cluster.products[1].wait_dataset("imagenet", lambda row: row["state"] == "ready" and not row["leases"], 120)
+    cluster.slurm(f"scancel -u {USER}")
+    job.wait(120)
