@@ -4,7 +4,7 @@ set(CMAKE_UNITY_BUILD ${SPARK_WHOLE})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 if(SPARK_WHOLE)
   # In one translation unit the coroutines of a "header" hold types of an unnamed namespace: that is meant here.
-  target_compile_options(spark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  target_compile_options(spark_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 
 # Outside headers that most files include, compiled once for each of three kinds of target: more than half of the time
