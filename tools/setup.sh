@@ -30,7 +30,7 @@ packages_of() {  # SET SYSTEM
     dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper
-    slurmctld slurmd slurm-client munge lua5.3"
+    slurmctld slurmd slurm-client munge"
   case "$1" in
     build) echo "$tools $libraries" ;;
     package) echo "$tools $libraries $package" ;;

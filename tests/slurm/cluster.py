@@ -16,15 +16,11 @@ ALICE, BOB = "games", "news"  # users that every Debian has
 SLURM_CONF = """ClusterName=spark
 SlurmctldHost=head({head})
 AuthType=auth/munge
-CryptoType=crypto/munge
 AuthInfo=socket={folder}/munge/socket
 SlurmUser=root
 SlurmdUser=root
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
@@ -100,8 +96,10 @@ class Cluster:
         self.work = self.folder / "work"  # where users submit from
         self.work.chmod(0o777)
         self.shared.fill()
-        self.head = Host("head", "10.77.0.1")
-        hosts = [Host(name, f"10.77.0.1{name[1:]}") for name in names]
+        addresses = {"head": "10.77.0.1"} | {name: f"10.77.0.1{name[1:]}" for name in names}
+        known = self.folder / "hosts"
+        known.write_text("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in addresses.items()))
+        self.head, *hosts = [Host(name, address, known) for name, address in addresses.items()]
         connect(self.head, hosts)
         self.write_conf(hosts)
         self.use_plugin("required")

@@ -11,12 +11,12 @@ HERE = Path(__file__).resolve().parent
 class Host:
     """Its processes end with it, as with a computer that loses power."""
 
-    def __init__(self, name, address):
+    def __init__(self, name, address, hosts):
         self.name, self.address = name, address
         # Ends with this process, however that ends.
         self.holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child=KILL", "--net",
-             "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name],
+             "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name, str(hosts)],
             stdout=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             sys.exit(f"{name}: no namespaces; root is needed")
