@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/units.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/outside_links.hpp"
@@ -16,7 +18,8 @@ struct CopyOptions {
   unsigned depth = 0;    // requests under way for large files; 0: from the CPUs
   Bytes chunk = 0;       // of one direct read or write; 0: 4 MiB
   IoKind io = IoKind::Auto;
-  Bytes max_rate = 0;                // bytes per second; 0: no limit
+  Bytes max_rate = 0;                     // bytes per second; 0: no limit
+  std::optional<SteadyTime> finish_by{};  // at the lowest rate with which all is copied by then; none: soon
   std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
   OutsideLinks links = OutsideLinks::Keep;
   bool verify = false;  // read the copy back from the disk and compare before publishing
