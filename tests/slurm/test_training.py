@@ -122,7 +122,7 @@ def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
     started = cluster.work / "requeued.out"
     job = cluster.slurm("sbatch", "--parsable", "--requeue", "-w", "n1", "--stage=imagenet", "-o", "requeued.out", "--wrap",
                         'echo "ran $(ls "$SPARK_STAGE_IMAGENET" | wc -l)"').stdout.strip()
-    frozen.wait_for(1)
+    wait_until(lambda: started.exists() and "imagenet: " in started.read_text(), "the script's task waits")
     assert cluster.slurm("scontrol", "requeue", job).returncode == 0
     wait_until(lambda: f"{job} PENDING" in cluster.jobs(), "the job waits again")
     frozen.open()
