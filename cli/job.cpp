@@ -148,6 +148,23 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
   }
 }
 
+Result<> wait_until_accepted(Context& context, const Job& job, ProgressView& view) {
+  std::optional<Outcome> outcome;
+  const auto on_line = [&](std::string_view line) {
+    const auto event = parse_json_object(line);
+    if (!event) return false;
+    outcome = outcome_in(*event);
+    if (outcome) return false;
+    view.update(progress_from_json(*event));
+    return !get_bool(*event, "has_room").value_or(false) && get_string(*event, "phase") != "stalled";
+  };
+  const Request request{"GET", "/v1/jobs/" + percent_encoded(job.id) + "/events", {}};
+  const auto answer = context.client->stream(request, on_line, kSilence);
+  if (context.stop) return cancel(context, job);
+  if (outcome && !*outcome) return outcome->take_error();
+  return {};
+}
+
 Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
                                   ProgressView& view) {
   context.catch_interrupts();

@@ -29,6 +29,10 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
 Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
                                   ProgressView& view);
 
+// Of a prefetch: until its room is its own, or is waited for with its source; the error of one that has ended
+// with one. A job whose events can't be read goes on by itself.
+Result<> wait_until_accepted(Context& context, const Job& job, ProgressView& view);
+
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view);
 
 }  // namespace spark::cli

@@ -22,6 +22,9 @@ namespace spark {
 
 namespace asio = boost::asio;
 
+inline const std::string kStage = "stage",
+                         kPrefetch = "prefetch";  // verbs of jobs that have a dataset staged
+
 // Who asked for it.
 struct Asker {
   std::string holder = "spark-staged";  // for people: "pid 12 (python), uid 1000", "slurm job 7 (alice)"
@@ -43,6 +46,7 @@ class Job {
 
   std::uint64_t id() const { return id_; }
   const std::string& verb() const { return subject_.verb; }
+  bool stages() const { return verb() == kStage || verb() == kPrefetch; }
   const std::vector<std::string>& subjects() const { return subject_.names; }
   const Asker& asker() const { return subject_.asker; }
   bool is_running() const { return !ended_; }

@@ -12,6 +12,7 @@ void add_all_verbs(App& app) {
   add_volumes(app);
   add_wait(app);
   add_stage(app);
+  add_prefetch(app);
   add_run(app);
   add_ls(app);
   add_verify(app);

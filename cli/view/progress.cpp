@@ -38,6 +38,7 @@ Progress progress_from_json(const json::object& event) {
   progress.eta_s = get_double(event, "eta_s");
   progress.bottleneck = get_string(event, "bottleneck").value_or("");
   progress.reason = get_string(event, "reason").value_or("");
+  progress.late_s = get_double(event, "late_s");
   return progress;
 }
 

@@ -20,6 +20,8 @@ struct Progress {
   std::optional<double> eta_s;  // as whoever copies reckons it; none: not told
   std::string bottleneck;       // "source", "local drive", …; empty: not told
   std::string reason;           // why it is stalled, or what it waits for
+  std::optional<double>
+      late_s{};  // how much later than it was asked for a prefetch will be there; none: in time
 };
 
 Progress progress_from_json(const json::object& event);

@@ -61,6 +61,9 @@ std::vector<std::string> details(const Progress& progress, const Eta& eta, Stead
   std::vector<std::string> parts;
   if (rate > 0) parts.push_back(format_rate(rate));
   if (const auto left = time_left(progress, eta, now)) parts.push_back(format_left(*left) + " left");
+  if (progress.late_s)
+    parts.push_back(format_left(std::chrono::seconds(static_cast<std::int64_t>(*progress.late_s))) +
+                    " too late");
   if (!progress.bottleneck.empty()) parts.push_back("limited by: " + printable(progress.bottleneck));
   return parts;
 }

@@ -24,7 +24,42 @@ tl::unexpected<Error> refuse_doubtful(const Task& task) {
 }
 
 Slot slot_for(const Task& task, const SourcePlace& source) {
-  return {source.drive, task.loosest_limit() != 0};
+  const Demand demand = task.demand();
+  if (demand.is_prefetch) return {source.drive, demand.by ? SlotKind::Deadline : SlotKind::Background};
+  return {source.drive, demand.max_rate != 0 ? SlotKind::Limited : SlotKind::Full};
+}
+
+// A part of the time is left for what follows the last byte: flushing, publishing.
+Duration time_to_copy(Duration left) {
+  constexpr int kPercent = 95;
+  return std::max(Duration(0), left * kPercent / 100);
+}
+
+// The names in an answer of a worker's.
+std::vector<std::string> names_in(const json::object& answer, std::string_view key) {
+  std::vector<std::string> names;
+  const json::array* array = get_array(answer, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i)
+    names.emplace_back((*array)[i].as_string());
+  return names;
+}
+
+bool is_reserved(const Outcome& looked) {
+  return looked && get_bool(*looked, "reserved").value_or(false);
+}
+
+void note_room(Task& task, const json::object& reserved) {
+  task.has_room = true;
+  task.progress["has_room"] = true;
+  if (const json::array* evicted = get_array(reserved, "evicted"))
+    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
+}
+
+void add_evicted(Task& task, Outcome& ended) {
+  if (!ended || task.evicted.empty()) return;
+  if (const json::array* evicted = get_array(*ended, "evicted"))
+    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
+  (*ended)["evicted"] = std::move(task.evicted);
 }
 
 struct Retries {
@@ -64,7 +99,9 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   const std::string& name = task->dataset.name;
   auto& tasks = activity_.tasks;
   task->is_over = true;
+  add_evicted(*task, ended);
   if (task->was_tried) co_await catalog_.refresh();
+  prefetches_.release_evicted(catalog_);
   if (const auto mine = tasks.find(name); mine != tasks.end() && mine->second == task) tasks.erase(mine);
   count(activity_.totals, *task, ended);
   if (!ended && ended.error().kind != Errc::Cancelled && !tasks.contains(name)) {
@@ -85,7 +122,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   for (;;) {
     auto staged = co_await attempt_in_turn(task);
     turns_.give_back(*task);
-    if (task->is_cancelled) co_return fail(Errc::Cancelled, doing(*task) + " was cancelled");
+    if (task->is_cancelled) co_return task->cancelled();
     if (task->attempt.begins_again && (!staged || is_redefined(context_, *task))) {
       co_await wait_to_begin_again(context_, task);
       continue;
@@ -94,6 +131,11 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
       const bool passed = co_await doubt_passed(context_, task);
       if (passed) continue;
       co_return refuse_doubtful(*task);
+    }
+    if (const auto blocked_by = staged ? names_in(*staged, "blocked_by") : std::vector<std::string>();
+        !blocked_by.empty()) {
+      co_await prefetches_.end(task, blocked_by);
+      continue;
     }
     if (staged || !is_trouble_of_source(*task, staged.error())) co_return staged;
     if (task->attempt.has_moved) retries = {0, context_.timings.retry};
@@ -106,7 +148,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     ++activity_.totals.stalls;
     co_await wait_for_source(context_, task, std::move(reason),
                              is_away ? context_.timings.look : retries.pause);
-    if (task->is_cancelled) co_return fail(Errc::Cancelled, doing(*task) + " was cancelled");
+    if (task->is_cancelled) co_return task->cancelled();
     if (!is_away) retries.pause = std::min(retries.pause * 2, kLongestRetry);
     log::info(doing(*task) + " goes on");
   }
@@ -122,15 +164,29 @@ bool Attempts::must_wait(const Task& task) const {
   return source && !turns_.is_free(slot_for(task, *source));
 }
 
-// What is in the cache needs no turn: another's copy may last for hours.
-asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
+// What is in the cache needs no turn: another's copy may last for hours. A prefetch learns at once whether
+// there is room for it.
+bool Attempts::looks_first(const Task& task) const {
+  if (task.demand().is_prefetch) return !task.has_room && must_wait(task);
   const auto names = catalog_.names();
-  if (must_wait(*task) && names && std::ranges::find(*names, task->dataset.name) != names->end()) {
-    auto served = co_await attempt(task, true);
-    if (served) co_return served;
-    task->show_queued();
+  return (must_wait(task) || turns_.has_background()) && names &&
+         std::ranges::find(*names, task.dataset.name) != names->end();
+}
+
+asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
+  if (looks_first(*task)) {
+    auto looked = co_await attempt(task, true);
+    const bool is_refused = !looked && looked.error().kind == Errc::NoSpace &&
+                            task->attempt.demand.is_prefetch && !task->attempt.begins_again;
+    if (is_reserved(looked)) {
+      note_room(*task, *looked);
+    } else if (looked || is_refused) {
+      co_return looked;
+    }
   }
-  while (must_wait(*task) && !task->is_cancelled) co_await turns_.next_change();
+  if (must_wait(*task)) task->show_queued();
+  auto waits = [this, task] { return must_wait(*task); };
+  co_await turns_.wait_while(task, std::move(waits));
   auto staged = co_await attempt(task, false);
   co_return staged;
 }
@@ -174,7 +230,14 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
                                         {"generation", source.generation}};
   call.request["exclude"] = std::move(exclude);
   call.request["links"] = config::to_string(task->dataset.links);
-  call.request["max_rate"] = task->attempt.limit = task->loosest_limit();
+  const Demand demand = task->attempt.demand = task->demand();
+  call.request["max_rate"] = demand.max_rate;
+  call.request["prefetch"] = demand.is_prefetch;
+  if (demand.by) {
+    const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
+    call.request["finish_in_ms"] = time_to_copy(left).count();
+  }
+  if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
   call.request["task"] = task->number;
   call.request["hold"] = json::object{{"id", task->hold}};
   call.request["in_use"] = in_use();
@@ -194,6 +257,7 @@ json::array Attempts::in_use() const {
     all.push_back(json::object{{"dataset", name}, {"generation", 0}});
   }
   for (const auto& [id, lease] : leases_.all()) {
+    if (lease.is_soft) continue;  // the catalog has it, and whoever makes room decides
     all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
   }
   return all;
@@ -205,6 +269,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   attempt.note(progress, now);
   task.progress = progress;
   task.progress["dataset"] = printable(task.dataset.name);
+  prefetches_.note_progress(task);
   const auto source = context_.find_source(task.dataset);
   if (source && source->doubt && !task.allow_dirty && !attempt.doubt) {
     attempt.doubt = source->doubt;

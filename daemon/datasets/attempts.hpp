@@ -8,14 +8,21 @@
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/turns.hpp"
 
 namespace spark::datasets {
 
 class Attempts {
  public:
-  Attempts(const Context& context, Activity& activity, Catalog& catalog, Leases& leases, Turns& turns)
-      : context_(context), activity_(activity), catalog_(catalog), leases_(leases), turns_(turns) {}
+  Attempts(const Context& context, Activity& activity, Catalog& catalog, Leases& leases, Turns& turns,
+           Prefetches& prefetches)
+      : context_(context),
+        activity_(activity),
+        catalog_(catalog),
+        leases_(leases),
+        turns_(turns),
+        prefetches_(prefetches) {}
 
   // To the end of the task, which it records.
   asio::awaitable<void> run(TaskPtr task);
@@ -31,6 +38,7 @@ class Attempts {
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached);
   void note_progress(Task& task, const json::object& progress);
   json::array in_use() const;
+  bool looks_first(const Task& task) const;
   bool can_be_read(const Task& task) const;
   bool must_wait(const Task& task) const;
 
@@ -39,6 +47,7 @@ class Attempts {
   Catalog& catalog_;
   Leases& leases_;
   Turns& turns_;
+  Prefetches& prefetches_;
 };
 
 }  // namespace spark::datasets

@@ -16,8 +16,9 @@ Datasets::Datasets(Context context, Jobs& jobs)
           [this] { turns_.set_priorities(); }),
       job_leases_(leases_, jobs_, context_.runner, context_.clock, context_.timings.jobs),
       turns_(context_, activity_, leases_, job_leases_),
-      attempts_(context_, activity_, catalog_, leases_, turns_),
-      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_),
+      prefetches_(context_, activity_, leases_, turns_),
+      attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_),
+      requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_),
       upkeep_(context_, jobs_, activity_, catalog_, leases_) {}
 
 asio::awaitable<void> Datasets::start() {

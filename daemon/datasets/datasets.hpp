@@ -8,6 +8,7 @@
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/requests.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/datasets/upkeep.hpp"
@@ -46,6 +47,7 @@ class Datasets {
   Leases leases_;
   JobLeases job_leases_;
   Turns turns_;
+  Prefetches prefetches_;
   Attempts attempts_;
   Requests requests_;
   Upkeep upkeep_;

@@ -50,7 +50,7 @@ struct Waiting {
 std::map<std::string, Waiting> waiting_for(const Jobs& jobs) {
   std::map<std::string, Waiting> waiting;
   for (const auto& job : jobs.all()) {
-    if (!job->is_running() || job->verb() != "stage") continue;
+    if (!job->is_running() || !job->stages()) continue;
     for (const std::string& dataset : job->subjects()) {
       waiting[dataset].ids.insert(job->id());
       if (!job->asker().scheduler_job.empty())

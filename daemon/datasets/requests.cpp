@@ -26,7 +26,8 @@ Result<std::vector<config::Dataset>> Requests::find_all(const StageRequest& requ
 Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   const auto wanted = find_all(request);
   if (!wanted) return fail(wanted.error());
-  auto job = jobs_.create({"stage", request.datasets, request.asker});
+  const std::string verb = request.demand.is_prefetch ? kPrefetch : kStage;
+  auto job = jobs_.create({verb, request.datasets, request.asker});
   std::vector<TaskPtr> tasks, fresh;
   for (const config::Dataset& dataset : *wanted) {
     TaskPtr task = join(dataset, request);
@@ -43,7 +44,13 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
     for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which gives up its tasks
   };
-  launch(context_.executor, "stage job " + std::to_string(job->id()),
+  // Whoever prefetches several datasets is told of the first that has no room, not after the others were
+  // copied.
+  for (const TaskPtr& task : tasks) {
+    if (request.demand.is_prefetch)
+      launch(context_.executor, "prefetch job " + std::to_string(job->id()), end_with(job, task, tasks));
+  }
+  launch(context_.executor, verb + " job " + std::to_string(job->id()),
          run(job, std::move(tasks), std::move(request)));
   return job;
 }
@@ -55,14 +62,15 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   if (running == activity_.tasks.end() || running->second->is_cancelled) return nullptr;
   // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
-  running->second->limits.insert(request.max_rate);
-  running->second->apply_limit();
+  running->second->demands.add(request.demand);
+  running->second->apply_demand();
+  turns_.wake_all();  // it may wait in another turn
   return running->second;
 }
 
 TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& request) {
   auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
-  task->limits.insert(request.max_rate);
+  task->demands.add(request.demand);
   task->allow_dirty = request.allow_dirty;
   activity_.tasks[dataset.name] = task;
   activity_.failed.erase(dataset.name);
@@ -73,7 +81,7 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, std::vector<TaskPt
                                     StageRequest request) {
   std::vector<std::string> granted;
   auto result = co_await wait_for(job, tasks, request, granted);
-  std::vector<TaskPtr> over = let_go(tasks, request.max_rate);
+  std::vector<TaskPtr> over = let_go(tasks, request.demand);
   const auto kept = co_await end_holds(leases_, std::move(over));
   if (result && !kept) result = fail(kept.error());
   const bool succeeded = result.has_value() && job->is_running();
@@ -94,12 +102,12 @@ void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr
 }
 
 // Ends those that no other request needs; gives those of them that have ended already.
-std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate) {
+std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const Demand& demand) {
   std::vector<TaskPtr> ended;
   for (const TaskPtr& task : tasks) {
-    task->limits.erase(task->limits.find(max_rate));
+    task->demands.remove(demand);
     if (--task->users > 0) {
-      task->apply_limit();
+      task->apply_demand();
     } else if (task->ended) {
       ended.push_back(task);
     } else {
@@ -108,6 +116,13 @@ std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, Bytes m
     }
   }
   return ended;
+}
+
+asio::awaitable<void> Requests::end_with(std::shared_ptr<Job> job, TaskPtr task, std::vector<TaskPtr> all) {
+  while (!task->ended && job->is_running()) co_await task->changed.async_wait(kToken);
+  if (!job->is_running() || task->ended->has_value()) co_return;
+  job->finish(fail(task->ended->error()));
+  for (const TaskPtr& one : all) one->changed.cancel();  // wakes the job, which gives up its tasks
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
@@ -135,11 +150,19 @@ asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& r
   json::object result = task->ended->value();
   result["name"] = printable(task->dataset.name);
   result["state"] = "ready";
+  result.erase("reserved");  // between the daemon and its worker
+  result.erase("blocked_by");
+  if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
   if (!request.wants_lease()) co_return result;
   const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
   const auto lease = co_await grant(request, task->dataset.name, generation, granted);
   if (!lease) co_return fail_with(lease.error(), "staging " + printable(task->dataset.name));
   result["lease"] = *lease;
+  if (request.demand.by) {
+    const auto late = lateness(request.demand, context_.clock.wall());
+    result["by"] = rfc3339(*request.demand.by);
+    result["late_s"] = late ? json::value(late->count()) : json::value(nullptr);
+  }
   co_return result;
 }
 
@@ -153,6 +176,10 @@ JobClaim Requests::claim_of(const StageRequest& request, const std::string& data
 asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request, std::string dataset,
                                                      std::uint64_t generation,
                                                      std::vector<std::string>& granted) {
+  if (request.demand.is_prefetch) {
+    std::string holder = request.asker.holder;
+    co_return co_await prefetches_.keep(std::move(dataset), generation, request.demand, std::move(holder));
+  }
   if (request.job.is_set()) {
     JobClaim claim = claim_of(request, dataset);
     co_return co_await job_leases_.hold(std::move(claim), generation);

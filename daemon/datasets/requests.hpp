@@ -12,6 +12,7 @@
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/prefetches.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/jobs.hpp"
 
@@ -24,23 +25,26 @@ struct StageRequest {
   staging::Cgroup cgroup;                     // by control group
   staging::SchedulerJob job;                  // by a scheduler's job, from now on
   Asker asker;
-  Bytes max_rate = 0;        // 0: no limit
+  Demand demand;             // how fast, and in whose way
   bool allow_dirty = false;  // from a volume that another host writes, too
 
-  bool wants_lease() const { return lease || process.pid != 0 || !cgroup.path.empty() || job.is_set(); }
+  bool wants_lease() const {
+    return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();
+  }
 };
 
 class Requests {
  public:
   Requests(const Context& context, Jobs& jobs, Activity& activity, Leases& leases, JobLeases& job_leases,
-           Turns& turns, Attempts& attempts)
+           Turns& turns, Attempts& attempts, Prefetches& prefetches)
       : context_(context),
         jobs_(jobs),
         activity_(activity),
         leases_(leases),
         job_leases_(job_leases),
         turns_(turns),
-        attempts_(attempts) {}
+        attempts_(attempts),
+        prefetches_(prefetches) {}
 
   Result<std::shared_ptr<Job>> stage(StageRequest request);
 
@@ -56,7 +60,8 @@ class Requests {
   asio::awaitable<Result<std::string>> grant(const StageRequest& request, std::string dataset,
                                              std::uint64_t generation, std::vector<std::string>& granted);
   JobClaim claim_of(const StageRequest& request, const std::string& dataset) const;
-  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, Bytes max_rate);
+  std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
+  asio::awaitable<void> end_with(std::shared_ptr<Job> job, TaskPtr task, std::vector<TaskPtr> all);
   void end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks);
 
   const Context& context_;
@@ -66,6 +71,7 @@ class Requests {
   JobLeases& job_leases_;
   Turns& turns_;
   Attempts& attempts_;
+  Prefetches& prefetches_;
 };
 
 }  // namespace spark::datasets

@@ -37,15 +37,11 @@ Task::Task(const asio::any_io_executor& executor, std::uint64_t count, config::D
       changed(executor, asio::steady_timer::time_point::max()),
       pause(executor) {}
 
-Bytes Task::loosest_limit() const {
-  return limits.empty() || limits.contains(0) ? 0 : *limits.rbegin();
-}
-
 // Once all is copied it makes no difference.
-void Task::apply_limit() {
+void Task::apply_demand() {
   const auto phase = get_string(progress, "phase");
   const bool matters = !attempt.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
-  if (attempt.worker != 0 && matters && attempt.limit != loosest_limit()) begin_again();
+  if (attempt.worker != 0 && matters && attempt.demand != demand()) begin_again();
 }
 
 // The next attempt goes on from what this one copied.
@@ -58,6 +54,11 @@ void Task::cancel() {
   is_cancelled = true;
   attempt.cancellation.cancel();
   pause.cancel();
+}
+
+tl::unexpected<Error> Task::cancelled() const {
+  if (stops) return fail(*stops);
+  return fail(Errc::Cancelled, "staging " + printable(dataset.name) + " was cancelled");
 }
 
 void Task::show_stalled(const std::string& reason) {

@@ -7,7 +7,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/context.hpp"
+#include "daemon/datasets/demand.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -23,10 +23,14 @@ namespace spark::datasets {
 class Leases;
 using Outcome = Result<json::object>;
 
-// Of one drive that is read there is one copy at full speed at a time, and beside it one that has a limit.
+// What a copy is in the way of. Of one drive that is read there is one copy at full speed at a time, and
+// beside it one that has a limit. Prefetches are in nobody's way: those with a deadline leave room by their
+// rate, any other stops when something else is copied.
+enum class SlotKind { Full, Limited, Deadline, Background };
+
 struct Slot {
   std::string drive;  // see SourcePlace
-  bool is_limited = false;
+  SlotKind kind = SlotKind::Full;
   auto operator<=>(const Slot&) const = default;
 };
 
@@ -34,11 +38,12 @@ struct Slot {
 struct Attempt {
   workers::Cancellation cancellation;
   pid_t worker = 0;            // 0: none
-  Bytes limit = 0;             // that it was given
+  Demand demand{};             // that it was started for
   bool begins_again = false;   // it was ended for another limit or another configuration
   bool has_begun = false;      // its source was looked at
   bool has_moved = false;      // it copied something
   bool saw_outage = false;     // its volume was away since a byte moved
+  bool is_late = false;        // a prefetch that can't be there in time
   bool is_given_up = false;    // it hangs on although its volume is back
   std::optional<Doubt> doubt;  // another host writes its volume
   std::int64_t last_bytes = -1;
@@ -50,25 +55,29 @@ struct Attempt {
 struct Task {
   Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what);
 
-  std::uint64_t number;         // no two of a daemon have the same, and later ones have larger ones
-  std::string hold;             // id of the lease that its worker takes, until no request needs it
-  config::Dataset dataset;      // as the last attempt's configuration had it
-  std::multiset<Bytes> limits;  // bytes per second, one for each job that wants it; 0: without a limit
-  bool allow_dirty = false;     // its volume may be written by another host meanwhile
+  std::uint64_t number;      // no two of a daemon have the same, and later ones have larger ones
+  std::string hold;          // id of the lease that its worker takes, until no request needs it
+  config::Dataset dataset;   // as the last attempt's configuration had it
+  Demands demands;           // one of each job that wants it
+  bool allow_dirty = false;  // its volume may be written by another host meanwhile
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;
   bool is_cancelled = false;
   bool is_over = false;  // only the cache is still asked how it looks now
   bool was_tried = false;
+  bool has_room = false;       // of a prefetch: its room was reserved
+  json::array evicted;         // for that room
+  std::optional<Error> stops;  // why it is cancelled, if not by its requests
   std::optional<Slot> slot;    // that it has
   asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
   asio::steady_timer pause;    // between two attempts
   Attempt attempt;             // the one that runs, or ran last
 
-  Bytes loosest_limit() const;
-  void apply_limit();  // a worker keeps the limit that it began with: it may begin again
+  Demand demand() const { return demands.combined(); }
+  void apply_demand();  // a worker keeps the rate that it began with: it may begin again
   void cancel();
+  tl::unexpected<Error> cancelled() const;  // why
   void begin_again();
   void show_stalled(const std::string& reason);
   void show_queued();

@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <set>
 
 #include "daemon/datasets/activity.hpp"
@@ -26,8 +27,13 @@ class Turns {
   bool is_free(const Slot& slot) const;
   void take(Task& task, Slot slot);
   void give_back(Task& task);  // if it has one
+  // Copies that give way, or would do so.
+  bool has_background() const;
+  void stop_background();
 
   asio::awaitable<void> next_change();  // ends when a slot was given back, or at wake_all()
+  // Until it need not wait any more, or is cancelled.
+  asio::awaitable<void> wait_while(TaskPtr task, std::function<bool()> must_wait);
   void wake_all() { changed_.cancel(); }
 
   // Workers that copy run at idle priority while a lease is in use, if the configuration wants that.
@@ -40,7 +46,10 @@ class Turns {
   const Activity& activity_;
   const Leases& leases_;
   const JobLeases& job_leases_;
-  std::set<Slot> taken_;
+  std::size_t taken_by(bool prefetches) const;
+
+  std::multiset<Slot> taken_;
+  unsigned waiting_ = 0;        // stagings: no copy in the background begins before them
   asio::steady_timer changed_;  // never expires
 };
 

@@ -15,7 +15,7 @@ namespace {
 std::vector<std::string> jobs_that_stage(const Jobs& jobs, const std::string& dataset) {
   std::vector<std::string> ids;
   for (const auto& job : jobs.all()) {
-    const bool wants_it = job->is_running() && job->verb() == "stage" &&
+    const bool wants_it = job->is_running() && job->stages() &&
                           std::ranges::find(job->subjects(), dataset) != job->subjects().end();
     if (wants_it) ids.push_back(std::to_string(job->id()));
   }

@@ -4,14 +4,11 @@
 #include "daemon/token.hpp"
 
 namespace spark::datasets {
-namespace {
 
 asio::awaitable<void> pause_for(TaskPtr task, Duration time) {
   task->pause.expires_after(time);
   co_await task->pause.async_wait(kToken);
 }
-
-}  // namespace
 
 std::string goes_on_when_over(const Error& why) {
   return why.what + "; it goes on by itself when that is over";

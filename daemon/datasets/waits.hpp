@@ -10,6 +10,8 @@
 
 namespace spark::datasets {
 
+asio::awaitable<void> pause_for(TaskPtr task, Duration time);  // or until it is cancelled
+
 std::string goes_on_when_over(const Error& why);
 
 // Of a volume that is on its first attempt: it may be there in a moment.

@@ -80,6 +80,29 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   return read_processes(wanted.job, *job);
 }
 
+// "prefetch" and "by". For a scheduler's job it is that job which asks; it does not hold what a later one
+// wants.
+Result<> read_prefetch(datasets::StageRequest& wanted, const json::object& body) {
+  wanted.demand.is_prefetch = get_bool(body, "prefetch").value_or(false);
+  const auto by = get_string(body, "by");
+  if (!wanted.demand.is_prefetch) {
+    if (by) return fail(Errc::Invalid, "by is for a prefetch", "add \"prefetch\": true, or leave it out");
+    return {};
+  }
+  if (wanted.lease || body.contains("hold") || wanted.demand.max_rate != 0)
+    return fail(Errc::Invalid,
+                "a prefetch has no lease_s, hold or max_rate: it is kept until it is asked for",
+                "\"by\" decides how fast it is");
+  wanted.job = {};
+  wanted.asker.scheduler_job.clear();
+  if (!by) return {};
+  wanted.demand.by = parse_rfc3339(*by);
+  if (!wanted.demand.by)
+    return fail(Errc::Invalid, "by: '" + printable(*by) + "' is not a time",
+                "for example: 2026-11-25T18:00:00Z");
+  return {};
+}
+
 Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller) {
   Asker asker = asker_of(caller);
   if (wanted.process.pid != 0)
@@ -125,12 +148,13 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   }
   if (const auto rate = get_int(request.body, "max_rate")) {
     if (*rate <= 0) return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
-    wanted.max_rate = static_cast<Bytes>(*rate);
+    wanted.demand.max_rate = static_cast<Bytes>(*rate);
   }
   wanted.allow_dirty = get_bool(request.body, "allow_dirty").value_or(false);
   if (auto held = read_hold(wanted, request); !held) return held.take_error();
   if (auto read = read_job(wanted, request); !read) return read.take_error();
   wanted.asker = asker_for(wanted, request.caller);
+  if (auto read = read_prefetch(wanted, request.body); !read) return read.take_error();
   return wanted;
 }
 

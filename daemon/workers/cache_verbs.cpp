@@ -85,12 +85,13 @@ double rate(Bytes bytes, double seconds) {
 
 json::object staged_to_json(const staging::Staged& staged) {
   const staging::CopyReport& report = staged.report;
-  json::array skipped, warnings, evicted;
+  json::array skipped, warnings, evicted, blocked_by;
   for (const std::string& name : report.skipped) skipped.emplace_back(name);
   for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
   for (const staging::Evicted& one : staged.evicted) {
     evicted.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
   }
+  for (const std::string& dataset : staged.blocked_by) blocked_by.emplace_back(dataset);
   const Bytes taken_over = report.resumed_bytes + report.unchanged_bytes;
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
   return {{"name", staged.dataset},
@@ -111,7 +112,9 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"outside_links", report.outside_links},
           {"copied_links", report.copied_links},
           {"warnings", std::move(warnings)},
-          {"evicted", std::move(evicted)}};
+          {"evicted", std::move(evicted)},
+          {"reserved", staged.is_reserved},
+          {"blocked_by", std::move(blocked_by)}};
 }
 
 std::int64_t since_1970(WallTime time) {
@@ -143,15 +146,16 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "only_cached", "task",
-// "hold":
-// {"id"}, "in_use": [{"dataset", "generation"}…]} → the contract's object of `stage --json`. The first
-// progress tells that the source is being looked at.
+// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "finish_in_ms"?,
+// "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching":
+// [NAME…]} → the contract's object of `stage --json`; "reserved" or "blocked_by" instead: it is not staged.
+// The first progress tells that the source is being looked at.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
+  source.is_prefetch = get_bool(request, "prefetch").value_or(false);
   source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
   if (const json::object* hold = get_object(request, "hold"))
     source.hold = get_string(*hold, "id").value_or("");
@@ -159,6 +163,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
   if (const json::array* patterns = get_array(request, "exclude")) {
     for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
+  }
+  if (const json::array* prefetching = get_array(request, "prefetching")) {
+    for (const json::value& dataset : *prefetching) source.prefetching.emplace_back(dataset.as_string());
   }
   if (const json::array* in_use = get_array(request, "in_use")) {
     for (const json::value& one : *in_use) {
@@ -182,6 +189,8 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.exclude = source.exclude;
   options.links = links_of(get_string(request, "links").value_or("keep"));
   options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
+  if (const auto left = get_int(request, "finish_in_ms"))
+    options.finish_by = std::chrono::steady_clock::now() + Duration(*left);
   return open->cache->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
 }
 

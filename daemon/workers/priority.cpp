@@ -1,6 +1,7 @@
 #include "daemon/workers/priority.hpp"
 
 #include <dirent.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,13 +30,16 @@ std::set<pid_t> threads_of(pid_t pid) {
 }
 
 Result<> set_thread(pid_t thread, Priority priority) {
-  const bool idle = priority == Priority::Idle;
+  const bool idle = priority != Priority::Normal;
   const int io = idle ? kClassIdle << kClassShift | kLevel : kClassNone << kClassShift;
   const std::string what = "setting the priority of thread " + std::to_string(thread);
   if (::syscall(SYS_ioprio_set, kWhoProcess, thread, io) != 0 && errno != ESRCH)
     return fail_errno(errno, what);
   if (::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), idle ? kLowestNice : 0) != 0 && errno != ESRCH)
     return fail_errno(errno, what);
+  const int policy = priority == Priority::Background ? SCHED_IDLE : SCHED_OTHER;
+  const sched_param no_level{};  // both have none
+  if (::sched_setscheduler(thread, policy, &no_level) != 0 && errno != ESRCH) return fail_errno(errno, what);
   return {};
 }
 

@@ -7,10 +7,12 @@
 
 namespace spark::workers {
 
-enum class Priority { Normal, Idle };
+// Idle: the idle I/O class and the lowest CPU priority. Background: also no CPU time that any other program
+// wants (SCHED_IDLE).
+enum class Priority { Normal, Idle, Background };
 
-// For all threads of the process, and those that they start: idle is the idle I/O class and the lowest CPU
-// priority. Reads and sets only what can't block. A process that has ended is no error.
+// For all threads of the process, and those that they start. Reads and sets only what can't block. A process
+// that has ended is no error.
 Result<> set_priority(pid_t pid, Priority priority);
 
 }  // namespace spark::workers

@@ -101,6 +101,7 @@ json::object to_json(const staging::Lease& lease) {
           {"cgroup", lease.cgroup.path.native()},
           {"cgroup_id", lease.cgroup.id},
           {"job", to_json(lease.job)},
+          {"soft", lease.is_soft},
           {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
 }
 
@@ -112,6 +113,7 @@ staging::Lease lease_from_json(const json::object& object) {
   lease.holder = text(object, "holder");
   lease.process = {number<pid_t>(object, "pid"), number<std::uint64_t>(object, "pid_start_time")};
   lease.cgroup = {text(object, "cgroup"), number<std::uint64_t>(object, "cgroup_id")};
+  lease.is_soft = get_bool(object, "soft").value_or(false);
   if (const json::object* job = get_object(object, "job")) lease.job = job_from_json(*job);
   if (const auto expires = number<std::int64_t>(object, "expires"); expires > 0) {
     lease.expires = WallTime(std::chrono::seconds(expires));

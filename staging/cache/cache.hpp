@@ -42,7 +42,12 @@ struct Source {
   std::vector<std::string> exclude;
   std::vector<InUse> in_use{};  // never evicted for it
   pid_t answers_for = 0;        // the process that its reserved space is tied to; 0: this one
-  bool only_cached = false;     // NotFound where something would have to be copied
+  // Nothing is copied: NotFound where something would have to be, but a prefetch gets its room; see
+  // Staged::is_reserved.
+  bool only_cached = false;
+  bool is_prefetch = false;  // for a job to come: it takes no room from what others have prefetched
+  // Datasets that are being prefetched: these copies make way for it; see Staged::blocked_by.
+  std::vector<std::string> prefetching{};
   // Of a volume that another host may write: which state of it this is, in words of the caller's own. A
   // partial copy of another state is not gone on with. Empty: nobody else writes there.
   std::string state{};
@@ -71,6 +76,9 @@ struct Staged {
   std::uint64_t generation = 0;
   CopyReport report;
   std::vector<Evicted> evicted{};
+  bool is_reserved = false;  // it is not staged yet, but its room is its own
+  // It is not staged: there is room for it once the caller has ended these prefetches.
+  std::vector<std::string> blocked_by{};
 };
 
 // The newest generation of a dataset.

@@ -14,7 +14,8 @@ namespace {
 Result<> check_unleased(const GenerationRow& row, const std::vector<Lease>& leases, WallTime now) {
   std::vector<std::string> holders, ids;
   for (const Lease& lease : leases) {
-    if (lease.dataset != row.dataset || lease.generation != row.generation || !is_live(lease, now)) continue;
+    const bool is_of_row = lease.dataset == row.dataset && lease.generation == row.generation;
+    if (!is_of_row || lease.is_soft || !is_live(lease, now)) continue;
     holders.push_back(printable(lease.holder));
     ids.push_back(lease.id);
   }

@@ -75,7 +75,7 @@ class Catalog {
                         WallTime at);
 
   // Marks generations, all or none, so that nobody leases them any more. Refused, naming the holders, while a
-  // live lease is on one of them.
+  // live lease is on one of them that is not soft.
   Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now);
   Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
 

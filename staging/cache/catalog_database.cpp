@@ -56,6 +56,10 @@ constexpr std::array kSteps = {
   CREATE TABLE lease_processes (
     lease TEXT NOT NULL REFERENCES leases (id) ON DELETE CASCADE, pid INTEGER NOT NULL,
     pid_start_time INTEGER NOT NULL, PRIMARY KEY (lease, pid)) STRICT;
+)",
+    // Leases of prefetched copies.
+    R"(
+  ALTER TABLE leases ADD COLUMN soft INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -11,12 +11,13 @@ Result<> Catalog::add_lease(const Lease& lease) {
   return transaction(database, database_->writing, [&]() -> Result<> {
     auto added = change(
         database, database_->writing,
-        "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE "
+        "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 "
+        "WHERE "
         "?3 = 0 OR EXISTS (SELECT 1 FROM generations WHERE dataset = ?2 AND generation = ?3 AND state = "
         "'ready')",
         lease.id, lease.dataset, lease.generation, lease.holder, lease.process.pid, lease.process.start_time,
         to_microseconds(lease.expires), lease.cgroup.path.native(), lease.cgroup.id, lease.job.system,
-        lease.job.id, lease.job.user, lease.job.boot);
+        lease.job.id, lease.job.user, lease.job.boot, std::uint64_t{lease.is_soft});
     if (!added) return added;
     if (sqlite3_changes(database) == 0) {
       return fail(Errc::NotFound,
@@ -53,6 +54,7 @@ Result<std::vector<Lease>> Catalog::leases() {
     if (!statement.is_null(6)) lease.expires = from_microseconds(statement.number(6));
     lease.cgroup = {statement.text(7), statement.count(8)};
     lease.job = {statement.text(9), statement.text(10), statement.text(11), {}, statement.text(12)};
+    lease.is_soft = statement.number(13) != 0;
     all.push_back(std::move(lease));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace spark::staging {
 namespace {
@@ -43,7 +44,9 @@ std::optional<std::vector<std::size_t>> choose_victims(const std::vector<Candida
                                                        const Shortage& shortage) {
   std::vector<std::size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return worth(candidates[i]); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::pair(candidates[i].is_prefetched && !candidates[i].is_useless, worth(candidates[i]));
+  });
   std::vector<std::size_t> victims;
   Shortage left = shortage;
   for (const std::size_t i : order) {

@@ -20,6 +20,7 @@ struct Candidate {
   double stage_seconds = 0;      // what staging it again takes; 0: not known
   std::chrono::seconds idle{0};  // since it was last used
   bool is_useless = false;       // damaged: it is staged again anyway
+  bool is_prefetched = false;    // for a job to come: it goes after all that nobody asked for
 };
 
 struct Shortage {
@@ -37,9 +38,9 @@ struct Shortage {
 // tenth. Without a known time it counts as staged at 1 GB/s. What is useless is worth nothing.
 double worth(const Candidate& candidate);
 
-// The least worth first, until the shortage is covered; then those are spared again that the others make
-// unnecessary. Indexes into `candidates`. No value if all of them together would not be enough: then nothing
-// is evicted at all.
+// The least worth first, what was prefetched last, until the shortage is covered; then those are spared again
+// that the others make unnecessary. Indexes into `candidates`. No value if all of them together would not be
+// enough: then nothing is evicted at all.
 std::optional<std::vector<std::size_t>> choose_victims(const std::vector<Candidate>& candidates,
                                                        const Shortage& shortage);
 

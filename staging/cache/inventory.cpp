@@ -45,9 +45,13 @@ bool is_wanted(const Share& share, const std::vector<InUse>& in_use) {
   });
 }
 
-void add_lease(Inventory& inventory, const Lease& lease) {
+void add_lease(Inventory& inventory, const Lease& lease, Prefetched prefetched) {
   const auto found = inventory.find(folder_name(lease.dataset));
   if (found == inventory.end() || found->second.in_progress()) return;
+  if (lease.is_soft && prefetched == Prefetched::MakesWay) {
+    found->second.is_prefetched = true;
+    return;
+  }
   std::string& needed_by = found->second.needed_by;
   needed_by += (needed_by.empty() ? "leased by " : " and ") + printable(lease.holder);
 }
@@ -59,7 +63,7 @@ Footprint Share::taken() const {
   return {published.bytes + copy.bytes, published.inodes + copy.inodes};
 }
 
-Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use) {
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched) {
   const auto rows = store.catalog().generations();
   if (!rows) return rows.take_error();
   const auto reservations = store.catalog().reservations();
@@ -75,7 +79,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   add_copies(inventory, *partials, *reservations);
   for (const Lease& lease : *leases) {
     // Of a dataset that is waited for the caller knows more; see InUse.
-    if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease);
+    if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease, prefetched);
   }
   for (auto& [key, share] : inventory) {
     if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";
@@ -109,6 +113,7 @@ Candidate candidate_for(const Share& share, WallTime now) {
   candidate.inodes = share.published.inodes + share.partial.inodes;
   if (share.freed) candidate.freed = *share.freed + share.partial.bytes;
   candidate.is_useless = !share.rows.empty() && !share.rows.front().damage.empty();
+  candidate.is_prefetched = share.is_prefetched;
   if (share.rows.empty()) return candidate;
   const GenerationRow& newest = share.rows.front();
   candidate.stage_seconds = newest.stage_seconds;
@@ -131,7 +136,7 @@ std::string holders_in_words(const Inventory& inventory) {
 }
 
 Result<Usage> usage_of(CacheStore& store, const CacheConfig& config) {
-  const auto inventory = take_inventory(store, {});
+  const auto inventory = take_inventory(store, {}, Prefetched::MakesWay);
   if (!inventory) return inventory.take_error();
   const auto space = space_of(store.folder().path());
   if (!space) return space.take_error();

@@ -26,6 +26,7 @@ struct Share {
   Footprint partial;           // of a copy that is being made or was given up, on the disk
   Footprint reserved;          // what a copy in progress was promised in all; nothing: none is in progress
   std::string needed_by;       // why it is not evicted; empty: nobody needs it
+  bool is_prefetched = false;  // leased softly
   bool need_passes = false;    // within minutes: a file of it is open, or another process is at it
   std::optional<Bytes> freed;  // that deleting the rows gives back, once that was found out
 
@@ -37,7 +38,10 @@ struct Share {
 // By the folder's name.
 using Inventory = std::map<std::string, Share>;
 
-Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use);
+// What prefetched copies do for whoever needs room: one prefetch never evicts what another has brought.
+enum class Prefetched { MakesWay, Stays };
+
+Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched);
 
 // Finds out what deleting its rows gives back, or what stands in the way of that.
 Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop);

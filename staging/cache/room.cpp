@@ -46,12 +46,13 @@ class SpaceReservation {
                    const StopFlag& stop)
       : store_(store), config_(config), request_(request), stop_(stop) {}
 
-  Result<std::vector<Evicted>> make() {
-    const auto give_up = Clock::now() + request_.timings.obstacle;
+  Result<Room> make() {
+    const auto patience = request_.is_prefetch ? std::chrono::milliseconds(0) : request_.timings.obstacle;
+    const auto give_up = Clock::now() + patience;
     for (std::chrono::milliseconds pause = kRoomPoll;; pause = std::min(pause * 2, kLongestPause)) {
       auto made = try_to_make();
       if (!made) return made.take_error();
-      if (*made) return std::move(evicted_);
+      if (*made) return std::move(room_);
       if (Clock::now() >= give_up) return too_full();
       request_.say("making room: " + holders_in_words(inventory_));
       if (auto waited = wait(pause); !waited) return waited.take_error();
@@ -66,7 +67,7 @@ class SpaceReservation {
   Inventory inventory_;
   Space space_;
   Footprint used_, unwritten_;  // unwritten: promised to others and not taken from the file system yet
-  std::vector<Evicted> evicted_;
+  Room room_;
 
   // False: there is an obstacle that passes, and the lock on the room is not kept while it is waited for.
   Result<bool> try_to_make() {
@@ -77,9 +78,9 @@ class SpaceReservation {
     if (auto looked = look(); !looked) return looked.take_error();
     if (auto possible = check_possible(); !possible) return possible.take_error();
     while (!shortage().is_none()) {
-      const auto victims = choose(false);
-      if (!victims && !choose(true)) return too_full();
-      if (!victims) return false;
+      const auto victims = choose(Among::Unneeded);
+      if (!victims && choose(Among::NeededForMinutes)) return false;
+      if (!victims) return end_prefetches();
       auto gone = evict_if_worth_it(*victims);
       if (!gone) return gone.take_error();
     }
@@ -103,7 +104,8 @@ class SpaceReservation {
     std::vector<InUse> in_use = request_.in_use;
     std::erase_if(in_use,
                   [&](const InUse& one) { return one.dataset == request_.dataset && one.generation == 0; });
-    auto inventory = take_inventory(store_, in_use);
+    const auto prefetched = request_.is_prefetch ? Prefetched::Stays : Prefetched::MakesWay;
+    auto inventory = take_inventory(store_, in_use, prefetched);
     if (!inventory) return inventory.take_error();
     const auto space = space_of(store_.folder().path());
     if (!space) return space.take_error();
@@ -169,13 +171,24 @@ class SpaceReservation {
             over(to_come, space_.free + request_.need.stale)};
   }
 
-  // Folders of datasets that nobody needs; `in_time`: or only for some minutes more.
-  std::optional<std::vector<std::string>> choose(bool in_time) const {
+  // Each with those before it.
+  enum class Among { Unneeded, NeededForMinutes, BeingPrefetched };
+
+  bool is_among(const Share& share, Among among) const {
+    if (share.needed_by.empty()) return true;
+    if (among >= Among::NeededForMinutes && share.need_passes) return true;
+    return among == Among::BeingPrefetched && share.in_progress() &&
+           std::ranges::find(request_.prefetching, share.dataset) != request_.prefetching.end();
+  }
+
+  // Folders of datasets that would make enough room.
+  std::optional<std::vector<std::string>> choose(Among among) const {
     std::vector<Candidate> candidates;
     std::vector<std::string> keys;
     for (const auto& [key, share] : inventory_) {
-      if (!share.needed_by.empty() && !(in_time && share.need_passes)) continue;
-      candidates.push_back(candidate_for(share, store_.now()));
+      if (!is_among(share, among)) continue;
+      candidates.push_back(share.in_progress() ? copy_in_progress(share)
+                                               : candidate_for(share, store_.now()));
       keys.push_back(key);
     }
     const auto victims = choose_victims(candidates, shortage());
@@ -183,6 +196,27 @@ class SpaceReservation {
     std::vector<std::string> chosen;
     for (const std::size_t victim : *victims) chosen.push_back(keys[victim]);
     return chosen;
+  }
+
+  // What a prefetch was promised comes back when it ends, written or not.
+  static Candidate copy_in_progress(const Share& share) {
+    Candidate candidate;
+    candidate.dataset = share.dataset;
+    candidate.bytes = share.reserved.bytes;
+    candidate.inodes = share.reserved.inodes;
+    candidate.is_prefetched = true;
+    return candidate;
+  }
+
+  // True: whoever asks for the room has to end them.
+  Result<bool> end_prefetches() {
+    const auto victims = choose(Among::BeingPrefetched);
+    if (!victims) return too_full();
+    for (const std::string& key : *victims) {
+      const Share& share = inventory_.at(key);
+      if (share.in_progress()) room_.blocked_by.push_back(share.dataset);
+    }
+    return true;
   }
 
   using Areas = std::map<std::string, PartialArea>;  // by the folder's name
@@ -234,7 +268,7 @@ class SpaceReservation {
     for (const std::string& key : victims) {
       const Share& share = inventory_.at(key);
       names.push_back(printable(share.dataset));
-      evicted_.push_back({share.dataset, share.published.bytes + share.partial.bytes});
+      room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
     }
     if (auto looked = look(); !looked) return looked;
     return deleted ? wait_until_free(join(names, ", ")) : Result<>();  // in trouble: others are chosen for it
@@ -285,8 +319,8 @@ class SpaceReservation {
 
 }  // namespace
 
-Result<std::vector<Evicted>> make_room(CacheStore& store, const CacheConfig& config,
-                                       const RoomRequest& request, const StopFlag& stop) {
+Result<Room> make_room(CacheStore& store, const CacheConfig& config, const RoomRequest& request,
+                       const StopFlag& stop) {
   return SpaceReservation(store, config, request, stop).make();
 }
 

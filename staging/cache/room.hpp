@@ -19,11 +19,18 @@ struct RoomRequest {
   Footprint shared;     // of it, what an older copy has already
   Need need;            // of it, what is still to be written
   Bytes keep_free = 0;
-  ProcessId answers_for;      // the reservation is void when it ends
-  std::uint64_t task = 0;     // see Reservation
-  std::vector<InUse> in_use;  // never evicted
+  ProcessId answers_for;                 // the reservation is void when it ends
+  std::uint64_t task = 0;                // see Reservation
+  std::vector<InUse> in_use;             // never evicted
+  bool is_prefetch = false;              // spares what others have prefetched, and waits for no obstacle
+  std::vector<std::string> prefetching;  // datasets whose copies under way may be ended for it
   RoomTimings timings;
   std::function<void(std::string)> say;  // what it waits for; empty: nothing any more
+};
+
+struct Room {
+  std::vector<Evicted> evicted;
+  std::vector<std::string> blocked_by;  // prefetches that have to end first; then nothing is reserved
 };
 
 // Reserves the room, after evicting what has to go for it (see eviction.hpp). One process at a time: two
@@ -32,7 +39,7 @@ struct RoomRequest {
 // without them. Victims are chosen once; the space of their files is waited for, and no other copy is deleted
 // in its place. NoSpace, with the numbers and who holds what, when evicting everything that nobody needs
 // would not be enough, and then nothing is evicted.
-Result<std::vector<Evicted>> make_room(CacheStore& store, const CacheConfig& config,
-                                       const RoomRequest& request, const StopFlag& stop);
+Result<Room> make_room(CacheStore& store, const CacheConfig& config, const RoomRequest& request,
+                       const StopFlag& stop);
 
 }  // namespace spark::staging

@@ -36,6 +36,13 @@ Result<> check_device(const Source& source, const Tree& tree) {
               "`spark-stage status` shows the volume");
 }
 
+Staged blocked(const Source& source, std::vector<std::string> prefetches) {
+  Staged staged;
+  staged.dataset = source.dataset;
+  staged.blocked_by = std::move(prefetches);
+  return staged;
+}
+
 }  // namespace
 
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
@@ -68,15 +75,16 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   if (!ready) return ready.take_error();
 
   auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
-  if (!staged && source.only_cached)
+  if (!staged && source.only_cached && !source.is_prefetch)
     return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
   if (!staged) {
     if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
     if (!walked) return fail(with_source_trouble(std::move(walked.error()), *tree));
     const auto sound = std::ranges::find_if(*ready, &GenerationRow::is_sound);
-    auto copied =
-        copy(source, *tree, std::move(*walked), *area, wanted, sound == ready->end() ? nullptr : &*sound);
-    if (!copied) return copied;
+    const GenerationRow* earlier = sound == ready->end() ? nullptr : &*sound;
+    if (source.only_cached) return reserve(source, std::move(*walked), *area, wanted, earlier);
+    auto copied = copy(source, *tree, std::move(*walked), *area, wanted, earlier);
+    if (!copied || !copied->blocked_by.empty()) return copied;
     staged = std::move(*copied);
   }
   if (auto held = hold(source, *staged); !held) return held.take_error();
@@ -128,7 +136,7 @@ std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& r
 // With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
-  std::optional<std::vector<Evicted>> evicted;  // none: there is no room for it
+  std::optional<Room> room;  // none: there is none for it
   Bytes shared = 0;
   std::uint64_t generation = 0;
   PipelineEnds ends;
@@ -138,7 +146,8 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     auto made =
         monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
     if (!made) return made.take_error();
-    evicted = std::move(*made);
+    room = std::move(*made);
+    if (!room->blocked_by.empty()) return fail(Errc::Cancelled, "prefetches have its room");
     return {};
   };
   ends.name = [&](ManifestHeader& header) {
@@ -159,7 +168,8 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
                   &options,     &stop_,
                   store_.now(), hooks_.before_read};
   auto report = copy_walked(std::move(job), ends, monitor_);
-  if (!evicted) return report.take_error();
+  if (!room) return report.take_error();
+  if (!room->blocked_by.empty()) return blocked(source, std::move(room->blocked_by));
   if (!report) report.error() = with_source_trouble(std::move(report.error()), tree);
   if (report || report.error().kind != Errc::Unavailable) {
     auto dropped = store_.catalog().drop_reservation(source.dataset);
@@ -173,7 +183,22 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   }
   return Staged{source.dataset,     store_.folder().place(source.dataset, generation).path(),
                 ServedFrom::Copied, generation,
-                std::move(*report), std::move(*evicted)};
+                std::move(*report), std::move(room->evicted)};
+}
+
+Result<Staged> Stager::reserve(const Source& source, Walked walked, const PartialArea& area,
+                               const CopyOptions& options, const GenerationRow* earlier) {
+  Resumed resumed = resume(area, walked.entries);
+  if (const auto previous = earlier == nullptr ? std::nullopt : contents_of(*earlier))
+    find_unchanged(*previous, area, walked.entries, resumed);
+  const RoomRequest request = room_for(source, walked.entries, resumed, area, options);
+  auto made = monitor_.during(CopyPhase::Walking, [&] { return make_room(store_, config_, request, stop_); });
+  if (!made) return made.take_error();
+  Staged reserved;
+  reserved.dataset = source.dataset;
+  reserved.evicted = std::move(made->evicted);
+  reserved.is_reserved = true;
+  return reserved;
 }
 
 RoomRequest Stager::room_for(const Source& source, const Entries& entries, const Resumed& resumed,
@@ -188,6 +213,8 @@ RoomRequest Stager::room_for(const Source& source, const Entries& entries, const
   request.answers_for = process_with(source.answers_for != 0 ? source.answers_for : ::getpid());
   request.task = source.task;
   request.in_use = source.in_use;
+  request.is_prefetch = source.is_prefetch;
+  request.prefetching = source.prefetching;
   request.timings = hooks_.room;
   request.say = [this](std::string reason) { monitor_.set_reason(std::move(reason)); };
   return request;

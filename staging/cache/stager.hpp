@@ -33,6 +33,9 @@ class Stager {
   std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
+  // The room that a copy will take, without the copy.
+  Result<Staged> reserve(const Source& source, Walked walked, const PartialArea& area,
+                         const CopyOptions& options, const GenerationRow* earlier);
   RoomRequest room_for(const Source& source, const Entries& entries, const Resumed& resumed,
                        const PartialArea& area, const CopyOptions& options);
   std::optional<Previous> contents_of(const GenerationRow& row) const;

@@ -190,6 +190,8 @@ class Fill {
     }
     counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes + filled_.unchanged_bytes;
     filled_.resumed_bytes = job_.resumed.bytes;
+    if (job_.options->finish_by)
+      throttle_.finish_by(*job_.options->finish_by, counters.bytes_total - counters.bytes_done);
   }
 
   // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.

@@ -38,6 +38,10 @@ bool is_of_this_boot(const SchedulerJob& job) {
 
 }  // namespace
 
+std::string prefetch_lease_id(const std::string& dataset) {
+  return "prefetch:" + folder_name(dataset);
+}
+
 bool is_populated(const Cgroup& cgroup) {
   struct stat info {};
   if (::stat(cgroup.path.c_str(), &info) != 0) return errno != ENOENT && errno != ENODEV;

@@ -32,6 +32,7 @@ struct Lease {
   Cgroup cgroup;
   SchedulerJob job;
   std::optional<WallTime> expires;  // none: with its holder
+  bool is_soft = false;             // of a prefetch: makes way for a staging that needs the room
 
   bool is_staged() const { return generation != 0; }
 };
@@ -44,6 +45,8 @@ inline constexpr std::string_view kJobLease = "job:";  // that the id of a job's
 
 // The id of a job's lease on a dataset, always the same: "job:slurm:123:imagenet". No two datasets have one.
 std::string job_lease_id(const SchedulerJob& job, const std::string& dataset);
+// The id of the lease that a prefetched dataset is kept by: "prefetch:imagenet".
+std::string prefetch_lease_id(const std::string& dataset);
 
 // Whether processes are in it or below it.
 bool is_populated(const Cgroup& cgroup);

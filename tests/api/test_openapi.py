@@ -34,6 +34,9 @@ TALK = [
     ("POST", "/v1/stagings", "/v1/stagings",
      {"datasets": ["models"], "job": {"system": "slurm", "id": "7", "user": "alice", "processes": [2]}}),
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/7/events", None),
+    ("POST", "/v1/stagings", "/v1/stagings", {"datasets": ["imagenet"], "prefetch": True, "by": "2100-01-01T00:00:00Z"}),
+    ("GET", "/v1/jobs/{id}/events", "/v1/jobs/8/events", None),
+    ("GET", "/v1/jobs/{id}", "/v1/jobs/8", None),
     ("GET", "/v1/datasets", "/v1/datasets", None),
     ("GET", "/readyz", "/readyz", None),
     ("POST", "/v1/volumes/{name}/up", "/v1/volumes/datasets/up", None),
@@ -106,6 +109,7 @@ def test_work_of_each_kind_ended_well(daemon):
                 ended = daemon.ask("GET", f"/v1/jobs/{job['id']}")[1]
                 kinds.setdefault(ended["verb"], []).append(ended["state"])
     assert kinds["stage"] == ["done", "done", "failed", "done"], "the third is of a volume that is not there"
+    assert kinds["prefetch"] == ["done"]
     assert (kinds["verify"], kinds["scrub"]) == (["done"], ["done"])
 
 

@@ -2,7 +2,6 @@
 
 #include "base/text.hpp"
 #include "cli/job.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
@@ -50,10 +49,7 @@ Result<StageOptions> options_of(const StageArguments& arguments) {
 Result<int> detach(Context& context, const StageArguments& arguments, const StageOptions& options) {
   const auto job = start_job(context, stage_request(options));
   if (!job) return job.take_error();
-  const std::string id = printable(job->id);
-  context.out << (arguments.as_json ? pretty(job->answer) : id) << "\n" << std::flush;
-  tell(context, "job " + id + " has begun: 'spark-stage wait --job " + id +
-                    "' follows it, 'spark-stage cancel " + id + "' ends it");
+  tell_detached(context, *job, arguments.as_json);
   return 0;
 }
 

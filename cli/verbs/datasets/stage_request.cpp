@@ -1,8 +1,9 @@
 #include "cli/verbs/datasets/stage_request.hpp"
 
 #include "base/text.hpp"
-#include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/view/screens.hpp"
+#include "cli/view/text.hpp"
 
 namespace spark::cli {
 
@@ -14,6 +15,8 @@ Request stage_request(const StageOptions& options) {
   if (!options.hold.is_null()) body["hold"] = options.hold;
   if (options.max_rate > 0) body["max_rate"] = options.max_rate;
   if (options.allow_dirty) body["allow_dirty"] = true;
+  if (options.prefetch) body["prefetch"] = true;
+  if (options.by) body["by"] = rfc3339(*options.by);
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
@@ -47,7 +50,21 @@ void tell_evicted(ProgressView& view, const json::object& dataset) {
   }
 }
 
+void tell_kept(ProgressView& view, const json::object& dataset, const std::string& lease) {
+  if (const auto late = get_int(dataset, "late_s"))
+    view.note("  " + format_left(std::chrono::seconds(*late)) + " later than it was asked for");
+  view.note("  kept for its job, and evicted only for data that a job waits for; 'spark-stage release " +
+            lease + "' ends that");
+}
+
 }  // namespace
+
+void tell_detached(Context& context, const Job& job, bool as_json) {
+  const std::string id = printable(job.id);
+  context.out << (as_json ? pretty(job.answer) : id) << "\n" << std::flush;
+  tell(context, "job " + id + " has begun: 'spark-stage wait --job " + id +
+                    "' follows it, 'spark-stage cancel " + id + "' ends it");
+}
 
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
@@ -62,6 +79,7 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
     tell_evicted(view, *dataset);
     warn(view, *dataset);
     const auto id = get_string(*dataset, "lease");
+    if (id && options.prefetch) tell_kept(view, *dataset, printable(*id));
     if (id && options.time) {
       view.note("  leased for " + format_duration(*options.time) + "; 'spark-stage release " +
                 printable(*id) + "' ends that earlier");

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/units.hpp"
 #include "cli/context.hpp"
+#include "cli/job.hpp"
 
 namespace spark::cli {
 
@@ -17,9 +19,14 @@ struct StageOptions {
   json::value hold;              // a lease by holder, as the API takes it: true is this process; null: none
   Bytes max_rate = 0;            // bytes per second; 0: no limit
   bool allow_dirty = false;      // also from a volume that another host writes
+  bool prefetch = false;         // for a job to come
+  std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied
 };
 
 Request stage_request(const StageOptions& options);
+
+// Tells the job's number, and how to follow and end it.
+void tell_detached(Context& context, const Job& job, bool as_json);
 
 // Stages and waits. The RESULT of `stage`, after a line for each dataset on stderr.
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options);

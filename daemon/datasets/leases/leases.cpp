@@ -49,6 +49,7 @@ json::object show(const Lease& lease) {
       {"expires", lease.expires ? json::value(rfc3339(*lease.expires)) : json::value(nullptr)}};
   if (lease.process.pid != 0) shown["pid"] = lease.process.pid;
   if (!lease.cgroup.path.empty()) shown["cgroup"] = printable(lease.cgroup.path.native());
+  if (lease.is_soft) shown["soft"] = true;
   if (lease.job.is_set()) {
     const json::value user = lease.job.user.empty() ? json::value() : json::value(printable(lease.job.user));
     shown["job"] = json::object{{"system", lease.job.system}, {"id", lease.job.id}, {"user", user}};

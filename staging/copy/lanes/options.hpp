@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/units.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/outside_links.hpp"
@@ -18,7 +20,8 @@ struct CopyOptions {
   IoKind io = IoKind::Auto;
   std::filesystem::path tuning_file;  // remembers what was found out, for each pair of drives; empty: nowhere
   Bytes max_rate = 0;                 // bytes per second; 0: no limit
-  std::vector<std::string> exclude;   // shell patterns against the path inside the dataset and its last name
+  std::optional<SteadyTime> finish_by{};  // at the lowest rate with which all is copied by then; none: soon
+  std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
   OutsideLinks links = OutsideLinks::Keep;
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files

@@ -5,12 +5,32 @@
 
 namespace spark::staging {
 
-std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now) {
-  if (rate_ == 0) return {};
+void Throttle::finish_by(SteadyTime end, Bytes bytes) {
   const std::scoped_lock lock(mutex_);
+  end_ = end;
+  left_ = bytes;
+}
+
+double Throttle::rate_at(SteadyTime now) const {
+  const auto limit = static_cast<double>(rate_);
+  // What was booked ahead is not waited for twice.
+  const auto from = std::max(now, free_at_);
+  if (!end_ || left_ == 0 || from >= *end_) return limit;
+  // Nobody notices less, and a chunk would take so long that it looked stalled.
+  constexpr double kLowest = 1e6;
+  const double needed =
+      std::max(kLowest, static_cast<double>(left_) / std::chrono::duration<double>(*end_ - from).count());
+  return limit > 0 ? std::min(limit, needed) : needed;
+}
+
+std::chrono::nanoseconds Throttle::book(Bytes bytes, SteadyTime now) {
+  const std::scoped_lock lock(mutex_);
+  const double rate = rate_at(now);
+  left_ -= std::min(left_, bytes);
+  if (rate == 0) return {};
   free_at_ = std::max(free_at_, now);
   const auto wait = free_at_ - now;
-  const double seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
+  const double seconds = static_cast<double>(bytes) / rate;
   free_at_ += std::chrono::duration_cast<SteadyTime::duration>(std::chrono::duration<double>(seconds));
   return wait;
 }

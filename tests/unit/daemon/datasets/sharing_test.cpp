@@ -17,7 +17,7 @@ class SharingTest : public DatasetsTest {
   std::shared_ptr<Job> stage_at(const std::string& dataset, Bytes max_rate) {
     StageRequest request;
     request.datasets = {dataset};
-    request.max_rate = max_rate;
+    request.demand.max_rate = max_rate;
     auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job) << job.error().message();
     return *job;

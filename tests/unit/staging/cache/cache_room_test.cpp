@@ -61,6 +61,75 @@ TEST_F(RoomTest, TheCheapestToStageAgainMakesWay) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / "data/cheap"));
 }
 
+TEST_F(RoomTest, APrefetchedCopyMakesWayAfterWhatNobodyWantsAndBeforeWhatIsLeased) {
+  config_.capacity = 11 * kMB;
+  for (const char* name : {"leased", "prefetched", "unwanted"}) ASSERT_OK(stage(name, 3 * kMB));
+  lease("leased", 1);
+  lease("prefetched", 1, true);
+  set_cost("unwanted", 1000, std::chrono::hours(0));
+  const auto first = stage("a", 3 * kMB);
+  ASSERT_OK(first);
+  EXPECT_EQ(first->evicted.at(0).dataset, "unwanted");
+  lease("a", 1);
+  const auto second = stage("b", 3 * kMB);
+  ASSERT_OK(second);
+  EXPECT_EQ(second->evicted.at(0).dataset, "prefetched");
+  EXPECT_EQ(catalog()->leases()->size(), 2U) << "its lease went with it";
+}
+
+TEST_F(RoomTest, APrefetchTakesNoRoomFromAnotherAndTellsAtOnceWhoHasIt) {
+  config_.capacity = 8 * kMB;
+  hooks_.room.obstacle = std::chrono::hours(1);
+  ASSERT_OK(stage("prefetched", 3 * kMB));
+  ASSERT_OK(stage("leased", 3 * kMB));
+  lease("prefetched", 1, true);
+  lease("leased", 1);
+  Source source = make("next", 3 * kMB);
+  source.is_prefetch = true;
+  const auto refused = stage(source);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("it needs 3.01 MB and the cache holds 6.01 MB of 8.00 MB"),
+            std::string::npos)
+      << refused.error().what;
+  EXPECT_NE(refused.error().what.find("leased by slurm job 12"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(there(), (Names{"leased", "prefetched"}));
+}
+
+TEST_F(RoomTest, APrefetchThatWaitsForItsTurnHasItsRoom) {
+  config_.capacity = 8 * kMB;
+  ASSERT_OK(stage("old", 3 * kMB));
+  Source source = make("next", 5 * kMB);
+  source.is_prefetch = source.only_cached = true;
+  const auto reserved = stage(source);
+  ASSERT_OK(reserved);
+  EXPECT_TRUE(reserved->is_reserved);
+  EXPECT_EQ(reserved->evicted.at(0).dataset, "old");
+  EXPECT_KIND(stage("other", 5 * kMB), Errc::NoSpace);
+  source.only_cached = false;
+  const auto staged = stage(source);
+  ASSERT_OK(staged);
+  EXPECT_FALSE(staged->is_reserved);
+}
+
+TEST_F(RoomTest, AStagingIsToldWhichPrefetchesHaveItsRoom) {
+  config_.capacity = 8 * kMB;
+  Source prefetched = make("next", 5 * kMB);
+  prefetched.is_prefetch = prefetched.only_cached = true;
+  ASSERT_OK(stage(prefetched));
+  Source source = make("wanted", 5 * kMB);
+  source.prefetching = {"next"};
+  const auto blocked = stage(source);
+  ASSERT_OK(blocked);
+  EXPECT_EQ(blocked->blocked_by, Names{"next"});
+  ASSERT_OK(catalog()->drop_reservation("next"));
+  const auto staged = stage(source);
+  ASSERT_OK(staged);
+  EXPECT_TRUE(staged->blocked_by.empty());
+  Source too_large = make("large", 9 * kMB);
+  too_large.prefetching = {"next"};
+  EXPECT_KIND(stage(too_large), Errc::NoSpace) << "no prefetch ends for what can't fit";
+}
+
 TEST_F(RoomTest, LastUseOutweighsCostInTime) {
   config_.capacity = 8 * kMB;
   ASSERT_OK(stage("dear", 3 * kMB));

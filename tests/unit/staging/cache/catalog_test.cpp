@@ -274,6 +274,7 @@ TEST_F(OldCatalogTest, OfVersion01KeepsItsLeasesAndTakesThoseOfJobs) {
     EXPECT_EQ(leases->back().id, "l2");
     EXPECT_EQ(leases->back().cgroup.id, 99U);
     EXPECT_FALSE(leases->back().job.is_set());
+    EXPECT_FALSE(leases->back().is_soft);
     ASSERT_OK((*catalog)->add_lease(lease_of_a_job(3)));
   }
 }

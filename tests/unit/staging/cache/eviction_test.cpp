@@ -42,6 +42,16 @@ TEST(Victims, AreTheCheapestToStageAgainFirst) {
   EXPECT_THAT(*choose_victims(all, {15 * kGB, 0}), ElementsAre(1, 2));
 }
 
+TEST(Victims, AreWhatNobodyAskedForBeforeWhatWasPrefetched) {
+  std::vector<Candidate> all = {candidate("prefetched", 10 * kGB, 1, hours(100)),
+                                candidate("dear", 10 * kGB, 1000, hours(0))};
+  all[0].is_prefetched = true;
+  EXPECT_THAT(*choose_victims(all, {5 * kGB, 0}), ElementsAre(1));
+  EXPECT_THAT(*choose_victims(all, {15 * kGB, 0}), ElementsAre(1, 0));
+  all[0].is_useless = true;
+  EXPECT_THAT(*choose_victims(all, {5 * kGB, 0}), ElementsAre(0)) << "a damaged copy helps no job";
+}
+
 TEST(Victims, AmongThoseThatCostTheSameTheLongestUnused) {
   const std::vector<Candidate> all = {candidate("used", kGB, 1, hours(1)),
                                       candidate("old", kGB, 1, hours(48))};

@@ -28,12 +28,13 @@ class RoomTest : public CacheTest {
     for (const DatasetRow& row : *rows) names.push_back(row.name);
     return names;
   }
-  void lease(const std::string& dataset, std::uint64_t generation) {
+  void lease(const std::string& dataset, std::uint64_t generation, bool is_soft = false) {
     Lease lease;
     lease.id = "l-" + dataset;
     lease.dataset = dataset;
     lease.generation = generation;
     lease.holder = "slurm job 12";
+    lease.is_soft = is_soft;
     ASSERT_OK(catalog()->add_lease(lease));
   }
   // As if it had been staged that fast and used that long ago.

@@ -275,6 +275,33 @@ TEST(Throttle, SpreadsBytesOverTime) {
   EXPECT_EQ(Throttle(0).book(1 << 30, start), milliseconds(0));
 }
 
+// Moves pieces as they are let through, until `end`; gives the bytes moved by then.
+Bytes move_until(Throttle& throttle, SteadyTime& now, SteadyTime end, Bytes most) {
+  Bytes moved = 0;
+  while (moved < most) {
+    const auto wait = throttle.book(65'536, now);
+    if (now + wait > end) break;
+    now += wait;
+    moved += 65'536;
+  }
+  now = std::max(now, end);
+  return moved;
+}
+
+TEST(Throttle, FinishesByATimeAtTheLowestRate) {
+  using std::chrono::seconds;
+  Throttle throttle(0);
+  SteadyTime now{};
+  throttle.finish_by(SteadyTime{seconds(100)}, 100'000'000);
+  EXPECT_NEAR(static_cast<double>(move_until(throttle, now, SteadyTime{seconds(50)}, 100'000'000)), 50e6,
+              3 * 65'536);
+  now += seconds(25);  // a stall: half is left for a quarter of the time
+  const Bytes rest = move_until(throttle, now, SteadyTime{seconds(87)}, 50'000'000);
+  EXPECT_NEAR(static_cast<double>(rest), 24e6, 3e6);
+  (void)move_until(throttle, now, SteadyTime{seconds(100)}, 50'000'000);
+  EXPECT_EQ(throttle.book(1 << 30, now + seconds(1)).count(), 0) << "too late: as fast as it goes";
+}
+
 TEST(Throttle, TenSecondsMoveTenTimesTheRate) {
   Throttle throttle(1'000'000);
   SteadyTime now{};
