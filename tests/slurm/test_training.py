@@ -139,7 +139,8 @@ def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
             asked.append(time.monotonic())
         return started.exists() and "ran 40" in started.read_text()
 
-    wait_until(has_run, "the requeued job has run")
+    wait_until(has_run, lambda: "the requeued job has run: " + cluster.slurm("scontrol", "show", "job", job).stdout
+               + started.read_text() + cluster.nodes["n1"].story())
     assert started.read_text().count("ran") == 1
 
 
