@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build try test check check-long soak deb debs demo bench-staging bench-limits format lint install clean
+.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,12 @@ bench-limits:  ## what 300 volumes cost the daemon: memory, CPU at rest, answers
 	cmake --preset release
 	cmake --build --preset release --target spark-staged
 	$(PYTHON) tools/benchmarks/limits $(ARGS)
+
+bench-slurm:  ## what srun --stage costs a job whose data is there already (root); ARGS=--help tells more
+	tools/setup.sh test
+	cmake --preset release
+	cmake --build --preset release --target spark-staged spark-stage spank_spark_stage
+	$(PYTHON) tools/benchmarks/slurm $(ARGS)
 
 format:  ## clang-format over all C++ and C
 	find base nvmetcp staging bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i

@@ -222,7 +222,8 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   char* user = user_of(spank);
   staging.job.user = user;
   staging.job.process = getppid();  // slurmstepd, which lives as long as the step
-  staging.wake_fd = watch_cancellation();
+  Cancellation cancellation = watch_cancellation();
+  staging.wake_fd = cancellation.fd;
   // proctrack/linuxproc signals no process of slurmstepd's own name, so scancel would not reach this one.
   char own_name[16] = "";
   prctl(PR_GET_NAME, own_name);
@@ -235,7 +236,7 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   free_staged(&staged);
   free_names(&staging.names);
   free(user);
-  if (staging.wake_fd >= 0) close(staging.wake_fd);
+  end_watch(&cancellation);
   return result;
 }
 

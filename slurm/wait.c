@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
 int64_t now_ms(void) {
   struct timespec now;
@@ -45,15 +45,24 @@ int pause_for_ms(int64_t ms, const Wait* wait) {
   return errno == ETIMEDOUT && !cut ? 0 : -1;
 }
 
-int watch_cancellation(void) {
-  // scancel and a time limit send SIGTERM, an interrupted srun SIGINT, a closed terminal SIGHUP.
-  static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-  sigset_t blocked, watched;
-  sigemptyset(&watched);
-  if (sigprocmask(SIG_SETMASK, NULL, &blocked) != 0) return -1;
-  // A signal that is not blocked acts as it always does.
-  for (size_t at = 0; at < sizeof ending / sizeof *ending; ++at) {
-    if (sigismember(&blocked, ending[at]) == 1) sigaddset(&watched, ending[at]);
-  }
-  return signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+Cancellation watch_cancellation(void) {
+  Cancellation cancellation = {.fd = -1};
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);  // scancel, a time limit
+  sigaddset(&ending, SIGINT);   // an interrupted srun
+  sigaddset(&ending, SIGQUIT);
+  sigaddset(&ending, SIGHUP);  // a closed terminal
+  // While it is blocked a signal stays pending even if it is ignored.
+  if (sigprocmask(SIG_BLOCK, &ending, &cancellation.mask_before) != 0) return cancellation;
+  cancellation.fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (cancellation.fd < 0) sigprocmask(SIG_SETMASK, &cancellation.mask_before, NULL);
+  return cancellation;
+}
+
+void end_watch(Cancellation* cancellation) {
+  if (cancellation->fd < 0) return;
+  close(cancellation->fd);
+  cancellation->fd = -1;
+  sigprocmask(SIG_SETMASK, &cancellation->mask_before, NULL);
 }

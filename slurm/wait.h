@@ -2,6 +2,7 @@
 #ifndef SPARK_SLURM_WAIT_H
 #define SPARK_SLURM_WAIT_H
 
+#include <signal.h>
 #include <stdint.h>
 
 typedef struct Wait {
@@ -19,8 +20,14 @@ int wait_on(int fd, short events, const Wait* wait);
 // Lets that much time pass. 0: it did; else -1 with errno as above.
 int pause_for_ms(int64_t ms, const Wait* wait);
 
-// A descriptor that is readable once a signal that ends a step is pending: slurmstepd blocks those until it
-// starts the user's program, so they would be lost. The signals stay pending. -1: not available.
-int watch_cancellation(void);
+// The signals that end a step. slurmstepd blocks or ignores them, by its version, until it starts the user's
+// program, so they would be lost.
+typedef struct Cancellation {
+  int fd;  // readable once one of them is pending, which it stays; -1: not available
+  sigset_t mask_before;
+} Cancellation;
+
+Cancellation watch_cancellation(void);
+void end_watch(Cancellation* cancellation);
 
 #endif

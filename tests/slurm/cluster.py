@@ -28,7 +28,7 @@ PrologFlags=Alloc
 KillWait=30
 BurstBufferType=burst_buffer/lua
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=2,bf_interval=2
 PlugStackConfig={folder}/plugstack.conf
 StateSaveLocation={folder}/ctld
 SlurmdSpoolDir={folder}/spool/%n

@@ -8,6 +8,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SPARK_SLURM_BUILD", ROOT / "build/release"))
@@ -115,6 +116,10 @@ class Daemon:
         return {one["name"]: one for one in listed["datasets"]}
 
     def leases(self):
+        """Those that keep a copy. What was prefetched is kept softly, and outlives its job."""
+        return [lease for lease in self.all_leases() if not lease.get("soft")]
+
+    def all_leases(self):
         return [lease for dataset in self.datasets().values() for lease in dataset["leases"]]
 
     def finish(self, path, body=None):
@@ -132,6 +137,8 @@ class Daemon:
 
     def evict_all(self):
         wait_until(lambda: not [job for job in self.jobs() if job["state"] == "running"], f"{self.host.name} has ended its work")
+        for lease in self.all_leases():
+            self.ask("DELETE", f"/v1/leases/{quote(lease['id'])}")
         for name in [name for name, dataset in self.datasets().items() if dataset["state"] != "absent"]:
             self.finish(f"/v1/datasets/{name}/evict")
         self.old_jobs = {(job["id"], job["started"]) for job in self.jobs()}
