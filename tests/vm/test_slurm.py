@@ -33,12 +33,13 @@ AuthType=auth/munge
 SlurmUser=slurm
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
-JobAcctGatherType=jobacct_gather/cgroup
+JobAcctGatherType=jobacct_gather/linux
 PrologFlags=Contain
 ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
+SlurmdParameters=config_overrides
 MessageTimeout=60
 SlurmdTimeout=300
 StateSaveLocation=/var/lib/slurm/slurmctld
@@ -113,8 +114,8 @@ class Cluster:
         addresses = "\n".join(f"{each.address} {each.name}" for each in self.nodes)
         node.sh(f"printf '%s\n' '127.0.0.1 localhost' '{addresses}' >/etc/hosts")
         node.put("/etc/slurm/slurm.conf", SLURM_CONF)
-        node.put("/etc/slurm/cgroup.conf", "CgroupPlugin=autodetect\nConstrainCores=yes\n")
-        node.sh("cp /usr/share/doc/spark-stage-slurm/examples/plugstack.conf /etc/slurm/plugstack.conf")
+        node.put("/etc/slurm/cgroup.conf", "CgroupPlugin=cgroup/v2\n")
+        node.put("/etc/slurm/plugstack.conf", "required spank_spark_stage.so\n")
         node.put("/etc/munge/munge.key", key, "600")
         node.sh("chown munge:munge /etc/munge/munge.key; systemctl restart munge", 60)
         node.put(CONFIG, config_text(
@@ -152,6 +153,8 @@ def cluster():
             yield made
         except BaseException:
             print(rig.report())
+            for node in made.nodes:
+                print(f"===== {node.name}: Slurm's logs =====\n{node.run('tail -n 40 /var/log/slurm/*.log').out}")
             raise
 
 
