@@ -12,6 +12,7 @@ BUILD = Path(sys.argv[1]).resolve()
 EXAMPLE = ROOT / "configs/examples/try.yaml"
 EXAMPLES_FOLDER = "/tmp/spark-stage-try"  # in the file
 START_S = 20
+LEAVES_S = 2
 FILES, FILE_BYTES = 200, 256 * 1024
 
 
@@ -56,16 +57,20 @@ def watch(folder):
     if sys.stdout.isatty():
         time.sleep(4)  # to read the above: the screen is drawn anew
     client = subprocess.Popen([BUILD / "cli/spark-stage", "status", "--watch=1"], env=environment)
-    while True:
-        try:
-            return client.wait()
-        except KeyboardInterrupt:
-            pass
+    try:
+        client.wait()
+    except KeyboardInterrupt:
+        pass
+    try:
+        client.wait(LEAVES_S)
+    except subprocess.TimeoutExpired:  # it was told to ignore ^C, as what a script starts in the background is
+        client.terminate()
+        client.wait()
 
 
 def main():
-    # What a terminal that closes, or `kill`, means: the same as ^C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # What a terminal that closes, or `kill`, means: the same as ^C, also where ^C was to be ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         folder = Path(name)

@@ -183,10 +183,11 @@ def test_a_job_on_two_nodes_stages_from_the_target_and_trains(cluster):
 
 def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
     job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=imagenet sh -c "
-                                 "'cat /proc/self/cgroup >&2; until [ -e /tmp/enough ]; do sleep 0.2; done'")
+                                 "'cat /proc/self/cgroup >&2; touch /tmp/started; until [ -e /tmp/enough ]; do sleep 0.2; done'")
     try:
-        for product in cluster.products:
-            held = product.wait_dataset("imagenet", lambda row: row["leases"], 120)["leases"]
+        for node, product in zip(cluster.nodes, cluster.products):
+            node.wait_until("[ -e /tmp/started ]", 120)
+            held = product.dataset("imagenet")["leases"]
             assert len(held) == 1 and held[0]["holder"].startswith("slurm job "), held
             refused = product.run("evict imagenet")
             assert refused.rc == 7 and held[0]["holder"] in refused.err, refused
@@ -196,7 +197,7 @@ def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
     ended = job.wait(60)
     assert ended.rc == 0 and "slurmstepd" in ended.err, ended
     for node in cluster.nodes:
-        node.sh("rm /tmp/enough")
+        node.sh("rm /tmp/enough /tmp/started")
 
 
 def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):
