@@ -48,20 +48,6 @@ bool is_reserved(const Outcome& looked) {
   return looked && get_bool(*looked, "reserved").value_or(false);
 }
 
-void note_room(Task& task, const json::object& reserved) {
-  task.has_room = true;
-  task.progress["has_room"] = true;
-  if (const json::array* evicted = get_array(reserved, "evicted"))
-    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
-}
-
-void add_evicted(Task& task, Outcome& ended) {
-  if (!ended || task.evicted.empty()) return;
-  if (const json::array* evicted = get_array(*ended, "evicted"))
-    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
-  (*ended)["evicted"] = std::move(task.evicted);
-}
-
 struct Retries {
   unsigned tries;
   Duration pause;  // before the next
@@ -99,7 +85,7 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   const std::string& name = task->dataset.name;
   auto& tasks = activity_.tasks;
   task->is_over = true;
-  add_evicted(*task, ended);
+  prefetches_.tell_evicted(*task, ended);
   if (task->was_tried) co_await catalog_.refresh();
   prefetches_.release_evicted(catalog_);
   if (const auto mine = tasks.find(name); mine != tasks.end() && mine->second == task) tasks.erase(mine);
@@ -179,7 +165,7 @@ asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
     const bool is_refused = !looked && looked.error().kind == Errc::NoSpace &&
                             task->attempt.demand.is_prefetch && !task->attempt.begins_again;
     if (is_reserved(looked)) {
-      note_room(*task, *looked);
+      prefetches_.note_room(*task, *looked);
     } else if (looked || is_refused) {
       co_return looked;
     }
@@ -232,7 +218,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.request["links"] = config::to_string(task->dataset.links);
   const Demand demand = task->attempt.demand = task->demand();
   call.request["max_rate"] = demand.max_rate;
-  call.request["prefetch"] = demand.is_prefetch;
+  call.request["prefetch"] = demand.is_prefetch && !task->attempt.doubt;  // no room for what is not copied
   if (demand.by) {
     const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
     call.request["finish_in_ms"] = time_to_copy(left).count();

@@ -23,6 +23,20 @@ json::array Prefetches::in_progress() const {
   return names;
 }
 
+void Prefetches::note_room(Task& task, const json::object& reserved) {
+  task.has_room = true;
+  task.progress["has_room"] = true;
+  if (const json::array* evicted = get_array(reserved, "evicted"))
+    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
+}
+
+void Prefetches::tell_evicted(Task& task, Outcome& ended) {
+  if (!ended || task.evicted.empty()) return;
+  if (const json::array* evicted = get_array(*ended, "evicted"))
+    task.evicted.insert(task.evicted.end(), evicted->begin(), evicted->end());
+  (*ended)["evicted"] = std::move(task.evicted);
+}
+
 void Prefetches::note_progress(Task& task) const {
   const Demand& demand = task.attempt.demand;
   if (!demand.is_prefetch) return;
@@ -71,7 +85,7 @@ asio::awaitable<Result<std::string>> Prefetches::keep(std::string dataset, std::
     lease.expires = std::max(*lease.expires, *held->second.expires);
   lease.dataset = std::move(dataset);
   lease.generation = generation;
-  lease.holder = "prefetched for " + holder;
+  lease.holder = "a prefetch for " + holder;
   lease.is_soft = true;
   std::string id = lease.id;
   const auto granted = co_await leases_.grant(std::move(lease));

@@ -23,6 +23,9 @@ class Prefetches {
 
   json::array in_progress() const;  // names of datasets
 
+  // Its room is reserved, before its turn; `evicted` there made way for it, which the result tells.
+  static void note_room(Task& task, const json::object& reserved);
+  static void tell_evicted(Task& task, Outcome& ended);
   // By when it has to be there, and how much too late it will be.
   void note_progress(Task& task) const;
 

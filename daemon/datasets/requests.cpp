@@ -65,6 +65,7 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   running->second->demands.add(request.demand);
   running->second->apply_demand();
   turns_.wake_all();  // it may wait in another turn
+  turns_.set_priorities();
   return running->second;
 }
 

@@ -61,10 +61,12 @@ void Turns::give_back(Task& task) {
 }
 
 asio::awaitable<void> Turns::wait_while(TaskPtr task, std::function<bool()> must_wait) {
+  if (!must_wait()) co_return;
   const bool goes_first = !task->demand().is_prefetch;
   if (goes_first) ++waiting_;
   while (must_wait() && !task->is_cancelled) co_await next_change();
   if (goes_first) --waiting_;
+  wake_all();  // it may end without having had its turn
 }
 
 asio::awaitable<void> Turns::next_change() {

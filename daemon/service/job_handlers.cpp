@@ -20,7 +20,7 @@ Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   const bool is_number = error == std::errc{} && end == text.data() + text.size();
   auto job = is_number ? daemon.jobs.find(id) : nullptr;
   if (job) return job;
-  return fail(Errc::NotFound, "no such job",
+  return fail(Errc::NotFound, "no job " + printable(text),
               "the daemon may have been restarted since: ask for the work again");
 }
 

@@ -109,6 +109,12 @@ Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& s
 Candidate candidate_for(const Share& share, WallTime now) {
   Candidate candidate;
   candidate.dataset = share.dataset;
+  if (share.in_progress()) {
+    candidate.bytes = share.reserved.bytes;
+    candidate.inodes = share.reserved.inodes;
+    candidate.is_prefetched = true;
+    return candidate;
+  }
   candidate.bytes = share.published.bytes + share.partial.bytes;
   candidate.inodes = share.published.inodes + share.partial.inodes;
   if (share.freed) candidate.freed = *share.freed + share.partial.bytes;

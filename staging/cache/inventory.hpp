@@ -46,6 +46,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
 // Finds out what deleting its rows gives back, or what stands in the way of that.
 Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop);
 
+// Of a copy in progress, a prefetch that may be ended: what it was promised comes back, written or not.
 Candidate candidate_for(const Share& share, WallTime now);
 
 // "imagenet 1.2 TB (leased by pid 12), models 300 GB (being staged)": what is not evicted, largest first.

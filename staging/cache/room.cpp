@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "staging/cache/eviction.hpp"
 #include "staging/cache/inventory.hpp"
+#include "staging/cache/room_limit.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/files/space.hpp"
 #include "staging/manifest/names.hpp"
@@ -76,7 +77,7 @@ class SpaceReservation {
     auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an attempt before
     if (!dropped) return dropped.take_error();
     if (auto looked = look(); !looked) return looked.take_error();
-    if (auto possible = check_possible(); !possible) return possible.take_error();
+    if (auto possible = check_fits(request_.whole, limit()); !possible) return possible.take_error();
     while (!shortage().is_none()) {
       const auto victims = choose(Among::Unneeded);
       if (!victims && choose(Among::NeededForMinutes)) return false;
@@ -128,31 +129,7 @@ class SpaceReservation {
     return {};
   }
 
-  // The most that all of the cache may ever hold.
-  Footprint limit() const {
-    const auto at_most = [](std::uint64_t configured, std::uint64_t there) {
-      return configured > 0 ? std::min(configured, there) : there;
-    };
-    return {at_most(config_.capacity, over(space_.total, request_.keep_free)),
-            at_most(config_.capacity_inodes, over(space_.inodes_total, config_.keep_free_inodes))};
-  }
-
-  Result<> check_possible() const {
-    const Footprint most = limit();
-    if (request_.whole.bytes > most.bytes) {
-      return fail(Errc::NoSpace,
-                  "it needs " + format_bytes(request_.whole.bytes) + " and the whole cache may hold " +
-                      format_bytes(most.bytes),
-                  "raise cache.capacity, exclude a part of it, or put the cache on a larger drive");
-    }
-    if (request_.whole.inodes > most.inodes) {
-      return fail(Errc::NoSpace,
-                  "it needs " + std::to_string(request_.whole.inodes) +
-                      " inodes and the whole cache may have " + std::to_string(most.inodes),
-                  "exclude a part of it, or put the cache on a file system with more inodes");
-    }
-    return {};
-  }
+  Footprint limit() const { return room_limit(config_, space_, request_.keep_free); }
 
   Footprint added() const {
     return {over(request_.whole.bytes, request_.shared.bytes),
@@ -187,8 +164,7 @@ class SpaceReservation {
     std::vector<std::string> keys;
     for (const auto& [key, share] : inventory_) {
       if (!is_among(share, among)) continue;
-      candidates.push_back(share.in_progress() ? copy_in_progress(share)
-                                               : candidate_for(share, store_.now()));
+      candidates.push_back(candidate_for(share, store_.now()));
       keys.push_back(key);
     }
     const auto victims = choose_victims(candidates, shortage());
@@ -196,16 +172,6 @@ class SpaceReservation {
     std::vector<std::string> chosen;
     for (const std::size_t victim : *victims) chosen.push_back(keys[victim]);
     return chosen;
-  }
-
-  // What a prefetch was promised comes back when it ends, written or not.
-  static Candidate copy_in_progress(const Share& share) {
-    Candidate candidate;
-    candidate.dataset = share.dataset;
-    candidate.bytes = share.reserved.bytes;
-    candidate.inodes = share.reserved.inodes;
-    candidate.is_prefetched = true;
-    return candidate;
   }
 
   // True: whoever asks for the room has to end them.

@@ -88,7 +88,7 @@ TEST_F(PrefetchesTest, AreKeptUntilTheirDatasetIsAskedFor) {
   ASSERT_TRUE(ends(job));
   ASSERT_NE(soft_lease(), nullptr);
   EXPECT_TRUE(soft_lease()->is_soft);
-  EXPECT_EQ(soft_lease()->holder, "prefetched for a test");
+  EXPECT_EQ(soft_lease()->holder, "a prefetch for a test");
   const auto left = *soft_lease()->expires - clock.wall();
   EXPECT_TRUE(left > hours(25) && left < hours(27));
   EXPECT_EQ(get_array(row_of("imagenet"), "leases")->at(0).at("soft"), true);
@@ -172,6 +172,35 @@ TEST_F(PrefetchesTest, ThatHaveNoRoomAreRefusedAtOnceAlsoBehindAnotherCopy) {
   EXPECT_TRUE(copy->is_running());
   touch("go");
   ASSERT_TRUE(ends(copy));
+}
+
+TEST_F(PrefetchesTest, OfAVolumeThatAnotherHostWritesAreRefusedAndGetNoRoom) {
+  doubt = "being written by another host";
+  worker.on("stage", note_request("stages.log") +
+                         R"(echo '{"error": {"kind": "not_found", "what": "", "hint": ""}}')");
+  start();
+  const auto job = prefetch({"imagenet"});
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "refused");
+  EXPECT_THAT(asked().back(), HasSubstr(R"("prefetch":false)"));
+}
+
+TEST_F(PrefetchesTest, GoOnWhenAStagingThatWaitedForItsTurnIsCancelled) {
+  config::Dataset third;
+  third.name = "third";
+  third.path = "/data/third";
+  settings.datasets["third"] = third;
+  for_each_dataset(staged(), until("go"));
+  start();
+  const auto copy = stage_all({"models"});
+  ASSERT_TRUE(copies("go"));
+  const auto waiting = stage_all({"third"});
+  const auto early = prefetch({"imagenet"});
+  EXPECT_TRUE(waiting->cancel());
+  EXPECT_TRUE(ends(waiting));
+  touch("go");
+  EXPECT_TRUE(ends(copy) && ends(early));
+  EXPECT_EQ(kind_of(early), "done");
 }
 
 TEST_F(PrefetchesTest, OfSeveralDatasetsAreRefusedTogether) {

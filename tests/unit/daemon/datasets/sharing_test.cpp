@@ -154,7 +154,7 @@ TEST_F(SharingTest, ACopyWithALimitBlocksNoOtherOfItsSource) {
   start();
   const std::array jobs = {stage_at("a", 50), stage_at("b", 0), stage_at("c", 60)};
   ASSERT_TRUE(copies_begin(2));
-  EXPECT_EQ(state_of("b"), "copying");
+  EXPECT_TRUE(run_until(context, [&] { return state_of("b") == "copying"; }));
   EXPECT_EQ(state_of("c"), "queued") << "limits of one source are not added up";
   let_go();
   for (const auto& job : jobs) EXPECT_TRUE(ends(job));
