@@ -11,8 +11,6 @@ namespace spark {
 // callers.cpp
 std::string process_in_words(pid_t pid);  // "pid 12 (python)"
 Asker asker_of(const api::Caller& caller);
-// Whether the caller may end what this asker asked for: its own user, the user of its scheduler's job, root.
-boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);
 
 // daemon_handlers.cpp
 api::Answer get_health(const DaemonParts& daemon, const api::Request& request);
@@ -38,6 +36,8 @@ api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
 boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 
 // job_handlers.cpp
+// Whether the caller may end what this asker asked for: its own user, the user of its scheduler's job, root.
+boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);
 api::Answer get_jobs(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_job(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_job_events(const DaemonParts& daemon, const api::Request& request);

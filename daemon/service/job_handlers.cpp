@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
 
@@ -12,6 +13,8 @@ namespace asio = boost::asio;
 
 using api::Answer;
 using api::Request;
+
+constexpr Duration kUserDeadline{5'000};  // a directory server may be asked
 
 Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   const std::string& text = request.path[2];
@@ -44,6 +47,19 @@ api::EventSource events_of(JobPtr job) {
 }
 
 }  // namespace
+
+asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker) {
+  if (caller.may_change || caller.uid == asker.uid) co_return true;
+  if (asker.user.empty()) co_return false;
+  workers::Call call;
+  call.verb = "user";
+  call.subject = "the user of a job";
+  call.request = {{"user", asker.user}};
+  call.deadline = kUserDeadline;
+  const auto user = co_await daemon.runner.run(std::move(call));
+  if (!user) log::survived(user.error());
+  co_return user.has_value() && get_int(*user, "uid") == std::int64_t{caller.uid};
+}
 
 Answer get_jobs(const DaemonParts& daemon, const Request& /*request*/) {
   json::array all;
