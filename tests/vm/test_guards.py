@@ -105,6 +105,7 @@ def test_an_outdated_reader_that_is_in_use_is_one_line_in_the_log_until_it_is_mo
 def reboot(house):
     house.host.poweroff()
     house.start_host()
+    house.host.wait_until("spark-stage status", 60)
     house.wait_ready()
 
 
