@@ -131,7 +131,8 @@ def desk(house):
     host.sh("mkdir -p /root/desk /opt/train /data /mnt/nas; cp -r /mnt/rosa-storage/small /mnt/nas/imagenet")
     host.put("/root/desk/train.py", TRAIN)
     host.put("/opt/train/start", "#!/bin/sh\nls $SPARK_STAGE_IMAGENET\n", "755")
-    sets = {"imagenet": {"volume": "datasets", "path": "images"}, "models": {"volume": "datasets", "path": "small"}}
+    sets = {"imagenet": {"volume": "datasets", "path": "images"}, "models": {"volume": "datasets", "path": "small"},
+            **{f"phase{number}": {"volume": "datasets", "path": "small"} for number in (1, 2, 3)}}
     text = house.config(datasets=sets)
     house.product.configure(text)
     house.product.sh(f"bench local=/local --scenario latency {QUICK} --json /root/desk/before.json", 300)

@@ -16,6 +16,7 @@ BLOCKS_ELSEWHERE = {
         "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
     "echo 'required spank_spark_stage.so'": (
         "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
+    "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (
         "tests/vm/test_moving.py", "test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection",
@@ -46,6 +47,8 @@ LINES_ELSEWHERE = {
     "sudo apt install ktls-utils": ("tests/vm/rig/image.py", "_packages", "PACKAGES_OF"),
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
     "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
+    "make try": (
+        "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
     "make demo": (HERE, "test_the_demo_comes_to_its_end", '"demo"'),
 }
 # Lines that need a compiler, another computer or an hour: the step of tools/steps.py that does them, and words of its
@@ -77,7 +80,8 @@ BY_STEP = {
 # What the line that makes another program do it comes to: words of make's recipe.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
            "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
-           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py"}
+           "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py",
+           "try": "tools/try.py"}
 # What .ci/run runs; and a checkout is where each of these begins.
 BY_CI = ("make check",)
 NOBODY = ("git clone",)
