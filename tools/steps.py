@@ -77,9 +77,9 @@ APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
-    "debian13", "package, unit tests, installation, Slurm, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
+    "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
-     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_slurm", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
+     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
     {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
@@ -134,6 +134,9 @@ OTHERS = [
     after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
           machines("upgrade", "newest", f"upgrade from the package of {FIRST_RELEASE}", *scenarios(UPGRADE),
                    SPARK_VM_FIRST_PACKAGE=f"build/deb-{FIRST_RELEASE}")),
+    replace(DEBIAN_13, name="slurm-13", purpose="a job on two real nodes with Debian 13's Slurm, 24.11", commands=[
+        DEBIAN_13.commands[0],
+        [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery and staging", *scenarios(NOT_ON_6_1)),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),

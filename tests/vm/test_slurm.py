@@ -5,6 +5,7 @@ What tests/slurm shows on one computer without them is not repeated here: packag
 import re
 import secrets
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,8 @@ class Cluster:
             machine.wait_ready()
         self.machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
         self.target.export(NQN, disk(1))
-        for node in self.nodes:
-            self.install(node)
+        with ThreadPoolExecutor() as at_once:
+            list(at_once.map(self.install, self.nodes))
         key = secrets.token_hex(32)
         for node in self.nodes:
             self.configure(node, key)
@@ -227,6 +228,7 @@ def test_a_node_that_lost_its_power_comes_back_without_a_lease_of_the_job(cluste
     cluster.nodes[1].kill()
     cluster.nodes[1].start()
     cluster.nodes[1].wait_ready()
+    cluster.nodes[1].wait_until("spark-stage status", 60)
     cluster.products[1].wait_volume("data", "ready", 120)
     cluster.products[1].wait_dataset("imagenet", lambda row: row["state"] == "ready" and not row["leases"], 120)
     cluster.slurm(f"scancel -u {USER}")
