@@ -40,8 +40,8 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   // Only then: none of the request's datasets makes way for another. One may end before this returns.
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
-  job->on_cancel = [job, tasks] {
-    job->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
+  job->on_cancel = [owner = job.get(), tasks] {  // the job has this function, and outlives it
+    owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
     for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which gives up its tasks
   };
   // Whoever prefetches several datasets is told of the first that has no room, not after the others were
