@@ -107,7 +107,7 @@ class House:
             client.wait(60)
 
     def empty_cache(self):
-        for row in self.product.json("ls")["datasets"]:
+        for row in self.product.datasets():
             for lease in row["leases"]:
                 self.product.run(f"release {lease['id']}")
             if row["state"] != "absent":

@@ -75,12 +75,16 @@ class Product:
     def volume(self, name):
         return next(volume for volume in self.status()["volumes"] if volume["name"] == name)
 
-    def dataset(self, name):
-        """The row of `ls`, or None. A daemon that has just begun says for a moment that it still opens the cache."""
+    def datasets(self):
+        """The rows of `ls`. A daemon that has just begun says for a moment that it still opens the cache."""
         end = time.monotonic() + patience(20)
         while (answer := self.get("/v1/datasets"))[0] == 503 and time.monotonic() < end:
             time.sleep(0.2)
-        return next((row for row in answer[1]["datasets"] if row["name"] == name), None)
+        return answer[1]["datasets"]
+
+    def dataset(self, name):
+        """Its row of `ls`, or None."""
+        return next((row for row in self.datasets() if row["name"] == name), None)
 
     def wait_volume(self, name, wanted, deadline=60):
         """Until the volume satisfies `wanted`, a state or a predicate; returns it."""
