@@ -136,7 +136,7 @@ class Cluster:
         return self.nodes[0].sh(f"cd /mnt/data/{name} && cat *.bin | sha256sum", 120).split()[0]
 
     def leases(self):
-        return [lease for product in self.products for row in product.json("ls")["datasets"] for lease in row["leases"]]
+        return [lease for product in self.products for row in product.datasets() for lease in row["leases"]]
 
 
 def local_drive_of(rig, number):

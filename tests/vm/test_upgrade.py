@@ -42,7 +42,7 @@ print(json.dumps({{str(f): json.loads(f.read_text()) for f in pathlib.Path(".").
     return Seen({words[4]: words[0] for words in table if words[4] in (READ, WRITTEN, NAS)},
                 host.sh("grep -H . /sys/class/nvme/*/subsysnqn"), pins,
                 {row["name"]: row for row in product.status()["volumes"]},
-                {row["name"]: row for row in product.json("ls")["datasets"]})
+                {row["name"]: row for row in product.datasets()})
 
 
 def package_in(folder):
