@@ -49,7 +49,8 @@ struct Source {
   // Datasets that are being prefetched: these copies make way for it; see Staged::blocked_by.
   std::vector<std::string> prefetching{};
   // Of a volume that another host may write: which state of it this is, in words of the caller's own. A
-  // partial copy of another state is not gone on with. Empty: nobody else writes there.
+  // partial copy of another state is not gone on with; a copy that equals this state is served without a
+  // walk. Empty: there is nothing that would tell a change.
   std::string state{};
   std::function<Result<>()> is_still_so{};  // asked after the last read, before anything is published
   bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
@@ -128,12 +129,13 @@ class Cache {
   // what was evicted is deleted, which may take long.
   virtual Result<> recover(const std::function<void()>& looked_over) = 0;
 
-  // Copies nothing when the source equals the newest generation's manifest (is_same_source) and that
-  // generation is whole, by its metadata. Two at once share one copy: the second waits. Older generations go
-  // when no live lease is on them. Space is reserved before the first byte, and others are evicted for it
-  // (eviction.hpp); NoSpace with the numbers, and nothing evicted, when that would not be enough. Unavailable
-  // when the source can't be read now, its device or server being in trouble: what is copied and its reserved
-  // space stay for the next attempt.
+  // Copies nothing when the newest generation was found equal to the state that the source is in
+  // (Source::state), without a walk; nor when the source equals its manifest (is_same_source) and it is
+  // whole, by its metadata. Two at once share one copy: the second waits. Older generations go when no live
+  // lease is on them. Space is reserved before the first byte, and others are evicted for it (eviction.hpp);
+  // NoSpace with the numbers, and nothing evicted, when that would not be enough. Unavailable when the source
+  // can't be read now, its device or server being in trouble: what is copied and its reserved space stay for
+  // the next attempt.
   virtual Result<Staged> stage(const Source& source, const CopyOptions& options, const ProgressSink& progress,
                                const StopFlag& stop) = 0;
   virtual Result<std::vector<DatasetRow>> list() = 0;

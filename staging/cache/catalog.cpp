@@ -72,11 +72,12 @@ Result<> Catalog::put(const GenerationRow& row) {
     if (!counted) return counted;
     return change(
         database_->get(), database_->writing,
-        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
         row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
         to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
-        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at));
+        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
+        row.source.notes);
   });
 }
 
@@ -108,6 +109,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.source_generation = statement.count(13);
     row.is_doubtful = statement.number(14) != 0;
     row.good_at = from_microseconds(statement.number(15));
+    row.source = {statement.text(16), statement.text(17)};
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
@@ -121,6 +123,14 @@ Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, Wa
                 "source_generation = iif(?4 > 0, ?4, source_generation) "
                 "WHERE dataset = ?2 AND generation = ?3",
                 to_microseconds(used_at), dataset, generation, source_generation);
+}
+
+Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generation,
+                              const SourceState& source) {
+  return change(database_->get(), database_->writing,
+                "UPDATE generations SET source_state = ?, source_notes = ? "
+                "WHERE dataset = ? AND generation = ?",
+                source.key, source.notes, dataset, generation);
 }
 
 Result<> Catalog::note_shared(const GenerationRow& row, Bytes shared) {

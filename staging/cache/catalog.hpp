@@ -21,6 +21,12 @@ namespace spark::staging {
 
 enum class GenerationState { Ready, Evicting };
 
+// One state of a source, and what of it belongs to the dataset.
+struct SourceState {
+  std::string key;    // see state_of(); empty: not known
+  std::string notes;  // WalkNotes of that state, as a message
+};
+
 struct GenerationRow {
   std::string dataset;
   std::uint64_t generation = 0;
@@ -35,6 +41,7 @@ struct GenerationRow {
   WallTime good_at;  // as published: when the earliest of its files was written or read back
   std::uint64_t source_generation = 0;  // see Source::generation
   bool is_doubtful = false;             // see Source::is_doubtful
+  SourceState source;                   // that it was last found equal to
 
   bool is_sound() const { return damage.empty() && !is_doubtful; }
 };
@@ -68,6 +75,7 @@ class Catalog {
   // `source_generation` 0: as it is.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0);
+  Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
   // A later generation shares so much of its content: evicting it gives back that much less.
   Result<> note_shared(const GenerationRow& row, Bytes shared);
   // What a verification found; empty damage: it is what it should be.

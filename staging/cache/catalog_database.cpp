@@ -60,6 +60,11 @@ constexpr std::array kSteps = {
     // Leases of prefetched copies.
     R"(
   ALTER TABLE leases ADD COLUMN soft INTEGER NOT NULL DEFAULT 0;
+)",
+    // The state of its source that a copy equals.
+    R"(
+  ALTER TABLE generations ADD COLUMN source_state TEXT NOT NULL DEFAULT '';
+  ALTER TABLE generations ADD COLUMN source_notes TEXT NOT NULL DEFAULT '';
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "staging/copy/verify/verify.hpp"
+#include "staging/cache/serve.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -67,28 +67,38 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   CopyOptions wanted = options;
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
-  const auto walk_it = [&] { return walk_source(*tree, wanted.exclude, wanted.links, stop_); };
-  auto walked = monitor_.during(CopyPhase::Walking, walk_it);
-  if (!walked) return fail(with_source_trouble(std::move(walked.error()), *tree));
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return ready.take_error();
-
-  auto staged = ready->empty() ? std::optional<Staged>() : serve(source, ready->front(), *walked);
-  if (!staged && source.only_cached && !source.is_prefetch)
-    return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
-  if (!staged) {
-    if (walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
-    if (!walked) return fail(with_source_trouble(std::move(walked.error()), *tree));
-    const auto sound = std::ranges::find_if(*ready, &GenerationRow::is_sound);
-    const GenerationRow* earlier = sound == ready->end() ? nullptr : &*sound;
-    if (source.only_cached) return reserve(source, std::move(*walked), *area, wanted, earlier);
-    auto copied = copy(source, *tree, std::move(*walked), *area, wanted, earlier);
-    if (!copied || !copied->blocked_by.empty()) return copied;
-    staged = std::move(*copied);
-  }
+  auto same = ready->empty() ? std::nullopt
+                             : serve_same_state(store_, source, state_of(source, wanted, config_),
+                                                ready->front(), monitor_);
+  auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, *area, *ready);
+  if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
   if (auto held = hold(source, *staged); !held) return held.take_error();
   drop_superseded(*staged, source.in_use);
-  return std::move(*staged);
+  return staged;
+}
+
+Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
+                                      PartialArea& area, const std::vector<GenerationRow>& ready) {
+  const auto walk_it = [&] { return walk_source(tree, options.exclude, options.links, stop_); };
+  auto walked = monitor_.during(CopyPhase::Walking, walk_it);
+  if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
+  const WalkNotes notes = *walked;
+  auto same = ready.empty() ? std::nullopt
+                            : serve_same_entries(store_, source, ready.front(), *walked, monitor_, stop_);
+  if (!same && source.only_cached && !source.is_prefetch)
+    return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
+  if (!same && walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
+  if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
+  const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);
+  const GenerationRow* earlier = sound == ready.end() ? nullptr : &*sound;
+  if (!same && source.only_cached) return reserve(source, std::move(*walked), area, options, earlier);
+  auto staged = same ? Result<Staged>(std::move(*same))
+                     : copy(source, tree, std::move(*walked), area, options, earlier);
+  if (staged && staged->blocked_by.empty())
+    note_state(store_, *staged, state_of(source, options, config_), notes);
+  return staged;
 }
 
 // While the dataset is locked: nothing comes between its being ready and its being kept.
@@ -110,26 +120,6 @@ Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
     if (auto cleared = area.clear(); !cleared) return cleared;
   }
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
-}
-
-// The newest generation, if it is whole and what was walked is what it was made from.
-std::optional<Staged> Stager::serve(const Source& source, const GenerationRow& row, Walked& walked) {
-  if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
-  const Destination place = store_.folder().place(row.dataset, row.generation);
-  auto manifest = ManifestReader::open(place.manifest());
-  if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
-  const auto copy = open_tree(place.path());
-  if (!copy || !manifest->rewind()) return std::nullopt;
-  walked.entries.clear();  // a million of them twice is too much
-  const auto differences = compare_metadata(*copy, *manifest, 1, stop_);
-  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
-  const auto summary = summary_of(*manifest);
-  if (!summary || !store_.catalog().touch(row.dataset, row.generation, store_.now(), source.generation))
-    return std::nullopt;
-  CopyReport report = report_of(*summary, monitor_);
-  report.unchanged = true;
-  add_notes(report, walked);
-  return Staged{row.dataset, place.path(), ServedFrom::Cache, row.generation, std::move(report), {}};
 }
 
 // With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.

@@ -30,7 +30,8 @@ class Stager {
   Monitor monitor_;
 
   Result<> keep_fitting(const Source& source, PartialArea& area);
-  std::optional<Staged> serve(const Source& source, const GenerationRow& row, Walked& walked);
+  Result<Staged> look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
+                                PartialArea& area, const std::vector<GenerationRow>& ready);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
   // The room that a copy will take, without the copy.

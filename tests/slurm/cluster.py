@@ -85,11 +85,11 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, names=NODES, datasets=None, capacity="64MiB"):
+    def __init__(self, names=NODES, datasets=None, capacity="64MiB", sections="", inside=()):
         self.folder = Path(tempfile.mkdtemp(prefix="spark-slurm-"))
         self.folder.chmod(0o755)
         self.conf = self.folder / "slurm.conf"
-        self.shared = Source(self.folder / "source", datasets or DATASETS, capacity)
+        self.shared = Source(self.folder / "source", datasets or DATASETS, capacity, sections, inside)
         self.source = self.shared.path
         for name in ("ctld", "spool", "log", "source", "work"):
             (self.folder / name).mkdir()

@@ -17,7 +17,7 @@ PATIENCE_S = 60
 
 CONFIG = """version: 1
 cache: {{path: {folder}/cache, capacity: {capacity}, keep_free: 0}}
-datasets:
+{sections}datasets:
 """
 
 
@@ -34,6 +34,7 @@ class Dataset:
     files: int
     size: int  # of each, in bytes
     env: str = ""
+    place: dict = None  # where it is, as the configuration has it; none: in the folder of all, where it is made
 
 
 @dataclass
@@ -42,13 +43,23 @@ class Source:
     path: Path
     datasets: dict
     capacity: str = "64MiB"
+    sections: str = ""  # more of each daemon's configuration
+    inside: tuple = ()  # a command that starts each daemon
 
     def fill(self):
         for name, dataset in self.datasets.items():
+            if dataset.place:
+                continue
             for number in range(dataset.files):
                 folder = self.path / name / (str(number // 1000) if dataset.files > 1000 else "")
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{number}.bin").write_bytes(os.urandom(dataset.size))
+
+
+def place_of(name, dataset, shared):
+    """As the configuration has it."""
+    place = dataset.place or {"path": f"{shared.path}/{name}"}
+    return place | ({"env": dataset.env} if dataset.env else {})
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -65,17 +76,18 @@ class UnixConnection(http.client.HTTPConnection):
 class Daemon:
     def __init__(self, host, folder, shared):
         self.host, self.folder, self.socket = host, folder, folder / "api.sock"
+        self.inside = shared.inside
         self.config = folder / "spark-stage.yaml"
         folder.mkdir()
-        lines = [f"  {name}: {{path: {shared.path}/{name}{f', env: {dataset.env}' if dataset.env else ''}}}"
-                 for name, dataset in shared.datasets.items()]
-        self.config.write_text(CONFIG.format(folder=folder, capacity=shared.capacity) + "\n".join(lines) + "\n")
+        lines = [f"  {name}: {json.dumps(place_of(name, dataset, shared))}" for name, dataset in shared.datasets.items()]
+        config = CONFIG.format(folder=folder, capacity=shared.capacity, sections=shared.sections)
+        self.config.write_text(config + "\n".join(lines) + "\n")
         self.log = open(folder / "log", "ab")
         self.process, self.old_jobs = None, set()
         self.start()
 
     def start(self):
-        self.process = self.host.start(PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir",
+        self.process = self.host.start(*self.inside, PROGRAM, "--config", self.config, "--socket", self.socket, "--state-dir",
                                        self.folder / "state", stdout=self.log, stderr=subprocess.STDOUT)
         wait_until(lambda: self.socket.exists() and self.answers(), f"spark-staged of {self.host.name} answers")
 

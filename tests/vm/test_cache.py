@@ -1,5 +1,6 @@
 """The cache makes room, keeps what is leased, finds what rotted, and outlasts the trouble of a dataset's source."""
 import json
+import signal
 
 import pytest
 
@@ -74,6 +75,33 @@ def test_too_few_inodes_are_refused_before_the_first_byte(house):
                       f"rm -f /var/lib/spark-stage/catalog.sqlite-*; systemctl start {UNIT}; "
                       "umount -R /local/tiny; rm -r /local/tiny /local/many", 60)
         house.wait_ready()
+
+
+# --- a volume that nobody wrote to ---
+
+def folders_read_of_the_volume(house, request):
+    """By the daemon's workers, for as long as the request takes: (its answer, lines of the trace)."""
+    pid = house.product.main_pid()
+    trace = house.host.spawn(f"exec strace -qq -y -f -e trace=getdents64 -o /tmp/walk.trace -p {pid}")
+    house.host.wait_until(f"grep -q '^TracerPid:[^0-9]*[1-9]' /proc/{pid}/status")
+    try:
+        answer = house.product.json(request, 180)["datasets"][0]
+    finally:
+        trace.signal(signal.SIGTERM)
+        trace.wait(30)
+    lines = house.host.sh("cat /tmp/walk.trace; rm /tmp/walk.trace").splitlines()
+    return answer, [line for line in lines if f"<{DATASETS_MOUNT}" in line]
+
+
+def test_a_repeated_request_does_not_walk_a_volume_that_nobody_wrote_to(house):
+    first, walked = folders_read_of_the_volume(house, "stage images")
+    assert first["served_from"] == "copied" and walked, "the trace would not show a walk"
+    house.product.json("stage images", 180)  # into a new cache, whose copies became read-only with the first, not before
+    again, walked = folders_read_of_the_volume(house, "stage images")
+    assert again["served_from"] == "cache" and again["path"] == first["path"]
+    assert {key: again[key] for key in ("bytes", "files", "hash")} == {key: first[key] for key in ("bytes", "files", "hash")}
+    assert not walked, walked[:5]
+    staged_right(house, "images", again["path"])
 
 
 # --- leases ---

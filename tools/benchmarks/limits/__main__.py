@@ -1,8 +1,7 @@
 """Measures what the daemon costs with many volumes: memory, CPU at rest, and how soon it answers.
 
-The daemon is the real one, and so are its workers, mounts, superblocks and the mount table: ext4 file systems on loop
-devices. Only /sys is made up, in a mount namespace of its own: there the loop devices are namespaces of NVMe/TCP
-subsystems whose controllers are live. So it runs on any Linux, without a target, at the machine's own speed.
+The daemon is the real one, and so are its workers, mounts, superblocks and the mount table (see loop_volumes.py). So it runs
+on any Linux, without a target, at the machine's own speed.
 """
 import argparse
 import json
@@ -16,78 +15,37 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-HOST_ID = "11111111-2222-3333-4444-555555555555"
-HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
-PER_SUBSYSTEM = 3
-SECTORS = (8 << 20) // 512
+sys.path.insert(0, str(ROOT / "tools/benchmarks"))
+import loop_volumes  # noqa: E402  needs that folder
+from loop_volumes import attach, run  # noqa: E402
+
+BYTES = 8 << 20  # of each file system
 # What a host with 100 subsystems and 300 namespaces may cost.
 MOST_MIB, MOST_CPU_PERCENT, MOST_ANSWER_MS = 60, 2.0, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"limits: {' '.join(map(str, command))}: {done.stderr.strip() or done.returncode}")
-    return done.stdout.strip()
+def attach_many(folder, count):
+    """One small file system for each volume, mounted: (device number, sectors) of each."""
+    model = folder / "model.img"
+    with open(model, "wb") as file:
+        file.truncate(BYTES)
+    run("mkfs.ext4", "-q", "-F", "-b", "4096", model)
+    drives = []
+    for number in range(count):
+        image = folder / f"{number}.img"
+        run("cp", "--sparse=always", model, image)
+        drives.append(attach(image, mount_of(folder, number)))
+    return drives
 
 
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}\n")
+def mount_of(folder, number):
+    return folder / f"mnt/{number}"
 
 
-class Drives:
-    """One small file system for each volume, mounted; gone with the mount namespace and its last process."""
-
-    def __init__(self, folder, count):
-        self.mounts = []
-        self.numbers = []
-        model = folder / "model.img"
-        with open(model, "wb") as file:
-            file.truncate(SECTORS * 512)
-        run("mkfs.ext4", "-q", "-F", "-b", "4096", model)
-        for number in range(count):
-            image, mount = folder / f"{number}.img", folder / f"mnt/{number}"
-            run("cp", "--sparse=always", model, image)
-            mount.mkdir(parents=True)
-            device = run("losetup", "--find", "--show", "--read-only", image)
-            run("mount", "-t", "ext4", "-o", "ro,noload", device, mount)
-            run("losetup", "--detach", device)  # takes effect with the last unmount
-            info = os.stat(device)
-            self.mounts.append(mount)
-            self.numbers.append(f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}")
-
-
-def make_sysfs(folder, drives):
-    """The parts of /sys that the daemon reads: controllers, one a subsystem, and their namespaces."""
-    for at, device_number in enumerate(drives.numbers):
-        subsystem, nsid = at // PER_SUBSYSTEM, at % PER_SUBSYSTEM + 1
-        controller = folder / f"class/nvme/nvme{subsystem}"
-        if nsid == 1:
-            for name, text in (("state", "live"), ("transport", "tcp"), ("subsysnqn", nqn_of(subsystem)),
-                               ("hostnqn", HOST_NQN), ("hostid", HOST_ID), ("cntrltype", "io"),
-                               ("address", "traddr=127.0.0.1,trsvcid=9"), ("reconnect_delay", "2"), ("kato", "5"),
-                               ("ctrl_loss_tmo", "off"), ("fast_io_fail_tmo", "off")):
-                write(controller / name, text)
-        node = f"nvme{subsystem}n{nsid}"
-        write(controller / node / "nsid", nsid)
-        write(folder / f"class/block/{node}/dev", device_number)
-        write(folder / f"class/block/{node}/size", SECTORS)
-        (folder / "dev/block").mkdir(parents=True, exist_ok=True)
-        (folder / "dev/block" / device_number).symlink_to(f"../../class/nvme/nvme{subsystem}/{node}")
-    (folder / "module/nvme_tcp").mkdir(parents=True)
-
-
-def nqn_of(subsystem):
-    return f"nqn.2026-11.example:limits-{subsystem}"
-
-
-def write_config(folder, drives):
-    volumes = {f"v{at}": {"target": "rose", "subsystem": nqn_of(at // PER_SUBSYSTEM), "namespace": at % PER_SUBSYSTEM + 1,
-                          "mount": str(mount)} for at, mount in enumerate(drives.mounts)}
-    sections = {"targets": {"rose": {"address": "127.0.0.1", "port": 9}}, "volumes": volumes,
-                "cache": {"path": str(folder / "cache")}}
+def write_config(folder, count):
+    sections = loop_volumes.sections([mount_of(folder, number) for number in range(count)])
+    sections["cache"] = {"path": str(folder / "cache")}
     text = "".join(f"{name}: {json.dumps(body)}\n" for name, body in sections.items())
     (folder / "config.yaml").write_text(f"version: 1\n{text}")
 
@@ -123,13 +81,8 @@ def resident_mib(pid):
 
 def measure(folder, count, seconds, binary):
     """Ends with the daemon; everything else is the namespace's."""
-    drives = Drives(folder, count)
-    run("mount", "-t", "tmpfs", "none", "/sys")
-    make_sysfs(Path("/sys"), drives)
-    run("mount", "-t", "tmpfs", "none", "/etc/nvme")
-    write(Path("/etc/nvme/hostnqn"), HOST_NQN)
-    write(Path("/etc/nvme/hostid"), HOST_ID)
-    write_config(folder, drives)
+    loop_volumes.show_as_nvme(attach_many(folder, count))
+    write_config(folder, count)
     api = folder / "api.sock"
     began = time.monotonic()
     daemon = subprocess.Popen([binary, "--config", folder / "config.yaml", "--socket", api, "--state-dir", folder / "state"],

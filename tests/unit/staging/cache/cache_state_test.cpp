@@ -82,6 +82,99 @@ TEST_F(CacheStateTest, TheGenerationOfTheSourceIsRecordedAndMovesOnWithWhatIsFou
   EXPECT_EQ(open()->list()->front().source_generation, 6u) << "as the manifest has it: when it was copied";
 }
 
+// --- a repeated request for a state that the copy was made of
+
+class CacheSameStateTest : public CacheTest {
+ protected:
+  CacheSameStateTest() {
+    write_text(source_.path / "f", "one");
+    source_.state = "superblock 1";
+    source_.is_still_so = [] { return Result<>{}; };
+  }
+  // What no walk of the source would overlook.
+  void change_the_source_behind_its_back() { write_text(source_.path / "g", "two"); }
+};
+
+TEST_F(CacheSameStateTest, ACopyOfTheStateThatTheSourceIsInIsServedWithoutALookAtTheSource) {
+  ASSERT_OK(stage());
+  change_the_source_behind_its_back();
+  const auto again = stage();
+  ASSERT_OK(again);
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+  EXPECT_EQ(again->report.files, 1u);
+  EXPECT_EQ(again->report.bytes, 3u);
+  EXPECT_EQ(again->report.hash, open()->list()->front().hash);
+  EXPECT_TRUE(again->report.unchanged);
+}
+
+TEST_F(CacheSameStateTest, AnotherStateIsLookedAtAndRemembered) {
+  ASSERT_OK(stage());
+  source_.state = "superblock 2";
+  EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
+  change_the_source_behind_its_back();
+  EXPECT_EQ(stage()->served_from, ServedFrom::Cache) << "the state that was looked at was not remembered";
+  source_.state = "superblock 1";
+  EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
+}
+
+TEST_F(CacheSameStateTest, WhatElseBelongsToTheDatasetNowIsLookedAt) {
+  ASSERT_OK(stage());
+  change_the_source_behind_its_back();
+  source_.exclude = {"f"};
+  EXPECT_EQ(read_text(stage()->path / "g"), "two");
+  write_text(source_.path / "h", "three");
+  options_.links = OutsideLinks::Copy;
+  EXPECT_EQ(read_text(stage()->path / "h"), "three");
+  std::filesystem::rename(source_.path, folder_ / "elsewhere");
+  source_.path = folder_ / "elsewhere";
+  write_text(source_.path / "i", "four");
+  EXPECT_EQ(read_text(stage()->path / "i"), "four");
+}
+
+TEST_F(CacheSameStateTest, ASourceThatIsInAnotherStateByNowIsLookedAt) {
+  ASSERT_OK(stage());
+  change_the_source_behind_its_back();
+  source_.is_still_so = [] { return fail(Errc::Unavailable, "another host has begun to write"); };
+  EXPECT_KIND(stage(), Errc::Unavailable);
+}
+
+TEST_F(CacheSameStateTest, ACopyThatIsNotSoundIsStagedAgainAlthoughTheStateIsTheSame) {
+  const auto staged = stage();
+  ASSERT_OK(staged);
+  corrupt(staged->path / "f");
+  EXPECT_KIND(open()->verify("set", options_, kQuiet, stop_), Errc::Mismatch);
+  EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
+}
+
+TEST_F(CacheSameStateTest, ACopyThatJobsCanWriteToIsLookedAtEachTime) {
+  config_.served_read_only = false;
+  ASSERT_OK(stage());
+  change_the_source_behind_its_back();
+  EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
+}
+
+TEST_F(CacheSameStateTest, WhatAWalkHadToTellIsToldEachTime) {
+  ASSERT_EQ(::mkfifo((source_.path / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("../elsewhere", source_.path / "out");
+  const auto first = stage();
+  ASSERT_OK(first);
+  ASSERT_EQ(first->report.skipped.size(), 1u);
+  ASSERT_EQ(first->report.outside_links, 1u);
+  change_the_source_behind_its_back();
+  const auto again = stage();
+  EXPECT_EQ(again->served_from, ServedFrom::Cache);
+  EXPECT_EQ(again->report.skipped, first->report.skipped);
+  EXPECT_EQ(again->report.outside_links, 1u);
+}
+
+TEST_F(CacheSameStateTest, ACatalogThatWasLostKnowsNoState) {
+  ASSERT_OK(stage());
+  std::filesystem::remove_all(config_.state_dir);
+  ASSERT_TRUE(open());
+  change_the_source_behind_its_back();
+  EXPECT_EQ(stage()->served_from, ServedFrom::Copied);
+}
+
 // --- a request's hold
 
 TEST_F(CacheTest, WhatIsStagedForARequestIsHeldBeforeItsLockIsReleased) {

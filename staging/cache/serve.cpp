@@ -1,0 +1,78 @@
+#include "staging/cache/serve.hpp"
+
+#include "base/described.hpp"
+#include "staging/copy/fill.hpp"
+#include "staging/copy/verify/verify.hpp"
+#include "staging/files/tree.hpp"
+
+namespace spark::staging {
+
+SPARK_MESSAGE(WalkNotes, (skipped, warnings, outside_links, copied_links));
+
+namespace {
+
+std::optional<WalkNotes> notes_of(const SourceState& state) {
+  const auto message = parse_json_object(state.notes);
+  if (!message) return std::nullopt;
+  auto notes = from_message<WalkNotes>(*message);
+  return notes ? std::optional(std::move(*notes)) : std::nullopt;
+}
+
+// Of a generation as it is.
+std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
+                            CopyReport report, const WalkNotes& notes) {
+  if (!store.catalog().touch(row.dataset, row.generation, store.now(), source.generation))
+    return std::nullopt;
+  report.unchanged = true;
+  add_notes(report, notes);
+  return Staged{row.dataset,       store.folder().place(row.dataset, row.generation).path(),
+                ServedFrom::Cache, row.generation,
+                std::move(report), {}};
+}
+
+}  // namespace
+
+SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config) {
+  if (source.state.empty() || !source.is_still_so || source.is_doubtful || !config.served_read_only)
+    return {};
+  json::array key{source.state, source.path.native(), static_cast<int>(options.links)};
+  for (const std::string& pattern : options.exclude) key.emplace_back(pattern);
+  return {json::serialize(key), {}};
+}
+
+std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
+                                       const GenerationRow& row, const Monitor& monitor) {
+  if (state.key.empty() || row.source.key != state.key || !row.is_sound()) return std::nullopt;
+  const auto notes = notes_of(row.source);
+  if (!notes || !source.is_still_so()) return std::nullopt;
+  Summary summary;
+  summary.bytes = row.bytes;
+  summary.files = row.files;
+  summary.hash = row.hash;
+  return serve(store, source, row, report_of(summary, monitor), *notes);
+}
+
+std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const GenerationRow& row,
+                                         Walked& walked, const Monitor& monitor, const StopFlag& stop) {
+  if (row.is_doubtful && !source.is_doubtful) return std::nullopt;
+  const Destination place = store.folder().place(row.dataset, row.generation);
+  auto manifest = ManifestReader::open(place.manifest());
+  if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
+  const auto copy = open_tree(place.path());
+  if (!copy || !manifest->rewind()) return std::nullopt;
+  walked.entries.clear();  // a million of them twice is too much
+  const auto differences = compare_metadata(*copy, *manifest, 1, stop);
+  if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
+  const auto summary = summary_of(*manifest);
+  if (!summary) return std::nullopt;
+  return serve(store, source, row, report_of(*summary, monitor), walked);
+}
+
+void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes) {
+  if (state.key.empty()) return;
+  state.notes = json::serialize(to_message(notes));
+  auto noted = store.catalog().note_source(staged.dataset, staged.generation, state);
+  if (!noted) staged.report.warnings.push_back(noted.error().message());
+}
+
+}  // namespace spark::staging
