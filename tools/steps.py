@@ -113,7 +113,9 @@ BUILDS = [
      # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
      Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
           [*configure_and_build("tsan", "spark_staging_tests"),
-           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests"]], {"TSAN_OPTIONS": "halt_on_error=1"}),
+           # The failing calls are of one thread, and thousands: the step `unit` has them.
+           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests", "--gtest_filter=-*CacheFaults*"]],
+          {"TSAN_OPTIONS": "halt_on_error=1"}),
      Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
     [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],

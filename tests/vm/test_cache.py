@@ -104,6 +104,16 @@ def test_a_repeated_request_does_not_walk_a_volume_that_nobody_wrote_to(house):
     staged_right(house, "images", again["path"])
 
 
+def test_what_was_prefetched_from_a_volume_is_there_for_the_job_that_asks_for_it(house):
+    prefetched = house.product.json("prefetch images --by 1m", 240)["datasets"][0]
+    assert prefetched["served_from"] == "copied"
+    assert [lease["soft"] for lease in house.product.dataset("images")["leases"]] == [True]
+    staged = house.product.json("stage images", 60)["datasets"][0]
+    assert staged["served_from"] == "cache" and staged["path"] == prefetched["path"]
+    staged_right(house, "images", staged["path"])
+    assert house.product.dataset("images")["leases"] == []
+
+
 # --- leases ---
 
 def test_leases_survive_the_daemon_and_end_with_their_holder(house):
