@@ -37,6 +37,8 @@ std::vector<std::string> common(const FioSetup& setup, bool direct) {
   command.emplace_back(direct ? "--direct=1" : "--direct=0");
   // Through the page cache a loader's own thread waits in read().
   command.push_back(option("ioengine", direct ? setup.engine : "psync"));
+  // A loader gives the kernel no advice: fio's would double the read-ahead, or switch it off.
+  if (!direct) command.emplace_back("--fadvise_hint=0");
   return command;
 }
 

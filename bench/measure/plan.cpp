@@ -110,13 +110,13 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
   const bool has_demand = options.asked.demand.bytes_per_second > 0;
   std::set<const Scenario*> wanted;
   for (const std::string& name : options.scenarios) {
-    auto found = find_scenarios(name);
+    auto found = find_scenario(name);
     if (!found) return found.take_error();
-    if (found->front()->at_demand && !has_demand) {
+    if ((*found)->at_demand && !has_demand) {
       return fail(Errc::Invalid, "the scenario '" + name + "' needs to know what the job consumes",
                   "give --demand RATE or --like JOB");
     }
-    wanted.insert(found->begin(), found->end());
+    wanted.insert(*found);
   }
   std::vector<const Scenario*> chosen;
   for (const Scenario& scenario : all_scenarios()) {
@@ -131,17 +131,12 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
   std::mt19937_64 random(seed);
   std::vector<PlannedCell> cells;
   for (unsigned round = 0; round <= rounds; ++round) {
-    for (std::size_t first = 0, end = 0; first < scenarios.size(); first = end) {
-      end = first + 1;
-      const std::string_view whole = scenarios[first]->part_of;
-      while (!whole.empty() && end < scenarios.size() && scenarios[end]->part_of == whole) ++end;
+    for (const Scenario* scenario : scenarios) {
       std::vector<std::size_t> order(paths);
       std::iota(order.begin(), order.end(), 0);
       // Fisher-Yates by hand: std::shuffle draws differently from library to library.
       for (std::size_t left = paths; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
-      for (const std::size_t path : order) {
-        for (std::size_t part = first; part < end; ++part) cells.push_back({path, scenarios[part], round});
-      }
+      for (const std::size_t path : order) cells.push_back({path, scenario, round});
     }
   }
   return cells;

@@ -18,8 +18,7 @@ struct PlannedCell {
 Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
 
 // Interleaved: in each round, from the warm-up (0) to `rounds`, each scenario visits every path once, in an
-// order drawn from `seed`; the parts of one follow each other. Drift of a machine or a network then falls on
-// all paths alike.
+// order drawn from `seed`. Drift of a machine or a network then falls on all paths alike.
 std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
                                     unsigned rounds, std::uint64_t seed);
 

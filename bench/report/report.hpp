@@ -34,9 +34,6 @@ std::string json_text(const Record& record);
 
 std::string markdown(const Record& record);
 
-// A line a cell, with a header.
-std::string csv(const Record& record);
-
 // One file with charts, for light and dark screens of any width; it asks nothing of any network.
 std::string html_page(const Record& record);
 

@@ -107,4 +107,3 @@ def test_it_says_what_to_do_and_shows_every_scenario(browser, page):
     assert "Stage first" in text or "No clear difference" in text or "Train directly" in text
     charts = browser.execute_script("return document.querySelectorAll('svg').length")
     assert charts == 1 + len(sample.SCENARIOS)
-    assert "served by RAM" in text

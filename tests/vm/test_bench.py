@@ -7,7 +7,7 @@ import pytest
 from rig.house import NAS_MOUNT
 
 PATHS = "nvme-tcp=/mnt/yard nfs=/mnt/dell-shared local=/local"
-SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "stagecopy", "epochs"))
+SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "stagecopy"))
 RUN = f"bench {PATHS} {SCENARIOS} --size 64MiB --runtime 1s --rounds 3 --epochs 30 --dataset 1GB"
 LIMIT = 40_000_000  # bytes per second
 WIRE_MBIT = 100
@@ -32,10 +32,6 @@ def rates(record, path, scenario):
 def share_from_storage(record, path, scenario):
     cells = [cell for cell in record["cells"] if (cell["path"], cell["scenario"]) == (path, scenario) and cell["round"] > 0]
     return sum(cell["origin"]["bytes"] for cell in cells) / sum(cell["bytes"] for cell in cells)
-
-
-def label(record, path, scenario):
-    return next(row["cache"] for row in record["summary"] if (row["path"], row["scenario"]) == (path, scenario))
 
 
 def test_one_table_compares_the_paths(measured):
@@ -75,13 +71,6 @@ def test_direct_reads_are_proven_by_the_counters_of_block_device_and_nfs_mount(m
     assert share_from_storage(record, "nfs", "shards") > 0.95
     counters = {cell["path"]: cell["origin"]["counter"] for cell in record["cells"]}
     assert counters["nfs"] == "NFS mount"
-
-
-def test_a_second_epoch_that_ram_served_is_labelled_so(measured):
-    _, record, _ = measured
-    assert label(record, "nvme-tcp", "epoch-1").startswith("cold")
-    assert label(record, "nvme-tcp", "epoch-2") == "served by RAM"
-    assert share_from_storage(record, "nvme-tcp", "epoch-2") < 0.05
 
 
 def test_the_run_is_kept_and_shown_again(house, measured):

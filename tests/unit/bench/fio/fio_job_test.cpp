@@ -42,7 +42,7 @@ TEST(Streams, FilesShorterThanABlockAreLeftOutAndASmallOneHasFewerStreams) {
 }
 
 const Scenario& scenario(const char* name) {
-  return *find_scenarios(name)->front();
+  return **find_scenario(name);
 }
 
 TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
