@@ -107,8 +107,10 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
   return command;
 }
 
-std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files) {
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files,
+                                        Bytes rate) {
   std::vector<std::string> command = common(setup, true);
+  if (rate > 0) command.push_back(option("rate", rate));
   for (const char* text :
        {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none", "--file_service_type=sequential",
         "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {

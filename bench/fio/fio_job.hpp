@@ -36,8 +36,10 @@ struct CellLimits {
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
                                       const std::vector<Stream>& streams, const CellLimits& limits);
 
-// Writes the files once, so that every block exists and can't be compressed. All of one size.
-std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files);
+// Writes the files once, so that every block exists and can't be compressed. All of one size. `rate`: bytes
+// per second at most; 0: no limit.
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files,
+                                        Bytes rate);
 
 // The command as a job file: `fio FILE` does the same again.
 std::string job_file(const std::vector<std::string>& command);

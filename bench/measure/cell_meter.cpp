@@ -148,6 +148,7 @@ class Meter {
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
     witness.fill(cell_);
+    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
   // One large file of ours, or of the existing ones the largest that is not larger than ours would be. Small

@@ -96,7 +96,7 @@ BenchOptions quick(BenchOptions options) {
   options.rounds = std::min(options.rounds, 3U);
   options.max_rounds = options.rounds;
   if (options.scenarios.empty()) {
-    options.scenarios = {"shards", "latency", "stagecopy"};
+    options.scenarios = {fitting_scenarios(options.asked).front(), "latency", "stagecopy"};
     if (options.asked.demand.bytes_per_second > 0) options.scenarios.emplace_back("demand");
   }
   return options;
@@ -172,7 +172,10 @@ Duration cell_deadline(const BenchOptions& options) {
 }
 
 Duration layout_deadline(const BenchOptions& options) {
-  return std::chrono::seconds(60) + time_to_write(options.size, kSlowestLayoutRate);
+  const double slowest = options.rate_limit > 0
+                             ? std::min(kSlowestLayoutRate, 0.5 * static_cast<double>(options.rate_limit))
+                             : kSlowestLayoutRate;
+  return std::chrono::seconds(60) + time_to_write(options.size, slowest);
 }
 
 Duration longest_run(const BenchOptions& options, std::size_t cells) {
@@ -185,7 +188,10 @@ Duration estimate(const BenchOptions& options) {
   const auto scenarios = check_options(options);
   if (!scenarios) return {};
   const auto paths = static_cast<std::int64_t>(options.paths.size());
-  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, kAssumedLayoutRate));
+  const double rate = options.rate_limit > 0
+                          ? std::min(kAssumedLayoutRate, static_cast<double>(options.rate_limit))
+                          : kAssumedLayoutRate;
+  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, rate));
   for (const Scenario* scenario : *scenarios) {
     const auto visits = scenario->method == Method::Copy ? std::max<std::int64_t>(paths - 1, 1) : paths;
     all += visits * (options.rounds + 1) * cell_time(options, *scenario);

@@ -119,7 +119,7 @@ class Runner {
     target.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
     if (!target.is_usable() || !target.is_writable() || stop_) return;
     FioRun fio;
-    fio.command = layout_command(setup, target.record.files);
+    fio.command = layout_command(setup, target.record.files, options_.rate_limit);
     fio.deadline = layout_deadline(options_);
     const std::string doing = "laying out " + format_bytes(record_.size);
     tell(doing, target.record.name, 0);

@@ -83,7 +83,7 @@ std::vector<std::string> length_faults(double seconds) {
   if (seconds >= kShortestSeconds) return {};
   char text[96];
   std::snprintf(text, sizeof text,
-                "all was read in %.0f ms: too short to mean anything, choose a larger --size",
+                "all was over in %.0f ms: too short to mean anything, choose a larger --size",
                 seconds * 1000);
   return {text};
 }

@@ -19,7 +19,7 @@ std::optional<double> origin_share(const Cell& cell);
 // What the scenario promised of its bytes and the counters deny.
 std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& scenario, PathKind kind);
 
-// Of a cell that lasted as long as its data: too little of it.
+// Of a cell that ends with its data: too little of it.
 std::vector<std::string> length_faults(double seconds);
 
 // What was the same before and after the cell has to be the same: mount options, controllers, their state.

@@ -10,8 +10,8 @@ void add_bench(App& app);
 
 // What the job is: from --demand, --like, --epochs and --dataset.
 struct BenchQuestion {
-  std::string demand, like, dataset;
-  unsigned epochs = 0;
+  std::string demand, like, dataset, target_memory;
+  unsigned epochs = 0, nodes = 0;
 
   void add_to(Verb& verb);
 };

@@ -1,6 +1,7 @@
 #include "bench/fio/fio_job.hpp"
 
 #include <gmock/gmock.h>
+#include <algorithm>
 
 namespace spark::bench {
 namespace {
@@ -82,7 +83,8 @@ TEST(Command, AWriteIsIncompressibleFlushedAndWithinTheFile) {
   EXPECT_THAT(command, Contains("--allow_file_create=0"));
   EXPECT_THAT(command, Contains("--size=2097152"));
   EXPECT_THAT(command, Not(Contains("--readonly")));
-  const auto layout = layout_command(kSetup, {{"/d", 8 * kMiB}, {"/d1", 8 * kMiB}});
+  const auto layout = layout_command(kSetup, {{"/d", 8 * kMiB}, {"/d1", 8 * kMiB}}, 5 * kMiB);
+  EXPECT_EQ(std::count(layout.begin(), layout.end(), "--rate=5242880"), 1) << "--rate-limit holds here, too";
   EXPECT_THAT(layout, Contains("--refill_buffers=1"));
   EXPECT_THAT(layout, Contains("--filename=/d:/d1"));
   EXPECT_THAT(layout, Contains("--size=16777216"));
