@@ -75,6 +75,27 @@ std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned co
   return streams;
 }
 
+void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
+                     Bytes block) {
+  constexpr double kGolden = 0.6180339887;  // spreads the starts evenly, however many rounds there are
+  const double whole = kGolden * round;
+  const double share = (whole - static_cast<double>(static_cast<std::uint64_t>(whole))) / 2;
+  for (Stream& stream : streams) {
+    if (stream.files.size() != 1) {
+      std::rotate(stream.files.begin(), stream.files.begin() + round % stream.files.size(),
+                  stream.files.end());
+      continue;
+    }
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const DataFile& one) { return one.path == stream.files.front(); });
+    if (file == files.end()) continue;
+    const Bytes length = (stream.bytes > 0 ? stream.bytes : file->bytes) / block * block;
+    const Bytes skipped = static_cast<Bytes>(static_cast<double>(length) * share) / block * block;
+    stream.offset += skipped;
+    stream.bytes = length - skipped;
+  }
+}
+
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
                                       const std::vector<Stream>& streams, const CellLimits& limits) {
   const bool direct = scenario.cache == Cache::Direct;

@@ -21,6 +21,11 @@ struct Stream {
 // `block` when there are fewer than streams. Files shorter than a block are left out; empty if all are.
 std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned count, Bytes block);
 
+// Lets each stream that reads one file begin at another place in each round, so that what a target remembers
+// of the round before is no help: up to half of its part is left out at the beginning.
+void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
+                     Bytes block);
+
 struct FioSetup {
   std::string program = "fio";
   std::string engine = "io_uring";

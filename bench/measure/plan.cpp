@@ -146,6 +146,10 @@ Bytes layout_size(const BenchOptions& options) {
   return options.size / kLayoutStep * kLayoutStep;
 }
 
+Bytes small_bytes_at_most(const BenchOptions& options) {
+  return std::max<Bytes>(options.size / 8, 16 * kSmallFileSize);
+}
+
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
   const bool needed = std::any_of(scenarios.begin(), scenarios.end(),
                                   [](const Scenario* scenario) { return scenario->method == Method::Files; });
@@ -156,7 +160,8 @@ std::uint64_t small_file_count(const BenchOptions& options, const std::vector<co
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
   const bool copies = std::any_of(scenarios.begin(), scenarios.end(),
                                   [](const Scenario* scenario) { return scenario->method == Method::Copy; });
-  return layout_size(options) + small_file_count(options, scenarios) * kSmallFileSize +
+  const bool has_small = small_file_count(options, scenarios) > 0;
+  return layout_size(options) + (has_small ? small_bytes_at_most(options) + kLargestSmallFile : 0) +
          (copies ? layout_size(options) / kLargeFiles : 0);
 }
 

@@ -27,7 +27,9 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
 inline constexpr unsigned kLargeFiles = 4;
 inline constexpr Bytes kSmallFileSize = 128 * kKiB;
 inline constexpr std::size_t kMostSmallFiles = 2048;
+inline constexpr Bytes kLargestSmallFile = kMiB;
 Bytes layout_size(const BenchOptions& options);
+Bytes small_bytes_at_most(const BenchOptions& options);  // of the small files, together
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
 // Room that the run takes in each writable path, and on the local one for the copy.

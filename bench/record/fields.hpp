@@ -48,9 +48,10 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 9;
+  static constexpr std::size_t kMembers = 10;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
+    v("dataset_folder", asked.folder);
     v("dataset_bytes", asked.dataset_bytes);
     v("dataset_files", asked.dataset_files);
     v("epochs", asked.epochs);

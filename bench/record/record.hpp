@@ -83,6 +83,7 @@ struct Cell {
 // What the run was asked to answer.
 struct AskedFor {
   std::string dataset;      // as it was named; empty: none was
+  std::string folder;       // of it; empty: only its size is known
   Bytes dataset_bytes = 0;  // 0: unknown
   std::uint64_t dataset_files = 0;
   unsigned epochs = 0;  // 0: not said

@@ -28,6 +28,7 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
   });
   if (!counted) return counted.take_error();
   const json::object& answer = counted->as_object();
+  asked.folder = absolute_path(folder).value_or(folder);
   asked.dataset_bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
   asked.dataset_files = static_cast<std::uint64_t>(get_int(answer, "files").value_or(0));
   if (asked.dataset_files == 0) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <algorithm>
+#include <set>
 
 namespace spark::bench {
 namespace {
@@ -108,6 +109,24 @@ TEST(Command, NamesThatFioWouldCutHaveNoFioName) {
 
 TEST(Command, TheShellLineCanBePasted) {
   EXPECT_EQ(shell_line({"fio", "--a=1", "two words", "it's", ""}), "fio --a=1 'two words' 'it'\\''s' ''");
+}
+
+TEST(Streams, BeginElsewhereInEachRoundAndStayInsideTheirPart) {
+  const std::vector<DataFile> files = {{"/a", 64 * kMiB}, {"/b", 64 * kMiB}};
+  std::set<Bytes> starts;
+  for (unsigned round = 0; round <= 5; ++round) {
+    std::vector<Stream> streams = deal_streams(files, 4, kMiB);
+    const std::vector<Stream> whole = streams;
+    start_elsewhere(streams, files, round, kMiB);
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      EXPECT_EQ(streams[i].offset % kMiB, 0u);
+      EXPECT_GE(streams[i].offset, whole[i].offset);
+      EXPECT_EQ(streams[i].offset + streams[i].bytes, whole[i].offset + whole[i].bytes);
+      EXPECT_GE(2 * streams[i].bytes, whole[i].bytes);
+    }
+    starts.insert(streams[0].offset);
+  }
+  EXPECT_EQ(starts.size(), 6u);
 }
 
 }  // namespace

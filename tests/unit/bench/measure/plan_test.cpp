@@ -123,7 +123,7 @@ TEST(Plan, WhatIsWrittenIsLimited) {
   const auto scenarios = check_options(three_paths()).value();
   EXPECT_EQ(layout_size(three_paths()), 4 * kGiB);
   EXPECT_EQ(small_file_count(three_paths(), scenarios), 2048u);
-  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 2048 * kSmallFileSize + kGiB);
+  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 512 * kMiB + kMiB + kGiB);
 }
 
 TEST(DryRun, ShowsTheJobsAndTouchesNothing) {

@@ -228,5 +228,37 @@ TEST(Run, AFailingLayoutMarksItsPathOnly) {
   EXPECT_TRUE(fs::is_empty(disk / "bad"));
 }
 
+TEST(Run, EveryPathReadsFilesOfTheSizesOfTheDatasetWhichIsReadWhereItIs) {
+  const DiskFolder disk;
+  fs::create_directory(disk / "a");
+  fs::create_directories(disk / "b/set/class");
+  Bytes bytes = 0;
+  for (int i = 0; i < 64; ++i) {
+    const std::string text(10'000 + 300 * i, static_cast<char>('a' + i % 26));
+    write_text(disk / ("b/set/class/" + std::to_string(i)), text);
+    bytes += text.size();
+  }
+  BenchOptions options = tiny({{"local", disk / "a"}, {"b", disk / "b"}});
+  options.scenarios = {"smallfiles", "stagecopy"};
+  options.asked.folder = disk / "b/set";
+  options.asked.dataset_bytes = bytes;
+  options.asked.dataset_files = 64;
+  const auto record = run(options, {}, kGoOn);
+  ASSERT_TRUE(record) << record.error().message();
+  for (const PathRecord& path : record->paths) {
+    EXPECT_EQ(path.small_files, 64u) << path.name;
+    EXPECT_EQ(path.small_bytes, bytes) << path.name;
+  }
+  for (const Cell& cell : record->cells) {
+    if (cell.scenario == "smallfiles") {
+      EXPECT_EQ(cell.bytes / (cell.ios / 64), bytes) << cell.path;
+    }
+    if (cell.scenario == "stagecopy" && cell.path == "b") {
+      EXPECT_EQ(cell.ios, 64u) << "small files are copied, not a large one";
+    }
+  }
+  EXPECT_EQ(names_in(disk / "b"), std::set<std::string>{"set"});
+}
+
 }  // namespace
 }  // namespace spark::bench
