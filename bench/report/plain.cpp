@@ -32,7 +32,7 @@ std::string markdown(const Record& record) {
   text += "|---|---|---|---|---|---|---|---|---|---|\n";
   for (const ResultRow& row : result_rows(record)) {
     text += md_row({row.scenario + ", " + row.shape, row.path, row.cache, row.headline, row.range, row.rounds,
-                    row.latency, row.cpu, row.ratio, row.remarks});
+                    row.latency, row.cpu, row.ratio, join(row.remarks, "; ")});
   }
   text += "\n## What was measured\n\n";
   for (const auto& [name, words] : facts_of(record)) text += "- " + md(name) + ": " + md(words) + "\n";
