@@ -65,6 +65,9 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
     return asked.take_error();
   }
   options.runs_folder = runs_folder(context, *given.runs);
+  if (auto measured = use_measured_demand(context, options.runs_folder, options.asked); !measured) {
+    return measured.take_error();
+  }
   return given.is_quick ? bench::quick(std::move(options)) : options;
 }
 
@@ -178,9 +181,10 @@ void add_bench(App& app) {
   verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
   options->question.add_to(verb);
   verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
-  verb.choice("--scenario", "ID", options->scenarios, scenario_names(),
-              "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
-              "stagecopy");
+  verb.choice(
+      "--scenario", "ID", options->scenarios, scenario_names(),
+      "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
+      "stagecopy");
   verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
   verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
   verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
@@ -190,6 +194,7 @@ void add_bench(App& app) {
   verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
   verb.option("--html", "FILE", options->html_file, "write a page with charts there");
   verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
+  add_bench_demand(app, verb, options->runs);
   add_bench_reports(app, verb, options->runs);
 }
 

@@ -98,6 +98,13 @@ Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor
 
 }  // namespace
 
+Result<std::string> dataset_folder(Context& context, const std::string& name) {
+  if (!name.starts_with('/') && !name.starts_with("./")) return folder_of(context, name);
+  const auto folder = absolute_path(name);
+  if (!folder) return folder.take_error();
+  return folder->string();
+}
+
 void BenchQuestion::add_to(Verb& verb) {
   verb.option("--dataset", "NAME", dataset, "of the configuration; or VOLUME:PATH, a folder, a\nsize: 1.2TB");
   verb.count("--epochs", epochs, {1, 1'000'000}, "passes over the dataset (30)");

@@ -78,8 +78,7 @@ void add_report(App& app, const Verb& bench, const Runs& runs) {
                           "  spark-stage bench report ./record.json --like 8xresnet50 --epochs 90",
                           [=](Context& context) { return report_run(context, *options, *runs); });
   verb.argument("RUN", options->run, "its id or a part of it, 'last', a folder, a record.json");
-  verb.choice("--format", "KIND", options->format, {"text", "markdown", "json"},
-              "text, markdown or json");
+  verb.choice("--format", "KIND", options->format, {"text", "markdown", "json"}, "text, markdown or json");
   verb.option("--html", "FILE", options->html_file, "write a page with charts there; -: to stdout");
   options->question.add_to(verb);
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");
