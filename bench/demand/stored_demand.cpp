@@ -27,7 +27,7 @@ ReadOrder order_from(const std::string& word) {
 
 Demand StoredDemand::demand() const {
   return {reads.rate.value, cut_short(command, 40) + ", measured " + rfc3339(measured).substr(0, 10),
-          reads.order};
+          reads.order, reads.mean_file};
 }
 
 std::filesystem::path demand_file(const std::filesystem::path& runs) {

@@ -50,7 +50,7 @@ Result<Demand> demand_like(const std::string& job) {
     const std::string many = count == 1 ? "one " : std::to_string(count) + " ";
     return Demand{known.bytes_per_second * count,
                   std::string(known.model) + " on " + many + std::string(known.accelerator),
-                  ReadOrder::Unknown};
+                  ReadOrder::Unknown, 0};
   }
   const std::string near = nearest(name, names);
   return fail(Errc::Invalid, "no job is known as '" + printable(job) + "'",

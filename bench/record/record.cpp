@@ -56,8 +56,14 @@ const char* to_string(CellStatus status) {
   return "not_measured";
 }
 
+Bytes mean_dataset_file(const AskedFor& asked) {
+  if (asked.dataset_files == 0) return asked.demand.mean_file;
+  return std::max<Bytes>(1, asked.dataset_bytes / asked.dataset_files);
+}
+
 bool has_small_files(const AskedFor& asked) {
-  return asked.dataset_files > 0 && asked.dataset_bytes / asked.dataset_files < kMiB;
+  const Bytes mean = mean_dataset_file(asked);
+  return mean > 0 && mean < kMiB;
 }
 
 std::vector<std::string> fitting_scenarios(const AskedFor& asked) {

@@ -94,6 +94,9 @@ struct AskedFor {
   Bytes target_memory = 0;  // of the remote target, which may answer from it; 0: unknown
 };
 
+// On average: of the dataset, or of the files that the job was seen to read; 0: unknown.
+Bytes mean_dataset_file(const AskedFor& asked);
+
 // Files smaller than a MiB on average: reading them is another thing than reading a few large ones.
 bool has_small_files(const AskedFor& asked);
 

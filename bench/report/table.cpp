@@ -9,7 +9,7 @@
 namespace spark::bench {
 namespace {
 
-constexpr std::size_t kWidth = 80;
+constexpr std::size_t kTableWidth = 80;
 constexpr std::size_t kLabelWidth = 19;
 constexpr std::size_t kNarrowest = 12;  // of a path's column
 constexpr std::size_t kGap = 2;
@@ -85,7 +85,7 @@ class Table {
   std::size_t last_of_group(std::size_t first) const {
     std::size_t used = kLabelWidth + width_of(first);
     std::size_t end = first + 1;
-    while (end < columns_.size() && used + width_of(end) - kGap <= kWidth) used += width_of(end++);
+    while (end < columns_.size() && used + width_of(end) - kGap <= kTableWidth) used += width_of(end++);
     return end;
   }
 
@@ -103,7 +103,7 @@ class Table {
     const ScenarioRecord& scenario = record_.scenarios[number];
     out_ += cut_short(scenario.id + ": " + scenario.title + ", " + scenario.shape + ", " +
                           to_string(scenario.cache),
-                      kWidth) +
+                      kTableWidth) +
             "\n";
     for (std::size_t row = 0; row < kLabels.size(); ++row) {
       std::string line = padded(kLabels[row], kLabelWidth);

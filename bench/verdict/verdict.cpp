@@ -40,7 +40,7 @@ class Judge {
     Question& question = verdict_.question;
     verdict_.dataset_assumed = asked.dataset_bytes == 0;
     verdict_.epochs_assumed = asked.epochs == 0;
-    verdict_.files_assumed = asked.dataset_files == 0 && asked.demand.order == ReadOrder::Unknown;
+    verdict_.files_assumed = mean_dataset_file(asked) == 0 && asked.demand.order == ReadOrder::Unknown;
     question.dataset = verdict_.dataset_assumed ? kAssumedDataset : asked.dataset_bytes;
     question.epochs = verdict_.epochs_assumed ? kAssumedEpochs : asked.epochs;
     question.demand = asked.demand.bytes_per_second;
@@ -185,7 +185,7 @@ class Judge {
 
 std::string reading_words(const AskedFor& asked) {
   if (has_small_files(asked)) {
-    return "whole files of " + format_bytes(asked.dataset_bytes / asked.dataset_files) + " on average";
+    return "whole files of " + format_bytes(mean_dataset_file(asked)) + " on average";
   }
   return asked.demand.order == ReadOrder::Random ? "parts of large files in random order"
                                                  : "large files from end to end";

@@ -122,7 +122,7 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
   if (!question.demand.empty()) {
     const auto rate = parse_rate(question.demand);
     if (!rate) return fail_with(rate.error(), "--demand");
-    asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown};
+    asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
   }
   if (!question.like.empty()) {
     auto demand = bench::demand_like(question.like);

@@ -142,6 +142,16 @@ TEST(Verdict, LargeFilesAreJudgedByHowTheJobWasSeenToReadThem) {
   EXPECT_EQ(verdict_of(record).judged_by, "samples");
 }
 
+TEST(Verdict, AJobThatWasSeenToReadSmallFilesIsJudgedByThemWhereNoDatasetIsGiven) {
+  Record record = worked_example();
+  record.asked.dataset_bytes = record.asked.dataset_files = 0;
+  record.asked.demand.mean_file = 20'100;
+  EXPECT_THAT(
+      sentences_of(verdict_of(record)).front(),
+      HasSubstr("'smallfiles' was not measured, the scenario that reads as this job does (whole files of "
+                "20.1 kB on average)"));
+}
+
 TEST(Verdict, WithoutADemandThereAreRatesAndABreakEvenAndNoAdvice) {
   Record record = worked_example();
   record.asked.demand = {};
