@@ -141,8 +141,13 @@ class Runner {
     fio.deadline = layout_deadline(options_);
     const std::string doing = "laying out " + format_bytes(record_.size);
     tell(doing, target.record.name, 0);
-    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_,
-                                    [&](double rate) { tell(doing, target.record.name, 0, rate); });
+    std::vector<double> rates;
+    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_, [&](double rate) {
+      rates.push_back(rate);
+      tell(doing, target.record.name, 0, rate);
+    });
+    const std::string slump = options_.rate_limit > 0 ? "" : slump_words(rates);
+    if (!slump.empty()) target.record.notes.push_back(slump);
     const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
     if (!faults.empty()) target.record.unusable = "laying out its files: " + join(faults, "; ");
   }

@@ -45,7 +45,7 @@ td, dd { min-width: 0; }
   h1, h2, h3 { font-size: 9pt; break-after: avoid; } h2 { margin: .6rem 0 .2rem; } p { margin: .2rem 0; }
   .answer { font-size: 12pt; margin: .4rem 0; } .wide svg { max-height: 56mm; }
   .grid { grid-template-columns: repeat(4, 1fr); gap: .4rem; } .card { padding: .3rem; break-inside: avoid; }
-  th, td { padding: .05rem .3rem; } tr { break-inside: avoid; } td { line-height: 1.15; } dl { gap: 0 .5rem; margin: 0; }
+  th, td { padding: .05rem .3rem; } tr { break-inside: avoid; } td { line-height: 1.15; } dl { display: block; margin: 0; } dt, dd { display: inline; } dd::after { content: "\A"; white-space: pre; }
 }
 </style>
 )";
