@@ -63,6 +63,14 @@ std::string first_word(const CLI::App& parser, const std::vector<std::string>& a
   return {};
 }
 
+// Verbs that run what stands behind `--`.
+bool takes_command(const CLI::App& root, const std::vector<std::string>& arguments) {
+  const std::string verb = first_word(root, arguments);
+  if (verb != "bench") return verb == "run" || verb == "complete";
+  const auto bench = std::find(arguments.begin(), arguments.end(), verb);
+  return first_word(*root.get_subcommand(verb), {bench + 1, arguments.end()}) == "demand";
+}
+
 // "spark-stage volumes up": the verb that was recognised, as it is typed.
 std::string path_of(const CLI::App& verb) {
   return verb.get_parent() == nullptr ? verb.get_name() : path_of(*verb.get_parent()) + " " + verb.get_name();
@@ -255,8 +263,7 @@ std::vector<std::vector<std::string>> App::verbs() const {
 
 int App::run(Context& context, std::vector<std::string> arguments) {
   CLI::App& root = parser_->root;
-  const std::string verb = first_word(root, arguments);
-  if (verb == "run" || verb == "complete") {
+  if (takes_command(root, arguments)) {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) context.command.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());

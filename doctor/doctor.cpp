@@ -6,9 +6,9 @@ namespace spark::doctor {
 
 Report examine(const Host& host) {
   Report report;
-  for (const auto check :
-       {check_set_up, check_kernel, check_keys, check_identity, check_network, check_connections,
-        check_volumes, check_manual_setup, check_managers, check_cache_drive, check_memory, check_clock}) {
+  for (const auto check : {check_set_up, check_kernel, check_keys, check_identity, check_network,
+                           check_connections, check_nfs_mounts, check_volumes, check_manual_setup,
+                           check_managers, check_cache_drive, check_memory, check_clock}) {
     check(host, report);
   }
   return report;

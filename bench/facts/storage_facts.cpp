@@ -144,15 +144,19 @@ NicFacts read_nic(const SystemRoot& root, const std::string& name) {
   return nic;
 }
 
-void look_at_nfs(const MountFacts& mount, StorageFacts& facts) {
+void look_at_nfs(const SystemRoot& root, const MountFacts& mount, std::uint64_t device, StorageFacts& facts) {
   facts.kind = PathKind::Nas;
   facts.address = option_of(mount.options, "addr");
   if (facts.address.empty()) facts.address = mount.source.substr(0, mount.source.rfind(':'));
   facts.origin.nfs_mount = mount.mount_point;
   for (const char* option : {"vers", "nconnect", "rsize", "wsize", "proto"}) {
-    const std::string value = option_of(mount.options, option);
+    std::string value = option_of(mount.options, option);
+    if (value.empty() && std::string_view(option) == "nconnect") value = "1";  // the kernel shows others only
     if (!value.empty()) facts.settings.emplace_back(option, value);
   }
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  const auto read_ahead = read_line_file(root / ("sys/class/bdi/" + number + "/read_ahead_kb"));
+  if (read_ahead && !read_ahead->empty()) facts.settings.emplace_back("read-ahead KiB", *read_ahead);
 }
 
 }  // namespace
@@ -160,7 +164,7 @@ void look_at_nfs(const MountFacts& mount, StorageFacts& facts) {
 StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
   StorageFacts facts;
   if (mount.type == "nfs" || mount.type == "nfs4") {
-    look_at_nfs(mount, facts);
+    look_at_nfs(root, mount, device, facts);
   } else if (mount.type == "cifs" || mount.type == "smb3" || mount.type == "9p" || mount.type == "ceph") {
     facts.kind = PathKind::Nas;
   } else if (mount.type == "tmpfs" || mount.type == "ramfs") {

@@ -37,6 +37,8 @@ std::vector<std::string> common(const FioSetup& setup, bool direct) {
   command.emplace_back(direct ? "--direct=1" : "--direct=0");
   // Through the page cache a loader's own thread waits in read().
   command.push_back(option("ioengine", direct ? setup.engine : "psync"));
+  // A loader gives the kernel no advice: fio's would double the read-ahead, or switch it off.
+  if (!direct) command.emplace_back("--fadvise_hint=0");
   return command;
 }
 
@@ -73,6 +75,27 @@ std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned co
   return streams;
 }
 
+void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
+                     Bytes block) {
+  constexpr double kGolden = 0.6180339887;  // spreads the starts evenly, however many rounds there are
+  const double whole = kGolden * round;
+  const double share = (whole - static_cast<double>(static_cast<std::uint64_t>(whole))) / 2;
+  for (Stream& stream : streams) {
+    if (stream.files.size() != 1) {
+      std::rotate(stream.files.begin(), stream.files.begin() + round % stream.files.size(),
+                  stream.files.end());
+      continue;
+    }
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const DataFile& one) { return one.path == stream.files.front(); });
+    if (file == files.end()) continue;
+    const Bytes length = (stream.bytes > 0 ? stream.bytes : file->bytes) / block * block;
+    const Bytes skipped = static_cast<Bytes>(static_cast<double>(length) * share) / block * block;
+    stream.offset += skipped;
+    stream.bytes = length - skipped;
+  }
+}
+
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
                                       const std::vector<Stream>& streams, const CellLimits& limits) {
   const bool direct = scenario.cache == Cache::Direct;
@@ -105,8 +128,10 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
   return command;
 }
 
-std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files) {
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files,
+                                        Bytes rate) {
   std::vector<std::string> command = common(setup, true);
+  if (rate > 0) command.push_back(option("rate", rate));
   for (const char* text :
        {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none", "--file_service_type=sequential",
         "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {

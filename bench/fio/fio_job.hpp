@@ -21,6 +21,11 @@ struct Stream {
 // `block` when there are fewer than streams. Files shorter than a block are left out; empty if all are.
 std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned count, Bytes block);
 
+// Lets each stream that reads one file begin at another place in each round, so that what a target remembers
+// of the round before is no help: up to half of its part is left out at the beginning.
+void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
+                     Bytes block);
+
 struct FioSetup {
   std::string program = "fio";
   std::string engine = "io_uring";
@@ -36,8 +41,10 @@ struct CellLimits {
 std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& scenario,
                                       const std::vector<Stream>& streams, const CellLimits& limits);
 
-// Writes the files once, so that every block exists and can't be compressed. All of one size.
-std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files);
+// Writes the files once, so that every block exists and can't be compressed. All of one size. `rate`: bytes
+// per second at most; 0: no limit.
+std::vector<std::string> layout_command(const FioSetup& setup, const std::vector<DataFile>& files,
+                                        Bytes rate);
 
 // The command as a job file: `fio FILE` does the same again.
 std::string job_file(const std::vector<std::string>& command);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <numeric>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -24,7 +25,6 @@ namespace {
 
 constexpr Duration kAnswerTime{20'000};
 constexpr Duration kRemoveTime{30'000};
-constexpr Bytes kLargestSmallFile = kMiB;
 constexpr double kSlowestFiles = 20;  // made a second
 constexpr const char* kNoDirect =
     "its file system refuses direct I/O (O_DIRECT), and through the page cache "
@@ -91,13 +91,9 @@ Result<json::value> open_scratch(const std::string& folder, const Owner& owner) 
   return json::object{{"files", json::array{}}, {"notes", json::array{}}};
 }
 
-// Runs apart. {files: [{path, bytes}], small_files: [path], small_bytes, notes: []}
+// Runs apart. {files: [{path, bytes}], notes: []}
 Result<json::value> open_existing(const std::string& folder) {
   const FoundFiles found = find_files(folder, {});
-  WalkLimits small;
-  small.files = kMostSmallFiles;
-  small.at_most = kLargestSmallFile;
-  const FoundFiles small_files = find_files(folder, small);
   json::array notes;
   if (found.sparse > 0) {
     notes.emplace_back(std::to_string(found.sparse) +
@@ -116,12 +112,7 @@ Result<json::value> open_existing(const std::string& folder) {
   for (const DataFile& file : found.files) {
     files.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}});
   }
-  json::array names;
-  for (const DataFile& file : small_files.files) names.emplace_back(file.path);
-  return json::object{{"files", std::move(files)},
-                      {"small_files", std::move(names)},
-                      {"small_bytes", small_files.bytes},
-                      {"notes", std::move(notes)}};
+  return json::object{{"files", std::move(files)}, {"notes", std::move(notes)}};
 }
 
 bool is_for_the_user(Errc kind) {
@@ -169,11 +160,6 @@ void BenchTarget::take_answer(const json::object& answer) {
   if (const json::array* notes = get_array(answer, "notes")) {
     for (const json::value& note : *notes) record.notes.emplace_back(note.as_string());
   }
-  if (const json::array* names = get_array(answer, "small_files")) {
-    for (const json::value& name : *names) small_files.emplace_back(name.as_string());
-    record.small_files = small_files.size();
-    record.small_bytes = static_cast<Bytes>(get_int(answer, "small_bytes").value_or(0));
-  }
   const json::array* files = get_array(answer, "files");
   if (files == nullptr) return;
   for (const json::value& file : *files) {
@@ -188,41 +174,52 @@ void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag&
   if (writable) {
     scratch_.folder = (record.folder == "/" ? "" : record.folder) + "/" + new_scratch_name();
   }
-  auto answer = run_apart(options, [&] {
-    return writable ? open_scratch(scratch_.folder, owner) : open_existing(record.folder);
-  });
+  const SmallWork dataset{layout.dataset, {}, "", 0, {}};
+  const std::string& existing = dataset.is_in(record.folder) ? layout.dataset : record.folder;
+  auto answer = run_apart(
+      options, [&] { return writable ? open_scratch(scratch_.folder, owner) : open_existing(existing); });
   if (!answer) {
     record.unusable = answer.error().message();
     return;
   }
   take_answer(answer->as_object());
+  const bool has_small = !layout.small.sizes.empty();
+  if (has_small && layout.small.is_in(record.folder)) take_small_work(layout.small);
   if (!writable) return;
   for (unsigned i = 0; i < kLargeFiles; ++i) {
     const std::string number = i == 0 ? "" : std::to_string(i);
     record.files.push_back({scratch_.folder + "/" + kScratchData + number, layout.size / kLargeFiles});
   }
-  if (layout.small_files > 0) make_small_files_in(layout, stop);
+  if (has_small && small_files.empty()) make_small_files_in(layout, stop);
+}
+
+void BenchTarget::take_small_work(const SmallWork& work) {
+  for (const DataFile& file : work.files) small_files.push_back(file.path);
+  window = work.window;
+  copy_folder = work.copy_folder;
+  record.small_files = work.sizes.size();
+  record.small_bytes = std::accumulate(work.sizes.begin(), work.sizes.end(), Bytes{0});
 }
 
 void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop) {
+  const SmallWork& work = layout.small;
   const std::string folder = scratch_.folder + "/" + kScratchSmall;
+  const auto count = static_cast<double>(work.sizes.size());
+  const double paced = layout.rate > 0 ? count * kLargestSmallFile / static_cast<double>(layout.rate) : 0;
   const Duration deadline =
-      kAnswerTime +
-      Duration(static_cast<std::int64_t>(static_cast<double>(layout.small_files) / kSlowestFiles * 1000));
+      kAnswerTime + Duration(static_cast<std::int64_t>((count / kSlowestFiles + paced) * 1000));
   const ApartOptions options{"making small files in " + printable(record.folder), deadline, &stop};
   const auto made = run_apart(options, [&]() -> Result<json::value> {
-    if (auto done = make_small_files(folder, layout.small_files, kSmallFileSize); !done) {
-      return done.take_error();
-    }
+    if (auto done = make_small_files(folder, work.sizes, layout.rate); !done) return done.take_error();
     return json::value(true);
   });
   if (!made) {
     record.unusable = made.error().message();
     return;
   }
-  small_files = small_file_names(folder, layout.small_files);
-  record.small_files = layout.small_files;
-  record.small_bytes = layout.small_files * kSmallFileSize;
+  take_small_work(work);
+  small_files = small_file_names(folder, work.sizes.size());
+  copy_folder = folder;
 }
 
 Result<> BenchTarget::close() {

@@ -8,13 +8,16 @@
 #include "base/threads.hpp"
 #include "bench/measure/bench.hpp"
 #include "bench/measure/scratch.hpp"
+#include "bench/measure/small_work.hpp"
 
 namespace spark::bench {
 
 // What a run lays out in each path that it may write in.
 struct Layout {
-  Bytes size = 0;                 // of kLargeFiles files together
-  std::uint64_t small_files = 0;  // of kSmallFileSize each
+  Bytes size = 0;       // of kLargeFiles files together
+  SmallWork small;      // no sizes: no small files are needed
+  std::string dataset;  // its folder; empty: unknown
+  Bytes rate = 0;       // bytes per second at most; 0: no limit
 };
 
 class BenchTarget {
@@ -28,8 +31,9 @@ class BenchTarget {
   BenchTarget& operator=(BenchTarget&&) = delete;
   ~BenchTarget();
 
-  // Makes the folder with its marker and the small files in it, or looks for existing files; shows that
-  // direct I/O is possible. What goes wrong makes the path unusable. The large files don't exist yet.
+  // Makes the folder with its marker and the small files in it, or looks for existing files; files of the
+  // dataset are read where they are. Shows that direct I/O is possible. What goes wrong makes the path
+  // unusable. The large files don't exist yet.
   void open(const Owner& owner, const Layout& layout, const StopFlag& stop);
 
   // Removes the folder. An error says what was left and why; the second call does nothing.
@@ -37,7 +41,9 @@ class BenchTarget {
 
   PathRecord record;
   std::uint64_t device = 0;              // st_dev
-  std::vector<std::string> small_files;  // to read whole
+  std::vector<std::string> small_files;  // to read whole; each round reads `window` of them
+  std::size_t window = 0;
+  std::string copy_folder;  // of small files, for the staging copy; empty: there is none
 
   bool is_usable() const { return record.unusable.empty(); }
   bool is_writable() const { return record.read_only_reason.empty(); }
@@ -47,6 +53,7 @@ class BenchTarget {
   explicit BenchTarget(const PathUnderTest& path);
   void take_answer(const json::object& answer);
   void read_facts(const SystemRoot& root);
+  void take_small_work(const SmallWork& work);
   void make_small_files_in(const Layout& layout, const StopFlag& stop);
 
   struct Scratch {  // the folder to remove; moves empty

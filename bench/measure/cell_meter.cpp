@@ -37,8 +37,8 @@ class Meter {
 
  private:
   void by_fio() {
-    const std::vector<Stream> streams =
-        deal_streams(target_.record.files, scenario_.streams, scenario_.block);
+    std::vector<Stream> streams = deal_streams(target_.record.files, scenario_.streams, scenario_.block);
+    if (!scenario_.writes) start_elsewhere(streams, target_.record.files, cell_.round, scenario_.block);
     if (streams.empty()) {
       cell_.reasons = {"it holds no file of at least " +
                        std::string(scenario_.shape.substr(0, scenario_.shape.find(','))) + " to read"};
@@ -96,15 +96,14 @@ class Meter {
 
   void by_files() {
     if (target_.small_files.empty()) {
-      cell_.reasons = {"it holds no file of 4 KiB to 1 MiB to read"};
+      cell_.reasons = {"it does not have the files that the others read, and nothing may be written there"};
       return;
     }
     const SharedCounter counter;
     FileReading reading;
-    reading.files = target_.small_files;
+    reading.files = files_of_round();
     reading.threads = scenario_.streams;
     reading.cold = scenario_.cache == Cache::Cold;
-    // Cold passes start cold each time; what a warm one finds in RAM is what the pass before left there.
     reading.at_least = bench_.options.runtime;
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;
@@ -116,6 +115,16 @@ class Meter {
     take(answer->as_object());
     witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
+  // Others than in the round before, as far as there are any: a target may remember what it was asked for.
+  std::vector<std::string> files_of_round() const {
+    const std::vector<std::string>& all = target_.small_files;
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < std::min(target_.window, all.size()); ++i) {
+      files.push_back(all[(cell_.round * target_.window + i) % all.size()]);
+    }
+    return files;
   }
 
   static Result<json::value> read_as_json(const FileReading& reading) {
@@ -138,7 +147,11 @@ class Meter {
     }
     const std::string source = copy_source();
     if (source.empty()) {
-      cell_.reasons = {"none of its files is small enough to be copied: choose a larger --size"};
+      cell_.reasons = {
+          has_small_files(bench_.options.asked)
+              ? "none of its folders of small files is small enough to be copied: choose a larger "
+                "--size"
+              : "none of its files is small enough to be copied: choose a larger --size"};
       return;
     }
     const SharedCounter counter;
@@ -148,18 +161,20 @@ class Meter {
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
     witness.fill(cell_);
+    for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
-  // One large file of ours, or of the existing ones the largest that is not larger than ours would be. Small
-  // files when the dataset is made of such.
+  // Small files when the dataset is made of such. Else a large file, each round another one: of ours, or of
+  // the existing ones that are not larger than ours would be.
   std::string copy_source() const {
-    if (has_small_files(bench_.options.asked) && !target_.scratch().empty() && !target_.small_files.empty()) {
-      return target_.scratch() + "/" + kScratchSmall;
-    }
+    if (has_small_files(bench_.options.asked)) return target_.copy_folder;
+    std::vector<std::string> fitting;
     for (const DataFile& file : target_.record.files) {
-      if (file.bytes <= layout_size(bench_.options) / kLargeFiles) return file.path;
+      if (file.bytes <= layout_size(bench_.options) / kLargeFiles) fitting.push_back(file.path);
     }
-    return {};
+    // The largest first where they exist already: the four largest will do.
+    const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
+    return fitting.empty() ? "" : fitting[cell_.round % turns];
   }
 
   // Runs apart. The copy is removed again before the next.

@@ -1,10 +1,28 @@
 #include "bench/measure/counter_snapshot.hpp"
 
+#include <thread>
+
 #include "base/file.hpp"
 #include "bench/facts/storage_facts.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
+
+IdleCpu listen_to_idle(const SystemRoot& root, const StopFlag& stop, const std::function<void()>& tell) {
+  constexpr int kLooks = 8;
+  constexpr Duration kLook{250};
+  std::vector<double> rates;
+  CpuCounters before = read_cpu(root);
+  for (int i = 0; i < kLooks && !stop; ++i) {
+    tell();
+    std::this_thread::sleep_for(kLook);
+    const CpuCounters after = read_cpu(root);
+    const double seconds = std::chrono::duration<double>(kLook).count();
+    rates.push_back(cpu_between(before, after, seconds).busy / seconds);
+    before = after;
+  }
+  return idle_cpu(rates);
+}
 
 CounterSnapshot::CounterSnapshot(const SystemRoot& root, const BenchTarget& target)
     : root_(root),

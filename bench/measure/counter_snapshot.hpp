@@ -2,12 +2,16 @@
 // the same.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "bench/facts/counters.hpp"
 #include "bench/measure/bench_target.hpp"
 
 namespace spark::bench {
+
+// What the host burns when nothing of ours runs: two seconds of it, told about every 250 ms.
+IdleCpu listen_to_idle(const SystemRoot& root, const StopFlag& stop, const std::function<void()>& tell);
 
 // Looks when it is made. Root and target outlive it.
 class CounterSnapshot {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <random>
 
 #include "base/file.hpp"
 #include "bench/measure/scratch.hpp"
@@ -36,7 +37,7 @@ class Walk {
       read(folder);
     }
     if (!waiting_.empty()) found_.complete = false;
-    std::sort_heap(found_.files.begin(), found_.files.end(), larger);
+    if (!limits_.sample) std::sort_heap(found_.files.begin(), found_.files.end(), larger);
     for (const DataFile& file : found_.files) found_.bytes += file.bytes;
     return std::move(found_);
   }
@@ -54,6 +55,7 @@ class Walk {
     const std::unique_ptr<DIR, int (*)(DIR*)> opened(::fdopendir(fd.get()), ::closedir);
     if (!opened) return;
     fd.release();
+    here_ = {};
     while (const dirent* entry = ::readdir(opened.get())) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
@@ -64,6 +66,11 @@ class Walk {
       ++found_.entries;
       look_at(folder, ::dirfd(opened.get()), entry->d_name);
     }
+    const bool fits = !here_.has_folders && here_.bytes <= limits_.folder_at_most;
+    if (fits && here_.bytes > best_folder_) {
+      best_folder_ = here_.bytes;
+      found_.folder = folder.path;
+    }
   }
 
   void look_at(const Folder& folder, int fd, const char* name) {
@@ -71,6 +78,7 @@ class Walk {
     if (::fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || status.st_dev != device_) return;
     const std::string path = (folder.path == "/" ? "" : folder.path) + "/" + name;
     if (S_ISDIR(status.st_mode)) {
+      here_.has_folders = true;
       if (std::string_view(name).starts_with(kScratchPrefix)) return;  // another run's
       if (folder.depth < limits_.depth) {
         waiting_.push_back({path, folder.depth + 1});
@@ -82,6 +90,7 @@ class Walk {
     const auto size = static_cast<Bytes>(status.st_size);
     if (S_ISREG(status.st_mode)) {
       found_.all_bytes += size;
+      here_.bytes += size;
       ++found_.all_files;
     }
     if (!S_ISREG(status.st_mode) || size < limits_.at_least || size > limits_.at_most || !fio_filename(path))
@@ -91,7 +100,23 @@ class Walk {
       ++found_.sparse;
       return;
     }
-    keep({path, size});
+    if (limits_.sample) {
+      sample({path, size});
+    } else {
+      keep({path, size});
+    }
+  }
+
+  // Each of the files seen so far is kept with the same probability.
+  void sample(DataFile file) {
+    std::vector<DataFile>& files = found_.files;
+    ++suitable_;
+    if (files.size() < limits_.files) {
+      files.push_back(std::move(file));
+      std::swap(files.back(), files[random_() % files.size()]);
+    } else if (const std::uint64_t place = random_() % suitable_; place < files.size()) {
+      files[place] = std::move(file);
+    }
   }
 
   // A heap with the smallest of the kept files on top.
@@ -111,6 +136,13 @@ class Walk {
   dev_t device_ = 0;
   std::deque<Folder> waiting_;  // breadth first: a shallow big file is found before the time is over
   FoundFiles found_;
+  struct {
+    Bytes bytes = 0;
+    bool has_folders = false;
+  } here_;  // in the folder that is being read
+  Bytes best_folder_ = 0;
+  std::uint64_t suitable_ = 0;
+  std::mt19937_64 random_{limits_.sample.value_or(0)};
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ struct WalkLimits {
   Duration time{5000};
   Bytes at_least = 4096;  // smaller files don't count
   Bytes at_most = ~Bytes{0};
+  std::optional<std::uint64_t> sample = {};  // a seed: takes files at random instead of the largest
+  Bytes folder_at_most = 0;                  // of FoundFiles::folder
 };
 
 struct FoundFiles {
-  std::vector<DataFile> files;  // the largest first
+  std::vector<DataFile> files;  // the largest first; of a sample in random order
+  std::string folder;           // without folders in it, the largest of at most `folder_at_most`; empty: none
   Bytes bytes = 0;
   std::uint64_t entries = 0;  // looked at
   Bytes all_bytes = 0;        // of every regular file, of any size

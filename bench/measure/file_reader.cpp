@@ -146,18 +146,27 @@ std::vector<std::string> small_file_names(const std::string& folder, std::uint64
   return names;
 }
 
-Result<> make_small_files(const std::string& folder, std::uint64_t count, Bytes size) {
+Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate) {
   if (::mkdir(folder.c_str(), 0700) != 0) return fail_errno(errno, "making the folder " + printable(folder));
   std::mt19937_64 random(::getpid());
-  std::string bytes(size, '\0');
-  for (const std::string& path : small_file_names(folder, count)) {
-    for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+  std::string bytes;
+  const Clock::time_point start = Clock::now();
+  double written_bytes = 0;
+  const std::vector<std::string> names = small_file_names(folder, sizes.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& path = names[i];
+    bytes.resize(sizes[i]);
+    for (std::size_t at = 0; at < bytes.size(); at += 8) {
       const std::uint64_t word = random();
-      std::memcpy(bytes.data() + at, &word, sizeof word);
+      std::memcpy(bytes.data() + at, &word, std::min(sizeof word, bytes.size() - at));
     }
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return fail_errno(errno, "making " + printable(path));
     if (auto written = write_all(file, bytes, path); !written) return written;
+    written_bytes += static_cast<double>(sizes[i]);
+    if (rate == 0) continue;
+    const std::chrono::duration<double> due(written_bytes / static_cast<double>(rate));
+    std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(due));
   }
   const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened || ::syncfs(opened.get()) != 0) return fail_errno(errno, "flushing " + printable(folder));

@@ -35,8 +35,9 @@ Result<FilesRead> read_files(const FileReading& reading);
 // came from the storage is counted, not believed.
 Result<> evict_from_cache(const std::vector<std::string>& files);
 
-// Makes `count` files of `size` bytes that can't be compressed in the new folder, and flushes them.
-Result<> make_small_files(const std::string& folder, std::uint64_t count, Bytes size);
+// Makes a file of each size, which can't be compressed, in the new folder, and flushes them. `rate`: bytes
+// per second at most; 0: no limit.
+Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate);
 
 // The names that make_small_files gives.
 std::vector<std::string> small_file_names(const std::string& folder, std::uint64_t count);

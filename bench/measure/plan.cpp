@@ -96,7 +96,7 @@ BenchOptions quick(BenchOptions options) {
   options.rounds = std::min(options.rounds, 3U);
   options.max_rounds = options.rounds;
   if (options.scenarios.empty()) {
-    options.scenarios = {"shards", "latency", "stagecopy"};
+    options.scenarios = {fitting_scenarios(options.asked).front(), "latency", "stagecopy"};
     if (options.asked.demand.bytes_per_second > 0) options.scenarios.emplace_back("demand");
   }
   return options;
@@ -110,13 +110,13 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
   const bool has_demand = options.asked.demand.bytes_per_second > 0;
   std::set<const Scenario*> wanted;
   for (const std::string& name : options.scenarios) {
-    auto found = find_scenarios(name);
+    auto found = find_scenario(name);
     if (!found) return found.take_error();
-    if (found->front()->at_demand && !has_demand) {
+    if ((*found)->at_demand && !has_demand) {
       return fail(Errc::Invalid, "the scenario '" + name + "' needs to know what the job consumes",
                   "give --demand RATE or --like JOB");
     }
-    wanted.insert(found->begin(), found->end());
+    wanted.insert(*found);
   }
   std::vector<const Scenario*> chosen;
   for (const Scenario& scenario : all_scenarios()) {
@@ -131,17 +131,12 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
   std::mt19937_64 random(seed);
   std::vector<PlannedCell> cells;
   for (unsigned round = 0; round <= rounds; ++round) {
-    for (std::size_t first = 0, end = 0; first < scenarios.size(); first = end) {
-      end = first + 1;
-      const std::string_view whole = scenarios[first]->part_of;
-      while (!whole.empty() && end < scenarios.size() && scenarios[end]->part_of == whole) ++end;
+    for (const Scenario* scenario : scenarios) {
       std::vector<std::size_t> order(paths);
       std::iota(order.begin(), order.end(), 0);
       // Fisher-Yates by hand: std::shuffle draws differently from library to library.
       for (std::size_t left = paths; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
-      for (const std::size_t path : order) {
-        for (std::size_t part = first; part < end; ++part) cells.push_back({path, scenarios[part], round});
-      }
+      for (const std::size_t path : order) cells.push_back({path, scenario, round});
     }
   }
   return cells;
@@ -149,6 +144,10 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
 
 Bytes layout_size(const BenchOptions& options) {
   return options.size / kLayoutStep * kLayoutStep;
+}
+
+Bytes small_bytes_at_most(const BenchOptions& options) {
+  return std::max<Bytes>(options.size / 8, 16 * kSmallFileSize);
 }
 
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
@@ -161,7 +160,8 @@ std::uint64_t small_file_count(const BenchOptions& options, const std::vector<co
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
   const bool copies = std::any_of(scenarios.begin(), scenarios.end(),
                                   [](const Scenario* scenario) { return scenario->method == Method::Copy; });
-  return layout_size(options) + small_file_count(options, scenarios) * kSmallFileSize +
+  const bool has_small = small_file_count(options, scenarios) > 0;
+  return layout_size(options) + (has_small ? small_bytes_at_most(options) + kLargestSmallFile : 0) +
          (copies ? layout_size(options) / kLargeFiles : 0);
 }
 
@@ -177,7 +177,10 @@ Duration cell_deadline(const BenchOptions& options) {
 }
 
 Duration layout_deadline(const BenchOptions& options) {
-  return std::chrono::seconds(60) + time_to_write(options.size, kSlowestLayoutRate);
+  const double slowest = options.rate_limit > 0
+                             ? std::min(kSlowestLayoutRate, 0.5 * static_cast<double>(options.rate_limit))
+                             : kSlowestLayoutRate;
+  return std::chrono::seconds(60) + time_to_write(options.size, slowest);
 }
 
 Duration longest_run(const BenchOptions& options, std::size_t cells) {
@@ -190,7 +193,10 @@ Duration estimate(const BenchOptions& options) {
   const auto scenarios = check_options(options);
   if (!scenarios) return {};
   const auto paths = static_cast<std::int64_t>(options.paths.size());
-  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, kAssumedLayoutRate));
+  const double rate = options.rate_limit > 0
+                          ? std::min(kAssumedLayoutRate, static_cast<double>(options.rate_limit))
+                          : kAssumedLayoutRate;
+  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, rate));
   for (const Scenario* scenario : *scenarios) {
     const auto visits = scenario->method == Method::Copy ? std::max<std::int64_t>(paths - 1, 1) : paths;
     all += visits * (options.rounds + 1) * cell_time(options, *scenario);

@@ -18,8 +18,7 @@ struct PlannedCell {
 Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
 
 // Interleaved: in each round, from the warm-up (0) to `rounds`, each scenario visits every path once, in an
-// order drawn from `seed`; the parts of one follow each other. Drift of a machine or a network then falls on
-// all paths alike.
+// order drawn from `seed`. Drift of a machine or a network then falls on all paths alike.
 std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
                                     unsigned rounds, std::uint64_t seed);
 
@@ -28,7 +27,9 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
 inline constexpr unsigned kLargeFiles = 4;
 inline constexpr Bytes kSmallFileSize = 128 * kKiB;
 inline constexpr std::size_t kMostSmallFiles = 2048;
+inline constexpr Bytes kLargestSmallFile = kMiB;
 Bytes layout_size(const BenchOptions& options);
+Bytes small_bytes_at_most(const BenchOptions& options);  // of the small files, together
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
 // Room that the run takes in each writable path, and on the local one for the copy.

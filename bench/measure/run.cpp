@@ -3,25 +3,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <thread>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "bench/facts/counters.hpp"
 #include "bench/facts/host_facts.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/bench.hpp"
 #include "bench/measure/bench_target.hpp"
 #include "bench/measure/cell_meter.hpp"
+#include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
 namespace {
-
-constexpr int kIdleLooks = 8;
-constexpr Duration kIdleLook{250};
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -58,8 +54,10 @@ class Runner {
     auto targets = inspect_all();
     if (!targets) return targets.take_error();
     if (auto kept = make_folder(); !kept) return kept.take_error();
+    choose_small_work(*targets);
     for (BenchTarget& target : *targets) prepare(target, environment->setup);
-    listen_to_idle();
+    record_.idle_cpu =
+        listen_to_idle(options_.root, stop_, [&] { tell("listening to the idle host", "host", 0); });
     Bench bench{options_, environment->setup, stop_, local_of(*targets), folder_ ? &*folder_ : nullptr};
     measure(bench, *targets);
     finish(*targets);
@@ -113,35 +111,45 @@ class Runner {
     return {};
   }
 
+  // Every path reads files of the same sizes: the dataset's; else those of a path that may not be written.
+  void choose_small_work(const std::vector<BenchTarget>& targets) {
+    const std::uint64_t count = small_file_count(options_, scenarios_);
+    small_ = made_up_work(count);
+    if (count == 0) return;
+    std::string folder = has_small_files(options_.asked) ? options_.asked.folder : "";
+    for (const BenchTarget& target : targets) {
+      if (folder.empty() && target.is_usable() && !target.is_writable()) folder = target.record.folder;
+    }
+    if (folder.empty() || stop_) return;
+    tell("looking at files", folder, 0);
+    auto sample = sample_work_apart(folder, options_, record_.seed, stop_);
+    if (sample) {
+      small_ = std::move(*sample);
+    } else {
+      record_.warnings.push_back(sample.error().message() + ": small files of " +
+                                 format_bytes(kSmallFileSize) + " are read instead");
+    }
+  }
+
   void prepare(BenchTarget& target, const FioSetup& setup) {
     if (!target.is_usable() || stop_) return;
     tell("preparing", target.record.name, 0);
-    target.open(owner_, {record_.size, small_file_count(options_, scenarios_)}, stop_);
+    target.open(owner_, {record_.size, small_, options_.asked.folder, options_.rate_limit}, stop_);
     if (!target.is_usable() || !target.is_writable() || stop_) return;
     FioRun fio;
-    fio.command = layout_command(setup, target.record.files);
+    fio.command = layout_command(setup, target.record.files, options_.rate_limit);
     fio.deadline = layout_deadline(options_);
     const std::string doing = "laying out " + format_bytes(record_.size);
     tell(doing, target.record.name, 0);
-    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_,
-                                    [&](double rate) { tell(doing, target.record.name, 0, rate); });
+    std::vector<double> rates;
+    const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_, [&](double rate) {
+      rates.push_back(rate);
+      tell(doing, target.record.name, 0, rate);
+    });
+    const std::string slump = options_.rate_limit > 0 ? "" : slump_words(rates);
+    if (!slump.empty()) target.record.notes.push_back(slump);
     const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
     if (!faults.empty()) target.record.unusable = "laying out its files: " + join(faults, "; ");
-  }
-
-  // What the host burns when nothing of ours runs.
-  void listen_to_idle() {
-    std::vector<double> rates;
-    CpuCounters before = read_cpu(options_.root);
-    for (int i = 0; i < kIdleLooks && !stop_; ++i) {
-      tell("listening to the idle host", "host", 0);
-      std::this_thread::sleep_for(kIdleLook);
-      const CpuCounters after = read_cpu(options_.root);
-      const double seconds = std::chrono::duration<double>(kIdleLook).count();
-      rates.push_back(cpu_between(before, after, seconds).busy / seconds);
-      before = after;
-    }
-    record_.idle_cpu = idle_cpu(rates);
   }
 
   static BenchTarget* local_of(std::vector<BenchTarget>& targets) {
@@ -279,6 +287,7 @@ class Runner {
   std::chrono::steady_clock::time_point cell_start_ = start_;
   unsigned current_cell_ = 0;
   std::vector<PlannedCell> cells_;
+  SmallWork small_;
   Owner owner_;
   std::optional<RunFolder> folder_;
   Record record_;

@@ -22,6 +22,18 @@ constexpr std::array kJobs = {
 
 }  // namespace
 
+const char* to_string(ReadOrder order) {
+  switch (order) {
+    case ReadOrder::Sequential:
+      return "sequential";
+    case ReadOrder::Random:
+      return "random";
+    case ReadOrder::Unknown:
+      break;
+  }
+  return "unknown";
+}
+
 Result<Demand> demand_like(const std::string& job) {
   unsigned count = 1;
   std::string_view name = job;
@@ -37,7 +49,8 @@ Result<Demand> demand_like(const std::string& job) {
     if (known.name != name || count < 1 || count > 10'000) continue;
     const std::string many = count == 1 ? "one " : std::to_string(count) + " ";
     return Demand{known.bytes_per_second * count,
-                  std::string(known.model) + " on " + many + std::string(known.accelerator)};
+                  std::string(known.model) + " on " + many + std::string(known.accelerator),
+                  ReadOrder::Unknown, 0};
   }
   const std::string near = nearest(name, names);
   return fail(Errc::Invalid, "no job is known as '" + printable(job) + "'",

@@ -4,12 +4,19 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
 
 namespace spark::bench {
+
+// How the job goes through a large file.
+enum class ReadOrder { Unknown, Sequential, Random };
+const char* to_string(ReadOrder order);
 
 struct Demand {
   double bytes_per_second = 0;  // 0: as fast as the storage goes
   std::string words;            // "unet3d on one H100"; empty: the rate says all
+  ReadOrder order = ReadOrder::Unknown;
+  Bytes mean_file = 0;  // of the files that the job was seen to read; 0: unknown
 };
 
 // "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest.

@@ -48,14 +48,22 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 5;
+  static constexpr std::size_t kMembers = 10;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
+    v("dataset_folder", asked.folder);
     v("dataset_bytes", asked.dataset_bytes);
     v("dataset_files", asked.dataset_files);
     v("epochs", asked.epochs);
     v("demand_bytes_per_second", asked.demand.bytes_per_second);
     v("demand_words", asked.demand.words);
+    using enum ReadOrder;
+    v.choice("read_order", asked.demand.order, {Unknown, Sequential, Random});
+    v("mean_file_bytes", asked.demand.mean_file);
+    v("nodes", asked.nodes);
+    v("cache_room_bytes", asked.cache_room);
+    v("is_staged", asked.is_staged);
+    v("target_memory_bytes", asked.target_memory);
   }
 };
 

@@ -83,7 +83,7 @@ std::vector<std::string> length_faults(double seconds) {
   if (seconds >= kShortestSeconds) return {};
   char text[96];
   std::snprintf(text, sizeof text,
-                "all was read in %.0f ms: too short to mean anything, choose a larger --size",
+                "all was over in %.0f ms: too short to mean anything, choose a larger --size",
                 seconds * 1000);
   return {text};
 }
@@ -101,6 +101,27 @@ std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread)
     return {"starved: one core was busy all the time, the path itself may be faster"};
   }
   return {};
+}
+
+std::string slump_words(const std::vector<double>& rates) {
+  constexpr std::size_t kFewest = 3;  // seconds before, and after
+  std::size_t worst = 0;
+  double least = 2.0 / 3;
+  for (std::size_t at = kFewest; at + kFewest <= rates.size(); ++at) {
+    const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(at);
+    const double before = median({rates.begin(), middle});
+    const double after = median({middle, rates.end()});
+    // Not one dip: the drive stays below, to its last second.
+    const bool stays = *std::max_element(middle, rates.end()) < 0.8 * before;
+    if (before <= 0 || !stays || after / before >= least) continue;
+    least = after / before;
+    worst = at;
+  }
+  if (worst == 0) return {};
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(worst);
+  return "writing fell from " + format_rate(median({rates.begin(), middle})) + " to " +
+         format_rate(median({middle, rates.end()})) + " after " + std::to_string(worst) +
+         " s: the drive's fast cache was full, or it was hot; a large dataset is staged no faster than that";
 }
 
 std::string unsteady_words(double spread) {

@@ -19,7 +19,7 @@ std::optional<double> origin_share(const Cell& cell);
 // What the scenario promised of its bytes and the counters deny.
 std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& scenario, PathKind kind);
 
-// Of a cell that lasted as long as its data: too little of it.
+// Of a cell that ends with its data: too little of it.
 std::vector<std::string> length_faults(double seconds);
 
 // What was the same before and after the cell has to be the same: mount options, controllers, their state.
@@ -27,6 +27,10 @@ std::vector<std::string> change_faults(const std::string& before, const std::str
 
 // The host had no CPU time left: the path may be faster than this.
 std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread);
+
+// Of a long write to the local drive, the rate of each second in bytes per second: falls it to less than
+// two thirds for the rest of the time, its fast part (SLC cache) is full, or it is hot. Empty: it did not.
+std::string slump_words(const std::vector<double>& rates);
 
 // "the rounds differ by 7.2 % (standard deviation), …"
 std::string unsteady_words(double spread);

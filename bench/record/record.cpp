@@ -20,6 +20,7 @@ double headline_of(const Cell& cell, bool counts_ios) {
 void add_result(Summary& summary, const Cell& cell, bool counts_ios) {
   summary.status = CellStatus::Valid;
   summary.headline[cell.round] = headline_of(cell, counts_ios);
+  summary.rate_of_round[cell.round] = static_cast<double>(cell.bytes) / cell.seconds;
   summary.rates.push_back(static_cast<double>(cell.bytes) / cell.seconds);
   summary.io_rates.push_back(static_cast<double>(cell.ios) / cell.seconds);
   merge_into(summary.bins, cell.bins);
@@ -55,8 +56,20 @@ const char* to_string(CellStatus status) {
   return "not_measured";
 }
 
+Bytes mean_dataset_file(const AskedFor& asked) {
+  if (asked.dataset_files == 0) return asked.demand.mean_file;
+  return std::max<Bytes>(1, asked.dataset_bytes / asked.dataset_files);
+}
+
 bool has_small_files(const AskedFor& asked) {
-  return asked.dataset_files > 0 && asked.dataset_bytes / asked.dataset_files < kMiB;
+  const Bytes mean = mean_dataset_file(asked);
+  return mean > 0 && mean < kMiB;
+}
+
+std::vector<std::string> fitting_scenarios(const AskedFor& asked) {
+  if (has_small_files(asked)) return {"smallfiles"};
+  if (asked.demand.order == ReadOrder::Random) return {"samples"};
+  return {"stream", "shards"};
 }
 
 std::vector<double> Summary::headlines() const {
@@ -103,6 +116,17 @@ PairedComparison compare_summaries(const Summary& a, const Summary& b) {
     of_b.push_back(other->second);
   }
   return compare_pairs(of_a, of_b);
+}
+
+Bytes mean_small_file(const PathRecord& path) {
+  return path.small_files == 0 ? 0 : path.small_bytes / path.small_files;
+}
+
+bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario) {
+  if (scenario != "smallfiles" || a.small_files == 0 || b.small_files == 0) return true;
+  const auto of_a = static_cast<double>(mean_small_file(a));
+  const auto of_b = static_cast<double>(mean_small_file(b));
+  return of_a <= 1.1 * of_b && of_b <= 1.1 * of_a;
 }
 
 const PathRecord* find_path(const Record& record, const std::string& name) {

@@ -83,14 +83,25 @@ struct Cell {
 // What the run was asked to answer.
 struct AskedFor {
   std::string dataset;      // as it was named; empty: none was
+  std::string folder;       // of it; empty: only its size is known
   Bytes dataset_bytes = 0;  // 0: unknown
   std::uint64_t dataset_files = 0;
   unsigned epochs = 0;  // 0: not said
   Demand demand;
+  unsigned nodes = 0;       // that read from the target at once; 0 and 1: this one alone
+  Bytes cache_room = 0;     // what the cache could give the dataset, by evicting others; 0: unknown
+  bool is_staged = false;   // the cache has a copy of it already
+  Bytes target_memory = 0;  // of the remote target, which may answer from it; 0: unknown
 };
+
+// On average: of the dataset, or of the files that the job was seen to read; 0: unknown.
+Bytes mean_dataset_file(const AskedFor& asked);
 
 // Files smaller than a MiB on average: reading them is another thing than reading a few large ones.
 bool has_small_files(const AskedFor& asked);
+
+// The scenarios that read as the job does, the one that is most like it first.
+std::vector<std::string> fitting_scenarios(const AskedFor& asked);
 
 struct Record {
   std::string run_id, tool_version;
@@ -118,6 +129,7 @@ Result<Record> record_from_json(const json::object& object);
 // One path in one scenario over all rounds but the warm-up.
 struct Summary {
   std::map<unsigned, double> headline;          // by round: bytes per second, or I/Os per second
+  std::map<unsigned, double> rate_of_round;     // bytes per second of each valid round
   std::vector<double> rates;                    // bytes per second of each valid round, in round order
   std::vector<double> io_rates;                 // I/Os per second, likewise
   std::vector<double> warm_up;                  // the headline of the warm-up
@@ -135,6 +147,12 @@ Summary summarize(const Record& record, const std::string& path, const std::stri
 
 // Both paths' headlines in the rounds in which both are valid; `b` compared with `a`.
 PairedComparison compare_summaries(const Summary& a, const Summary& b);
+
+// Of the small files that were read whole; 0: there are none.
+Bytes mean_small_file(const PathRecord& path);
+
+// Two paths compare where they were asked for the same: of `smallfiles`, files of like sizes (10 %).
+bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario);
 
 const PathRecord* find_path(const Record& record, const std::string& name);
 const ScenarioRecord* find_scenario_record(const Record& record, const std::string& id);

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -21,7 +20,7 @@ enum class Method {
 enum class Cache {
   Direct,  // page cache bypassed
   Cold,    // through the page cache, emptied of these files before
-  Warm,    // through the page cache, as the measurement before left it
+  Warm,    // as the measurement before left the page cache; only in records of earlier versions
 };
 
 struct Scenario {
@@ -35,16 +34,15 @@ struct Scenario {
   unsigned depth;    // I/Os in flight in each stream
   unsigned streams;  // threads, each in its own part of the data
   bool writes = false;
-  bool counts_ios = false;        // its headline is I/Os (files) per second, not bytes per second
-  bool at_demand = false;         // throttled to what the job consumes; only with a demand
-  std::string_view part_of = {};  // the name under which it is chosen, when that is not its id
+  bool counts_ios = false;  // its headline is I/Os (files) per second, not bytes per second
+  bool at_demand = false;   // throttled to what the job consumes; only with a demand
 };
 
 // All of them, in the order in which they run and are shown.
 std::span<const Scenario> all_scenarios();
 
-// What `name` stands for: one scenario, or the parts of one. Invalid, with the nearest name or the list.
-Result<std::vector<const Scenario*>> find_scenarios(std::string_view name);
+// Invalid, with the nearest name or the list, where there is none of that id.
+Result<const Scenario*> find_scenario(std::string_view id);
 
 const char* to_string(Cache cache);
 

@@ -26,13 +26,18 @@ bool all_positive(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
 }
 
+// At least two values.
+Interval student_interval(const std::vector<double>& values) {
+  const auto rounds = static_cast<double>(values.size());
+  const boost::math::students_t student(rounds - 1);
+  const double half = boost::math::quantile(student, 0.975) * deviation(values) / std::sqrt(rounds);
+  return {mean(values) - half, mean(values) + half};
+}
+
 // Of the geometric mean. At least two values, all positive.
 Interval interval_of_logarithms(const std::vector<double>& logarithms) {
-  const auto rounds = static_cast<double>(logarithms.size());
-  const boost::math::students_t student(rounds - 1);
-  const double half = boost::math::quantile(student, 0.975) * deviation(logarithms) / std::sqrt(rounds);
-  const double centre = mean(logarithms);
-  return {std::exp(centre - half), std::exp(centre + half)};
+  const Interval interval = student_interval(logarithms);
+  return {std::exp(interval.low), std::exp(interval.high)};
 }
 
 }  // namespace
@@ -59,6 +64,11 @@ std::optional<Estimate> estimate_of(const std::vector<double>& rates) {
   estimate.range.low = std::min(estimate.range.low, estimate.value);
   estimate.range.high = std::max(estimate.range.high, estimate.value);
   return estimate;
+}
+
+std::optional<Interval> interval_of_mean(const std::vector<double>& values) {
+  if (values.size() < kFewestRounds) return std::nullopt;
+  return student_interval(values);
 }
 
 PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<double>& b) {

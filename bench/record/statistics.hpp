@@ -34,6 +34,9 @@ inline constexpr double kNegligible = 0.03;
 // rate that is not positive.
 std::optional<Estimate> estimate_of(const std::vector<double>& rates);
 
+// Student's 95 % interval of the mean, of values of any sign. No value for fewer than three.
+std::optional<Interval> interval_of_mean(const std::vector<double>& values);
+
 enum class Difference { TooFewRounds, NoClearDifference, Higher, Lower };
 
 // How `b` compares with `a`, of which every pair comes from one round: what drifts between rounds falls on

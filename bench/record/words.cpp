@@ -1,6 +1,8 @@
 #include "bench/record/words.hpp"
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace spark::bench {
 
@@ -32,9 +34,16 @@ std::string headline_text(double value, const ScenarioRecord& scenario) {
   return count_text(value) + (scenario.id == "latency" ? " IOPS" : " files/s");
 }
 
+double as_printed(double value, const ScenarioRecord& scenario) {
+  const std::string text = headline_text(value, scenario);
+  const double shown = std::strtod(text.c_str(), nullptr);
+  if (shown <= 0) return value;
+  // The unit is a power of 1,000: the one that brings what is shown nearest to the value.
+  return shown * std::pow(1000, std::round(std::log(value / shown) / std::log(1000.0)));
+}
+
 std::string ratio_text(const PairedComparison& comparison, double of_medians) {
-  const bool is_paired = comparison.difference != Difference::TooFewRounds;
-  const double ratio = is_paired ? comparison.ratio : of_medians;
+  const double ratio = of_medians;
   char text[64];
   std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
   return (comparison.difference == Difference::NoClearDifference ? "≈" : "") + std::string(text);

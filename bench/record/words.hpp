@@ -17,7 +17,10 @@ std::string latency_text(std::optional<std::uint64_t> nanoseconds);
 // "2.75 GB/s", "10.0k IOPS", "812 files/s".
 std::string headline_text(double value, const ScenarioRecord& scenario);
 
-// "0.39x"; with "≈" before it when the rounds show no clear difference.
+// The value that headline_text shows, without its unit's rounding error: for ratios that can be checked.
+double as_printed(double value, const ScenarioRecord& scenario);
+
+// "0.39x", of the medians; with "≈" before it when the rounds show no clear difference.
 std::string ratio_text(const PairedComparison& comparison, double of_medians);
 
 // "0.21"; "-" for none.

@@ -34,8 +34,11 @@ std::string number(double value) {
   return text;
 }
 
-std::string head(unsigned height) {
-  return "set terminal svg size 460," + std::to_string(height) +
+constexpr unsigned kNarrow = 460,
+                   kWide = 1150;  // pixels, for a card of a grid and for the page's whole width
+
+std::string head(unsigned width, unsigned height) {
+  return "set terminal svg size " + std::to_string(width) + "," + std::to_string(height) +
          " dynamic noenhanced font 'sans-serif,14' linewidth 1.5\nset border 3\nset tics nomirror\n"
          "set style fill transparent solid 0.18 noborder\n";
 }
@@ -72,8 +75,25 @@ Result<std::string> draw(const std::string& script, const std::string& title) {
   return as_element(std::move(drawn->out), title);
 }
 
+// Where the quickest way of either kind takes as long as the other; empty where that is not in the picture.
+std::string break_even_mark(const Verdict& verdict, double last) {
+  const Decision& decision = verdict.decision;
+  if (!decision.staged || !decision.direct) return {};
+  const Way& staged = *decision.staged;
+  const double epochs = verdict.question.epochs;
+  const double saved = (decision.direct->seconds.value - (staged.seconds.value - staged.copying)) / epochs;
+  if (saved <= 0 || staged.copying / saved > last) return {};
+  const std::string at = number(staged.copying / saved);
+  char words[64];
+  std::snprintf(words, sizeof words, "break-even: %.3g epochs", staged.copying / saved);
+  return "set arrow from " + at + ", graph 0 to " + at +
+         ", graph 1 nohead lc rgb '#888888' lw 1.5 dt 3\nset label '" + words + "' at " + at +
+         ", graph 1 offset 0,0.6 " + (staged.copying / saved < last / 4 ? "left" : "center") +
+         "\nset tmargin 2\n";
+}
+
 // Hours by epochs, a line for each way with the band of what is uncertain.
-std::string break_even_script(const Verdict& verdict) {
+std::string break_even_script(const Verdict& verdict, unsigned width) {
   const Question& question = verdict.question;
   std::string data, plot;
   std::size_t colour = 0;
@@ -97,7 +117,8 @@ std::string break_even_script(const Verdict& verdict) {
             line + "' title '" + safe(way.source) + (way.staged ? ", staged" : ", directly") + "'";
     ++colour;
   }
-  return head(330) + "set grid ytics lc rgb '#888888'\nset key outside bottom center vertical maxrows 3\n" +
+  return head(width, width == kWide ? 400 : 360) + break_even_mark(verdict, last) +
+         "set grid ytics lc rgb '#888888'\nset key outside bottom center vertical maxrows 3\n" +
          "set xlabel 'epochs'\nset ylabel 'hours'\nset xrange [0:" + number(last) + "]\nset yrange [0:*]\n" +
          data + plot + "\n";
 }
@@ -156,11 +177,12 @@ std::string dots_script(const Record& record, const ScenarioRecord& scenario) {
   const std::string demand = demand_line(record, scenario, largest);
   if (warm_up.empty()) warm_up = "NaN NaN\n";
   const std::string unit = !scenario.counts_ios ? "GB/s" : scenario.id == "latency" ? "IOPS" : "files/s";
-  return head(static_cast<unsigned>(90 + 40 * row)) + demand + "set ytics (" + tics + ")\nset yrange [" +
-         number(row + 0.6) + ":0.4]\nset xrange [0:" + number(1.05 * largest) + "]\nset xtics " +
-         number(mark_distance(largest)) + "\nset format x '" + (scenario.counts_ios ? "%.9g" : "%.3g") +
-         "'\nset xlabel '" + unit + "'\nset grid xtics lc rgb '#888888'\n$r << EOD\n" + rounds +
-         "EOD\n$w << EOD\n" + warm_up + "EOD\n$m << EOD\n" + medians +
+  return head(kNarrow, static_cast<unsigned>(90 + 40 * row)) + demand + "set ytics (" + tics +
+         ")\nset yrange [" + number(row + 0.6) + ":0.4]\nset xrange [0:" + number(1.05 * largest) +
+         "]\nset xtics " + number(mark_distance(largest)) + "\nset format x '" +
+         (scenario.counts_ios ? "%.9g" : "%.3g") + "'\nset xlabel '" + unit +
+         "'\nset grid xtics lc rgb '#888888'\n$r << EOD\n" + rounds + "EOD\n$w << EOD\n" + warm_up +
+         "EOD\n$m << EOD\n" + medians +
          "EOD\nplot $m using 1:2:(0):(0.34) with vectors nohead lw 2 lc rgb '#d9730d' notitle, "
          "$m using 1:2:(0):(-0.34) with vectors nohead lw 2 lc rgb '#d9730d' notitle, "
          "$w using 1:2 with points pt 7 ps 0.5 lc rgb '#999999' notitle, "
@@ -173,9 +195,12 @@ Result<Charts> draw_charts(const Record& record) {
   Charts charts;
   const Verdict verdict = verdict_of(record);
   if (!verdict.decision.ways.empty()) {
-    auto drawn = draw(break_even_script(verdict), "Hours by epochs");
-    if (!drawn) return drawn.take_error();
-    charts.break_even = std::move(*drawn);
+    for (auto [width, chart] :
+         {std::pair{kWide, &charts.break_even}, std::pair{kNarrow, &charts.narrow_break_even}}) {
+      auto drawn = draw(break_even_script(verdict, width), "Hours by epochs");
+      if (!drawn) return drawn.take_error();
+      *chart = std::move(*drawn);
+    }
   }
   for (const ScenarioRecord& scenario : record.scenarios) {
     const std::string script = dots_script(record, scenario);

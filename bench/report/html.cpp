@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "bench/report/report.hpp"
 #include "bench/verdict/verdict.hpp"
@@ -22,17 +24,28 @@ h1 { font-size: 1.2rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5re
 .mute { color: var(--mute); } .answer { font-size: 1.35rem; font-weight: 600; margin: 1rem 0; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .card { border: 1px solid var(--line); border-radius: .6rem; padding: .8rem; min-width: 0; }
-.card svg { display: block; width: 100%; height: auto; max-width: 34rem; }
+.card svg { display: block; width: 100%; height: auto; max-width: 34rem; } .wide svg { max-width: none; }
+figure { margin: 0; } .narrow { display: none; }
+@media screen and (max-width: 44rem) { .wide { display: none; } .narrow { display: block; } }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem .8rem; margin: .5rem 0 0; }
 dt { color: var(--mute); } dd { margin: 0; min-width: 0; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .35rem .5rem; vertical-align: top; }
 th { color: var(--mute); font-weight: 500; } tr + tr td { border-top: 1px solid var(--line); }
-td:nth-child(4) { font-weight: 600; } td:nth-child(4), td:nth-child(9) { white-space: nowrap; }
+td:nth-child(4) { font-weight: 600; } td:nth-child(2), td:nth-child(3), td:nth-child(4), td:nth-child(7), td:nth-child(9) { white-space: nowrap; }
 td, dd { min-width: 0; }
-@media (max-width: 60rem) {
+@media screen and (max-width: 60rem) {
   thead { display: none; } tr { display: block; border-top: 1px solid var(--line); padding: .5rem 0; }
   td { display: grid; grid-template-columns: 7.5rem 1fr; padding: .05rem 0; border: 0 !important; white-space: normal !important; }
   td::before { content: attr(data-name); color: var(--mute); font-weight: 400; } td:empty { display: none; }
+}
+@page { margin: 11mm; }
+@media print {
+  :root { color-scheme: light; --mute: #59636e; }
+  body { background: #fff; color: #000; max-width: none; padding: 0; font-size: 7pt; line-height: 1.25; }
+  h1, h2, h3 { font-size: 9pt; break-after: avoid; } h2 { margin: .6rem 0 .2rem; } p { margin: .2rem 0; }
+  .answer { font-size: 12pt; margin: .4rem 0; } .wide svg { max-height: 56mm; }
+  .grid { grid-template-columns: repeat(4, 1fr); gap: .4rem; } .card { padding: .3rem; break-inside: avoid; }
+  th, td { padding: .05rem .3rem; } tr { break-inside: avoid; } td { line-height: 1.15; } dl { display: block; margin: 0; } dt, dd { display: inline; } dd::after { content: "\A"; white-space: pre; }
 }
 </style>
 )";
@@ -87,11 +100,10 @@ std::string charts(const Record& record) {
   if (!drawn) return element("p", "There are no charts: " + drawn.error().message());
   std::string text;
   if (!drawn->break_even.empty()) {
-    text += "<h2>Hours by epochs</h2>\n<div class=\"grid\"><figure class=\"card\" style=\"margin:0\">" +
-            drawn->break_even +
-            "<figcaption class=\"mute\">Solid: staged first. Dashed: read directly. The bands are what is "
-            "uncertain "
-            "(95 %).</figcaption></figure></div>\n";
+    text += "<h2>Hours by epochs</h2>\n<figure class=\"card\"><div class=\"wide\">" + drawn->break_even +
+            "</div><div class=\"narrow\">" + drawn->narrow_break_even +
+            "</div><figcaption class=\"mute\">Solid: staged first. Dashed: read directly. The bands are 95 % "
+            "intervals.</figcaption></figure>\n";
   }
   text +=
       "<h2>Every round as a dot</h2>\n<p class=\"mute\">Grey: the round to warm up, in no figure. Orange: "
@@ -103,12 +115,32 @@ std::string charts(const Record& record) {
   return text + "</div>\n";
 }
 
+// Remarks are numbered: each stands once below the table, however many rows it is about.
+std::string marks_of(const std::vector<std::string>& remarks, std::vector<std::string>& known) {
+  std::string marks;
+  for (const std::string& remark : remarks) {
+    auto at = std::find(known.begin(), known.end(), remark);
+    if (at == known.end()) at = known.insert(known.end(), remark);
+    marks += (marks.empty() ? "[" : " [") + std::to_string(at - known.begin() + 1) + "]";
+  }
+  return marks;
+}
+
+std::string remarks_list(const std::vector<std::string>& remarks) {
+  std::string text;
+  for (std::size_t i = 0; i < remarks.size(); ++i) {
+    text += element("p", "[" + std::to_string(i + 1) + "] " + remarks[i]);
+  }
+  return text;
+}
+
 std::string table(const Record& record) {
-  const std::vector<std::string> names = {"scenario", "path",      "read from", "median", "95 %",
+  const std::vector<std::string> names = {"scenario", "path",      "read from", "median", "95 % interval",
                                           "rounds",   "p50 / p99", "CPU s/GB",  "ratio",  "remarks"};
   std::string text = "<h2>Results</h2>\n<table>\n<thead><tr>";
   for (const std::string& name : names) text += "<th>" + html(name) + "</th>";
   text += "</tr></thead>\n<tbody>\n";
+  std::vector<std::string> remarks;
   for (const ResultRow& row : result_rows(record)) {
     const std::vector<std::string> cells = {row.scenario + ", " + row.shape,
                                             row.path,
@@ -119,7 +151,7 @@ std::string table(const Record& record) {
                                             row.latency,
                                             row.cpu,
                                             row.ratio,
-                                            row.remarks};
+                                            marks_of(row.remarks, remarks)};
     text += "<tr>";
     for (std::size_t i = 0; i < cells.size(); ++i) {
       text += "<td data-name=\"" + html(names[i]) + "\">" + html(cells[i]) + "</td>";
@@ -127,12 +159,11 @@ std::string table(const Record& record) {
     text += "</tr>\n";
   }
   const std::string baseline = record.paths.empty() ? "" : record.paths[baseline_of(record)].name;
-  return text + "</tbody>\n</table>\n" +
-         element(
-             "p",
-             "The ratio is to " + baseline +
-                 ", round by round; ≈: no clear difference. CPU: seconds of the whole host for a gigabyte, "
-                 "kernel threads included, an idle host's taken off; -: not above what an idle host burns.");
+  return text + "</tbody>\n</table>\n" + remarks_list(remarks) +
+         element("p",
+                 "The ratio is the median by that of " + baseline +
+                     "; ≈: round by round there is no clear difference. CPU: seconds of the whole host for a "
+                     "gigabyte, kernel threads included, an idle host's taken off; -: no more than that.");
 }
 
 std::string measured(const Record& record) {

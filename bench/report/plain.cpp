@@ -21,28 +21,6 @@ std::string md_row(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-std::string quoted(const std::string& text) {
-  std::string safe = printable(text);
-  // A spreadsheet takes a leading = + - @ for a formula.
-  if (!safe.empty() && std::string_view("=+-@").find(safe.front()) != std::string_view::npos)
-    safe.insert(0, "'");
-  if (safe.find_first_of(",\"") == std::string::npos) return safe;
-  std::string doubled;
-  for (const char c : safe) doubled += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return "\"" + doubled + "\"";
-}
-
-std::string decimal(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
-}
-
-template <class Number>
-std::string optional_text(const std::optional<Number>& value) {
-  return value ? std::to_string(*value) : "";
-}
-
 }  // namespace
 
 std::string markdown(const Record& record) {
@@ -54,7 +32,7 @@ std::string markdown(const Record& record) {
   text += "|---|---|---|---|---|---|---|---|---|---|\n";
   for (const ResultRow& row : result_rows(record)) {
     text += md_row({row.scenario + ", " + row.shape, row.path, row.cache, row.headline, row.range, row.rounds,
-                    row.latency, row.cpu, row.ratio, row.remarks});
+                    row.latency, row.cpu, row.ratio, join(row.remarks, "; ")});
   }
   text += "\n## What was measured\n\n";
   for (const auto& [name, words] : facts_of(record)) text += "- " + md(name) + ": " + md(words) + "\n";
@@ -65,41 +43,6 @@ std::string markdown(const Record& record) {
   }
   if (!record.warnings.empty()) text += "\n## Warnings\n\n";
   for (const std::string& warning : record.warnings) text += "- " + md(warning) + "\n";
-  return text;
-}
-
-std::string csv(const Record& record) {
-  std::string text =
-      "run,host,path,kind,scenario,cache,round,order,discarded,status,bytes,ios,seconds,bytes_per_second,p50_"
-      "ns,p99_ns,"
-      "origin_bytes,nic_bytes,host_cpu_s,kernel_threads_s,reasons\n";
-  for (const Cell& cell : record.cells) {
-    const PathRecord* path = find_path(record, cell.path);
-    const ScenarioRecord* scenario = find_scenario_record(record, cell.scenario);
-    const double rate = cell.seconds > 0 ? static_cast<double>(cell.bytes) / cell.seconds : 0;
-    const std::vector<std::string> fields = {quoted(record.run_id),
-                                             quoted(record.host.name),
-                                             quoted(cell.path),
-                                             path == nullptr ? "" : to_string(path->storage.kind),
-                                             quoted(cell.scenario),
-                                             scenario == nullptr ? "" : to_string(scenario->cache),
-                                             std::to_string(cell.round),
-                                             std::to_string(cell.order),
-                                             cell.round == 0 ? "yes" : "no",
-                                             to_string(cell.status),
-                                             std::to_string(cell.bytes),
-                                             std::to_string(cell.ios),
-                                             decimal(cell.seconds),
-                                             decimal(rate),
-                                             optional_text(percentile(cell.bins, 50)),
-                                             optional_text(percentile(cell.bins, 99)),
-                                             optional_text(cell.origin.bytes),
-                                             optional_text(cell.origin.nic_bytes),
-                                             cell.cpu ? decimal(cell.cpu->busy) : "",
-                                             cell.cpu ? decimal(cell.cpu->kernel_threads) : "",
-                                             quoted(join(cell.reasons, "; "))};
-    text += join(fields, ",") + "\n";
-  }
   return text;
 }
 

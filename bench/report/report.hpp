@@ -14,9 +14,13 @@ namespace spark::bench {
 // One path in one scenario, as words.
 struct ResultRow {
   std::string scenario, shape, path, cache, headline, range, rounds, latency, cpu, ratio;
-  std::string remarks;  // why it is no result, or how to read it; empty: nothing to say
+  std::vector<std::string> remarks;  // why it is no result, and how to read it
 };
 std::vector<ResultRow> result_rows(const Record& record);
+
+// "0.39x": the path's median by the baseline's, as both are printed; "≈" before it where the rounds, pair by
+// pair, show no clear difference. Empty for the baseline itself, and for what does not compare.
+std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario);
 
 // What was measured where: pairs of a name and its words.
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record, const PathRecord& path);
@@ -34,15 +38,13 @@ std::string json_text(const Record& record);
 
 std::string markdown(const Record& record);
 
-// A line a cell, with a header.
-std::string csv(const Record& record);
-
 // One file with charts, for light and dark screens of any width; it asks nothing of any network.
 std::string html_page(const Record& record);
 
 // Charts as SVG elements for html_page, drawn by gnuplot; Unsupported when there is none.
 struct Charts {
-  std::string break_even;                                      // empty: no rates for it
+  std::string break_even,
+      narrow_break_even;  // for the page's whole width, and for a telephone; empty: no rates
   std::vector<std::pair<std::string, std::string>> scenarios;  // title and picture: every round as a dot
 };
 Result<Charts> draw_charts(const Record& record);

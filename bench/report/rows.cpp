@@ -24,19 +24,9 @@ std::string range_of(const Summary& summary, const ScenarioRecord& scenario) {
 ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const PathRecord& path) {
   const Summary summary = summarize(record, path.name, scenario.id);
   const std::vector<double> values = summary.headlines();
-  ResultRow row{scenario.title,
-                scenario.shape,
-                path.name,
-                summary.cache,
-                "-",
-                "-",
-                "0",
-                "-",
-                "-",
-                "",
-                join(summary.reasons, "; ")};
-  for (const std::string& caution : summary.cautions)
-    row.remarks += (row.remarks.empty() ? "" : "; ") + caution;
+  ResultRow row{scenario.title, scenario.shape, path.name, summary.cache, "-", "-", "0", "-", "-", "",
+                summary.reasons};
+  row.remarks.insert(row.remarks.end(), summary.cautions.begin(), summary.cautions.end());
   if (values.empty()) {
     row.headline = summary.status == CellStatus::Invalid ? "invalid" : "not measured";
     row.cache = "";
@@ -50,15 +40,21 @@ ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const Pat
         latency_text(percentile(summary.bins, 50)) + " / " + latency_text(percentile(summary.bins, 99));
   }
   row.cpu = small_number(summary.cpu_per_gb);
-  const PathRecord& baseline = record.paths[baseline_of(record)];
-  const Summary base = summarize(record, baseline.name, scenario.id);
-  if (baseline.name != path.name && !base.headline.empty()) {
-    row.ratio = ratio_text(compare_summaries(base, summary), median(values) / median(base.headlines()));
-  }
+  row.ratio = ratio_to_baseline(record, path, scenario);
   return row;
 }
 
 }  // namespace
+
+std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario) {
+  const PathRecord& baseline = record.paths[baseline_of(record)];
+  if (baseline.name == path.name || !is_same_work(path, baseline, scenario.id)) return {};
+  const Summary base = summarize(record, baseline.name, scenario.id);
+  const Summary summary = summarize(record, path.name, scenario.id);
+  if (base.headline.empty() || summary.headline.empty()) return {};
+  return ratio_text(compare_summaries(base, summary), as_printed(median(summary.headlines()), scenario) /
+                                                          as_printed(median(base.headlines()), scenario));
+}
 
 std::vector<ResultRow> result_rows(const Record& record) {
   std::vector<ResultRow> rows;

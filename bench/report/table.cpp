@@ -9,32 +9,20 @@
 namespace spark::bench {
 namespace {
 
-constexpr std::size_t kLabelWidth = 20;
-constexpr std::size_t kCellWidth = 20;
-constexpr std::size_t kPathsAbreast = 3;
+constexpr std::size_t kTableWidth = 80;
+constexpr std::size_t kLabelWidth = 19;
+constexpr std::size_t kNarrowest = 12;  // of a path's column
+constexpr std::size_t kGap = 2;
 
 std::string padded(const std::string& text, std::size_t width) {
-  const std::string shown = cut_short(text, width - 1);
-  return shown + std::string(width - display_width(shown), ' ');
+  const std::size_t shown = display_width(text);
+  return text + std::string(shown < width ? width - shown : 0, ' ');
 }
 
-void end_line(std::string& line, std::string& out) {
-  out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  line.clear();
-}
-
-// One scenario's figures of one path.
-struct Figures {
-  Summary summary;
-  std::vector<double> headline;  // I/Os or bytes per second of each valid round
-};
-
-Figures figures_of(const Record& record, const PathRecord& path, const ScenarioRecord& scenario) {
-  Figures figures;
-  figures.summary = summarize(record, path.name, scenario.id);
-  figures.headline = figures.summary.headlines();
-  return figures;
-}
+// One path in one scenario, a text for each of its lines.
+using Column = std::array<std::string, 4>;
+constexpr std::array<const char*, 4> kLabels = {"  median", "  min to max", "  p50 / p99",
+                                                "  CPU s/GB, source"};
 
 class Table {
  public:
@@ -45,8 +33,10 @@ class Table {
     out_ += "\n";
     for (const std::string& sentence : sentences_of(verdict_of(record_)))
       out_ += wrapped(printable(sentence), 2);
-    for (std::size_t first = 0; first < record_.paths.size(); first += kPathsAbreast) {
-      group(first, std::min(first + kPathsAbreast, record_.paths.size()));
+    fill();
+    for (std::size_t first = 0, end = 0; first < record_.paths.size(); first = end) {
+      end = last_of_group(first);
+      group(first, end);
     }
     paths();
     notes();
@@ -61,11 +51,11 @@ class Table {
                         " CPUs, " + format_bytes(record_.host.memory) + " of memory",
                     2);
     std::string how = format_duration(record_.runtime) + " a cell, a round to warm up, ";
-    how += record_.rounds == 1
-               ? "one round: no spread is known"
-               : "median and (range) of " + std::to_string(record_.rounds) + " rounds or more";
+    how += record_.rounds == 1 ? "one round: no spread is known"
+                               : "figures of " + std::to_string(record_.rounds) + " rounds or more";
     if (record_.paths.size() > 1) {
-      how += "; x is the ratio to " + record_.paths[baseline_of(record_)].name + ", ≈ no clear difference";
+      how += "; x: the median by that of " + record_.paths[baseline_of(record_)].name +
+             ", ≈: no clear difference, [n]: a remark below";
     }
     out_ += wrapped(how, 2);
     if (record_.rate_limit > 0) {
@@ -74,76 +64,100 @@ class Table {
     if (record_.interrupted) out_ += "INTERRUPTED: what was measured until then\n";
   }
 
+  void fill() {
+    columns_.resize(record_.paths.size());
+    for (const ScenarioRecord& scenario : record_.scenarios) {  // remarks are numbered line by line
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        columns_[i].push_back(column_of(record_.paths[i], scenario));
+      }
+    }
+  }
+
+  // As wide as its widest text: nothing is cut but a path's name.
+  std::size_t width_of(std::size_t path) const {
+    std::size_t width = kNarrowest;
+    for (const Column& column : columns_[path]) {
+      for (const std::string& text : column) width = std::max(width, display_width(text));
+    }
+    return width + kGap;
+  }
+
+  std::size_t last_of_group(std::size_t first) const {
+    std::size_t used = kLabelWidth + width_of(first);
+    std::size_t end = first + 1;
+    while (end < columns_.size() && used + width_of(end) - kGap <= kTableWidth) used += width_of(end++);
+    return end;
+  }
+
   void group(std::size_t first, std::size_t end) {
-    out_ += "\n";
     std::string line(kLabelWidth, ' ');
-    for (std::size_t i = first; i < end; ++i) line += padded(record_.paths[i].name, kCellWidth);
-    end_line(line, out_);
-    for (const ScenarioRecord& scenario : record_.scenarios) row(scenario, first, end);
-  }
-
-  void row(const ScenarioRecord& scenario, std::size_t first, std::size_t end) {
-    const double baseline =
-        median(figures_of(record_, record_.paths[baseline_of(record_)], scenario).headline);
-    std::array<std::string, 4> lines = {
-        padded(scenario.title, kLabelWidth), padded("  " + scenario.shape, kLabelWidth),
-        padded("  p50 / p99", kLabelWidth), padded("  CPU s/GB, source", kLabelWidth)};
     for (std::size_t i = first; i < end; ++i) {
-      const Figures figures = figures_of(record_, record_.paths[i], scenario);
-      lines[0] += padded(headline(record_.paths[i], scenario, baseline), kCellWidth);
-      lines[1] += padded(range(figures, scenario), kCellWidth);
-      lines[2] += padded(latencies(figures), kCellWidth);
-      lines[3] += padded(source(figures), kCellWidth);
+      line += padded(cut_short(record_.paths[i].name, width_of(i) - kGap), width_of(i));
     }
-    for (std::string& line : lines) end_line(line, out_);
+    out_ += "\n";
+    end_line(line);
+    for (std::size_t i = 0; i < record_.scenarios.size(); ++i) rows(i, first, end);
   }
 
-  std::string headline(const PathRecord& path, const ScenarioRecord& scenario, double baseline) {
-    const Figures figures = figures_of(record_, path, scenario);
-    if (figures.headline.empty()) return why_none(path, scenario, figures.summary) + mark_of(figures.summary);
-    std::string text = headline_text(median(figures.headline), scenario);
-    const PathRecord& other = record_.paths[baseline_of(record_)];
-    if (other.name != path.name && baseline > 0) {
-      const PairedComparison compared =
-          compare_summaries(figures_of(record_, other, scenario).summary, figures.summary);
-      text += " " + ratio_text(compared, median(figures.headline) / baseline);
+  void rows(std::size_t number, std::size_t first, std::size_t end) {
+    const ScenarioRecord& scenario = record_.scenarios[number];
+    out_ += cut_short(scenario.id + ": " + scenario.title + ", " + scenario.shape + ", " +
+                          to_string(scenario.cache),
+                      kTableWidth) +
+            "\n";
+    for (std::size_t row = 0; row < kLabels.size(); ++row) {
+      std::string line = padded(kLabels[row], kLabelWidth);
+      bool has_text = false;
+      for (std::size_t i = first; i < end; ++i) {
+        const std::string& text = columns_[i][number][row];
+        has_text = has_text || !text.empty();
+        line += padded(text, width_of(i));
+      }
+      if (has_text) end_line(line);
     }
-    return text + mark_of(figures.summary);
+  }
+
+  void end_line(const std::string& line) { out_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n"; }
+
+  Column column_of(const PathRecord& path, const ScenarioRecord& scenario) {
+    const Summary summary = summarize(record_, path.name, scenario.id);
+    const std::vector<double> values = summary.headlines();
+    if (values.empty()) return {why_none(path, scenario, summary) + mark_of(summary), "", "", ""};
+    std::string text = headline_text(median(values), scenario);
+    if (const std::string ratio = ratio_to_baseline(record_, path, scenario); !ratio.empty())
+      text += " " + ratio;
+    return {text + mark_of(summary), range(values, scenario), latencies(summary), source(summary)};
   }
 
   static std::string why_none(const PathRecord& path, const ScenarioRecord& scenario,
                               const Summary& summary) {
-    if (summary.status == CellStatus::Invalid) return "invalid ";
-    if (scenario.writes && path.unusable.empty() && !path.read_only_reason.empty()) return "read-only ";
-    return "not measured ";
+    if (summary.status == CellStatus::Invalid) return "invalid";
+    if (scenario.writes && path.unusable.empty() && !path.read_only_reason.empty()) return "read-only";
+    return "not measured";
   }
 
-  std::string range(const Figures& figures, const ScenarioRecord& scenario) const {
-    if (figures.headline.size() < 2) return "";
-    const auto [low, high] = std::minmax_element(figures.headline.begin(), figures.headline.end());
-    if (scenario.counts_ios) return "(" + count_text(*low) + "-" + count_text(*high) + ")";
-    const std::string from = format_rate(*low);
-    const std::string to = format_rate(*high);
+  // "2.31 to 2.55 GB/s", or "980 MB/s to 1.02 GB/s" across a unit.
+  static std::string range(const std::vector<double>& values, const ScenarioRecord& scenario) {
+    if (values.size() < 2) return "";
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    const std::string from = headline_text(*low, scenario);
+    const std::string to = headline_text(*high, scenario);
     const std::string unit = from.substr(from.find(' '));
-    // "(2.31-2.55 GB/s)", or "(980 MB-1.02 GB/s)" across a unit.
-    const bool same = to.ends_with(unit);
-    return "(" + from.substr(0, from.size() - (same ? unit.size() : 2)) + "-" + to + ")";
+    return (to.ends_with(unit) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
   }
 
-  static std::string latencies(const Figures& figures) {
-    if (figures.summary.bins.empty()) return "";
-    return latency_text(percentile(figures.summary.bins, 50)) + " / " +
-           latency_text(percentile(figures.summary.bins, 99));
+  static std::string latencies(const Summary& summary) {
+    if (summary.bins.empty()) return "";
+    return latency_text(percentile(summary.bins, 50)) + " / " + latency_text(percentile(summary.bins, 99));
   }
 
   // "0.21, cold 99.8 %"
-  static std::string source(const Figures& figures) {
-    if (figures.headline.empty()) return "";
-    const std::string& cache = figures.summary.cache;
+  static std::string source(const Summary& summary) {
+    const std::string& cache = summary.cache;
     const std::string words = cache.starts_with("served by") ? "from RAM"
                               : cache.starts_with("partly")  ? "partly RAM"
                                                              : cache;
-    return small_number(figures.summary.cpu_per_gb) + ", " + words;
+    return small_number(summary.cpu_per_gb) + ", " + words;
   }
 
   // "[2]" for reasons that stand below the table; the same reasons share a mark.
@@ -155,7 +169,7 @@ class Table {
     const std::string text = join(remarks, "; ");
     auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
     if (at == footnotes_.end()) at = footnotes_.insert(footnotes_.end(), text);
-    return "[" + std::to_string(at - footnotes_.begin() + 1) + "]";
+    return " [" + std::to_string(at - footnotes_.begin() + 1) + "]";
   }
 
   void paths() {
@@ -190,14 +204,15 @@ class Table {
     }
     for (const std::string& warning : record_.warnings) out_ += wrapped("warning: " + printable(warning), 2);
     out_ += wrapped(
-        "- stands for too few samples, or CPU use not above an idle host's. What this can't tell: whether a "
-        "target served from its own "
+        "-: too few samples, or no more CPU than an idle host uses. Not known: what a target served from its "
+        "own "
         "memory, and what other clients did meanwhile.",
         2);
   }
 
   const Record& record_;
   std::string out_;
+  std::vector<std::vector<Column>> columns_;  // of each path, by scenario
   std::vector<std::string> footnotes_;
 };
 

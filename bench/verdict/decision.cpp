@@ -6,25 +6,55 @@
 namespace spark::bench {
 namespace {
 
+std::vector<double> values_of(const ByRound& rounds) {
+  std::vector<double> values;
+  for (const auto& [round, value] : rounds) values.push_back(value);
+  return values;
+}
+
+Estimate estimate_or(const ByRound& rounds, double value) {
+  const auto estimate = estimate_of(values_of(rounds));
+  if (!estimate) return {value, {value, value}};
+  return {value, {std::min(value, estimate->range.low), std::max(value, estimate->range.high)}};
+}
+
 Way train_directly(const Question& question, const Source& source) {
   const auto seconds = [&](double rate) {
     return question.epochs * epoch_seconds(question.dataset, rate, question.demand);
   };
-  const Estimate& read = source.read;
-  return {source.name, false, {seconds(read.value), {seconds(read.range.high), seconds(read.range.low)}}, 0};
+  Way way{source.name, false, {}, 0, {}};
+  for (const auto& [round, rate] : source.read.rounds) way.rounds[round] = seconds(rate);
+  way.seconds = estimate_or(way.rounds, seconds(source.read.typical.value));
+  return way;
 }
 
-Way stage_first(const Question& question, const Source& source, const Estimate& local) {
-  const auto size = static_cast<double>(question.dataset);
+Way stage_first(const Question& question, const Source& source, const Rate& local) {
+  const auto size = question.is_staged ? 0 : static_cast<double>(question.dataset);
   const auto seconds = [&](double copy, double read) {
     return size / copy + question.epochs * epoch_seconds(question.dataset, read, question.demand);
   };
-  const Estimate& copy = *source.copy;
-  return {source.name,
-          true,
-          {seconds(copy.value, local.value),
-           {seconds(copy.range.high, local.range.high), seconds(copy.range.low, local.range.low)}},
-          size / copy.value};
+  Way way{source.name, true, {}, size / source.copy->typical.value, {}};
+  for (const auto& [round, copy] : source.copy->rounds) {
+    const auto read = local.rounds.find(round);
+    if (read != local.rounds.end()) way.rounds[round] = seconds(copy, read->second);
+  }
+  way.seconds = estimate_or(way.rounds, seconds(source.copy->typical.value, local.typical.value));
+  return way;
+}
+
+// While the copy is made the job gets its share of the path, at most half of it; then the local drive's.
+std::optional<Streaming> stream_first(const Question& question, const Source& source, const Rate& local) {
+  if (question.is_staged || !source.copy) return std::nullopt;
+  const auto size = static_cast<double>(question.dataset);
+  const double path = std::max(source.read.typical.value, source.copy->typical.value);
+  const double wish = question.demand > 0 ? question.demand : path;
+  const double job = std::min({wish, source.read.typical.value, path / 2});
+  const double copying = size / std::min(source.copy->typical.value, path - job);
+  const double left = question.epochs * size - job * copying;
+  if (left <= 0) return std::nullopt;  // the job is over before the copy is
+  return Streaming{
+      source.name,
+      copying + left / size * epoch_seconds(question.dataset, local.typical.value, question.demand)};
 }
 
 std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
@@ -33,20 +63,51 @@ std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
   return found == ways.end() ? std::nullopt : std::optional(*found);
 }
 
-bool clearly_beats(const Way& a, const Way& b) {
-  return a.seconds.range.high < b.seconds.range.low && a.seconds.value <= (1 - kNegligible) * b.seconds.value;
+PairedComparison compare_ways(const Way& direct, const Way& staged) {
+  std::vector<double> of_direct, of_staged;
+  for (const auto& [round, seconds] : direct.rounds) {
+    const auto other = staged.rounds.find(round);
+    if (other == staged.rounds.end()) continue;
+    of_direct.push_back(seconds);
+    of_staged.push_back(other->second);
+  }
+  return compare_pairs(of_direct, of_staged);
 }
 
 Advice advice_of(const Decision& decision) {
   if (!decision.direct) return Advice::NotDecided;
   if (!decision.has_room) return Advice::TrainDirectly;
   if (!decision.staged) return Advice::NotDecided;
-  if (clearly_beats(*decision.staged, *decision.direct)) return Advice::StageFirst;
-  if (clearly_beats(*decision.direct, *decision.staged)) return Advice::TrainDirectly;
-  return Advice::NoClearDifference;
+  switch (decision.difference.difference) {
+    case Difference::Lower:
+      return Advice::StageFirst;
+    case Difference::Higher:
+      return Advice::TrainDirectly;
+    case Difference::NoClearDifference:
+      return Advice::NoClearDifference;
+    case Difference::TooFewRounds:
+      break;
+  }
+  return Advice::NotDecided;
+}
+
+// The epochs that one byte's copy costs, inverted: not above 0 where staging never pays.
+double paid_back_by_an_epoch(double read, double copy, double local, double demand) {
+  const auto seconds = [&](double rate) { return demand > 0 ? std::max(1 / rate, 1 / demand) : 1 / rate; };
+  return copy * (seconds(read) - seconds(local));
+}
+
+std::optional<double> epochs_from(double paid_back) {
+  return paid_back > 0 ? std::optional(1 / paid_back) : std::nullopt;
 }
 
 }  // namespace
+
+std::optional<Rate> rate_of_rounds(ByRound rounds) {
+  const auto typical = estimate_of(values_of(rounds));
+  if (!typical) return std::nullopt;
+  return Rate{*typical, std::move(rounds)};
+}
 
 double epoch_seconds(Bytes dataset, double rate, double demand) {
   const double by_storage = static_cast<double>(dataset) / rate;
@@ -58,19 +119,29 @@ double fed_share(double rate, double demand) {
 }
 
 std::optional<double> break_even(double read, double copy, double local, double demand) {
-  // For one byte: the dataset's size cancels.
-  const auto seconds = [&](double rate) { return demand > 0 ? std::max(1 / rate, 1 / demand) : 1 / rate; };
-  const double saved = seconds(read) - seconds(local);
-  if (saved <= 0) return std::nullopt;
-  return 1 / copy / saved;
+  return epochs_from(paid_back_by_an_epoch(read, copy, local, demand));
 }
 
-BreakEven break_even_of(const Source& source, const Estimate& local, double demand) {
-  const Estimate& read = source.read;
-  const Estimate& copy = *source.copy;
-  return {break_even(read.value, copy.value, local.value, demand),
-          break_even(read.range.low, copy.range.high, local.range.high, demand),
-          break_even(read.range.high, copy.range.low, local.range.low, demand)};
+BreakEven break_even_of(const Source& source, const Rate& local, double demand) {
+  BreakEven even;
+  even.epochs =
+      break_even(source.read.typical.value, source.copy->typical.value, local.typical.value, demand);
+  std::vector<double> paid_back;
+  for (const auto& [round, read] : source.read.rounds) {
+    const auto copy = source.copy->rounds.find(round);
+    const auto drive = local.rounds.find(round);
+    if (copy == source.copy->rounds.end() || drive == local.rounds.end()) continue;
+    paid_back.push_back(paid_back_by_an_epoch(read, copy->second, drive->second, demand));
+  }
+  const auto range = interval_of_mean(paid_back);
+  if (!range) return even;
+  even.has_range = true;
+  even.best = epochs_from(range->high);
+  even.worst = epochs_from(range->low);
+  // The medians lie outside where one odd round pulls the mean away.
+  if (even.epochs && (!even.best || *even.best > *even.epochs)) even.best = even.epochs;
+  if (even.worst && (!even.epochs || *even.worst < *even.epochs)) even.worst = even.epochs;
+  return even;
 }
 
 double pays_from(double break_even_epochs) {
@@ -78,10 +149,10 @@ double pays_from(double break_even_epochs) {
 }
 
 Decision decide(const Question& question, const std::vector<Source>& sources,
-                const std::optional<Estimate>& local) {
+                const std::optional<Rate>& local) {
   Decision decision;
-  decision.has_room =
-      static_cast<double>(question.local_free) >= kRoomFactor * static_cast<double>(question.dataset);
+  decision.has_room = question.is_staged || static_cast<double>(question.local_room) >=
+                                                kRoomFactor * static_cast<double>(question.dataset);
   for (const Source& source : sources) {
     decision.ways.push_back(train_directly(question, source));
     const bool can_stage = local && source.copy;
@@ -92,6 +163,12 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
                    [](const Way& a, const Way& b) { return a.seconds.value < b.seconds.value; });
   decision.staged = quickest(decision.ways, true);
   decision.direct = quickest(decision.ways, false);
+  if (decision.staged && decision.direct) {
+    decision.difference = compare_ways(*decision.direct, *decision.staged);
+    for (const Source& source : sources) {
+      if (source.name == decision.staged->source) decision.streaming = stream_first(question, source, *local);
+    }
+  }
   decision.advice = advice_of(decision);
   return decision;
 }

@@ -2,6 +2,7 @@
 // to the end. Pure; docs/bench-method.md has the formulas in words.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,15 +16,27 @@ namespace spark::bench {
 struct Question {
   Bytes dataset = 0;
   double epochs = 0;
-  double demand = 0;     // bytes per second that the job consumes; 0: as fast as they come
-  Bytes local_free = 0;  // on the drive that would be staged to
+  double demand = 0;       // bytes per second that the job consumes; 0: unknown, as fast as they come
+  Bytes local_room = 0;    // for the dataset, on the drive that would be staged to
+  bool is_staged = false;  // there is a copy already: copying costs nothing
 };
 
-// A path that the dataset could be read from, or staged from. Bytes per second.
+using ByRound = std::map<unsigned, double>;  // a figure of each valid round
+
+// Bytes per second: the median of the rounds with its interval, and the rounds themselves.
+struct Rate {
+  Estimate typical;
+  ByRound rounds;
+};
+
+// No value for fewer than three rounds.
+std::optional<Rate> rate_of_rounds(ByRound rounds);
+
+// A path that the dataset could be read from, or staged from.
 struct Source {
   std::string name;
-  Estimate read;
-  std::optional<Estimate> copy;  // staging from it to the local drive; none: not measured
+  Rate read;
+  std::optional<Rate> copy;  // staging from it to the local drive; none: not measured
 };
 
 // Staging needs this much of the dataset's size to be free.
@@ -40,10 +53,13 @@ double fed_share(double rate, double demand);
 std::optional<double> break_even(double read, double copy, double local, double demand);
 
 struct BreakEven {
-  std::optional<double> epochs;       // at the typical rates
-  std::optional<double> best, worst;  // at those ends of the intervals that favour staging most, and least
+  std::optional<double> epochs;  // at the typical rates
+  // Student's 95 % interval over the rounds, read, copy and local drive of one round belonging together. An
+  // end without a value is "never". No range with fewer than three such rounds.
+  bool has_range = false;
+  std::optional<double> best, worst;
 };
-BreakEven break_even_of(const Source& source, const Estimate& local, double demand);
+BreakEven break_even_of(const Source& source, const Rate& local, double demand);
 
 // The first whole epoch at whose end staging has won.
 double pays_from(double break_even_epochs);
@@ -54,6 +70,14 @@ struct Way {
   bool staged = false;
   Estimate seconds;
   double copying = 0;  // of them, typically
+  ByRound rounds;      // seconds at the rates of each round
+};
+
+// The first epoch from the network while the copy is made, the others from the copy. Estimated: job and copy
+// share what the path gives to one of them alone.
+struct Streaming {
+  std::string source;
+  double seconds = 0;
 };
 
 enum class Advice { NotDecided, StageFirst, TrainDirectly, NoClearDifference };
@@ -61,15 +85,17 @@ enum class Advice { NotDecided, StageFirst, TrainDirectly, NoClearDifference };
 struct Decision {
   Advice advice = Advice::NotDecided;
   std::vector<std::string> not_decided_because;
-  std::vector<Way> ways;              // the quickest first
-  std::vector<BreakEven> break_even;  // of each source, in their order; empty for one without a copy rate
-  bool has_room = true;               // for the staged dataset
-  std::optional<Way> staged, direct;  // the quickest of each
+  std::vector<Way> ways;               // the quickest first
+  std::vector<BreakEven> break_even;   // of each source, in their order; empty for one without a copy rate
+  bool has_room = true;                // for the staged dataset
+  std::optional<Way> staged, direct;   // the quickest of each
+  PairedComparison difference;         // seconds of `staged` by those of `direct`, round by round
+  std::optional<Streaming> streaming;  // from the source of `staged`, where that is another way
 };
 
-// StageFirst and TrainDirectly only if the slowest case of the one still beats the fastest of the other, by
-// 3 % or more.
+// StageFirst and TrainDirectly only where the interval of the ratio of both, paired by rounds, leaves 1 out,
+// and the ratio is 3 % away from it.
 Decision decide(const Question& question, const std::vector<Source>& sources,
-                const std::optional<Estimate>& local);
+                const std::optional<Rate>& local);
 
 }  // namespace spark::bench

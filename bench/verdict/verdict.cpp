@@ -1,5 +1,6 @@
 #include "bench/verdict/verdict.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -8,15 +9,8 @@
 namespace spark::bench {
 namespace {
 
-// What the job's reading is most like: whole small files, or large ones from end to end.
-std::string judging_scenario(const Record& record) {
-  if (has_small_files(record.asked) && find_scenario_record(record, "smallfiles") != nullptr) {
-    return "smallfiles";
-  }
-  for (const char* id : {"shards", "samples", "smallfiles"}) {
-    if (find_scenario_record(record, id) != nullptr) return id;
-  }
-  return {};
+bool is_remote(const PathRecord& path) {
+  return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
 }
 
 class Judge {
@@ -25,78 +19,106 @@ class Judge {
 
   Verdict run() {
     ask();
-    verdict_.judged_by = judging_scenario(record_);
-    bool is_possible = !verdict_.judged_by.empty();
-    if (is_possible) {
-      is_possible = look_at_local();
-      for (const PathRecord& path : record_.paths) {
-        if (path.name != verdict_.local) look_at(path);
+    if (choose_scenario()) {
+      if (find_local()) {
+        for (const PathRecord& path : record_.paths) {
+          if (path.name != verdict_.local) look_at(path);
+        }
       }
-    } else {
-      missing_.emplace_back("no scenario that a job's reading could be judged by was measured (shards)");
+      if (verdict_.sources.empty()) missing_.emplace_back("no path to stage from has valid results");
     }
     add_memory_note();
+    add_target_notes();
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);
-    Decision& decision = verdict_.decision;
-    if (record_.interrupted) missing_.emplace_back("the run was interrupted");
-    if (record_.rate_limit > 0)
-      missing_.emplace_back("the run was held to " + limit_words() + " (--rate-limit)");
-    if (is_possible && verdict_.sources.empty())
-      missing_.emplace_back("no path to stage from has valid results");
-    if (!missing_.empty()) decision.advice = Advice::NotDecided;
-    decision.not_decided_because = missing_;
+    add_missing();
     return std::move(verdict_);
   }
 
  private:
   void ask() {
     const AskedFor& asked = record_.asked;
+    Question& question = verdict_.question;
     verdict_.dataset_assumed = asked.dataset_bytes == 0;
     verdict_.epochs_assumed = asked.epochs == 0;
-    verdict_.question.dataset = verdict_.dataset_assumed ? kAssumedDataset : asked.dataset_bytes;
-    verdict_.question.epochs = verdict_.epochs_assumed ? kAssumedEpochs : asked.epochs;
-    verdict_.question.demand = asked.demand.bytes_per_second;
+    verdict_.files_assumed = mean_dataset_file(asked) == 0 && asked.demand.order == ReadOrder::Unknown;
+    question.dataset = verdict_.dataset_assumed ? kAssumedDataset : asked.dataset_bytes;
+    question.epochs = verdict_.epochs_assumed ? kAssumedEpochs : asked.epochs;
+    question.demand = asked.demand.bytes_per_second;
+    question.is_staged = asked.is_staged;
     verdict_.demand_words = asked.demand.words;
+    verdict_.nodes = std::max(1U, asked.nodes);
+  }
+
+  bool choose_scenario() {
+    const std::vector<std::string> fitting = fitting_scenarios(record_.asked);
+    for (const std::string& id : fitting) {
+      if (find_scenario_record(record_, id) == nullptr) continue;
+      verdict_.judged_by = id;
+      return true;
+    }
+    missing_.push_back("'" + fitting.front() +
+                       "' was not measured, the scenario that reads as this job does (" +
+                       reading_words(record_.asked) + "): measure again with --scenario " + fitting.front() +
+                       " --scenario stagecopy");
+    return false;
   }
 
   std::string limit_words() const { return format_rate(static_cast<double>(record_.rate_limit)); }
 
-  bool look_at_local() {
+  bool find_local() {
     if (record_.paths.empty()) return false;
     const PathRecord& local = record_.paths[baseline_of(record_)];
-    if (local.storage.kind == PathKind::RemoteBlock || local.storage.kind == PathKind::Nas) {
+    if (is_remote(local)) {
       missing_.emplace_back("no local path was measured, and staging needs one: give local=PATH");
       return false;
     }
     verdict_.local = local.name;
-    // A size that is only assumed can't be refused for want of space.
-    verdict_.question.local_free = verdict_.dataset_assumed ? std::numeric_limits<Bytes>::max() : local.free;
-    verdict_.local_read = rate_of(local.name, verdict_.judged_by, missing_);
+    verdict_.question.local_room = room_on(local);
+    verdict_.local_read = rate_of(local, verdict_.judged_by, 1, missing_);
     return true;
+  }
+
+  // What the cache says if it was asked; else what is free. A size that is only assumed fits.
+  Bytes room_on(const PathRecord& local) const {
+    if (verdict_.dataset_assumed) return std::numeric_limits<Bytes>::max();
+    return record_.asked.cache_room > 0 ? record_.asked.cache_room : local.free;
   }
 
   void look_at(const PathRecord& path) {
     std::vector<std::string> why;
-    const auto read = rate_of(path.name, verdict_.judged_by, why);
+    const unsigned sharers = is_remote(path) ? verdict_.nodes : 1;
+    auto read = rate_of(path, verdict_.judged_by, sharers, why);
+    if (read && !does_same_work(path, why)) read.reset();
     if (!read) {
       verdict_.notes.push_back(path.name + " is left out: " + join(why, "; "));
       return;
     }
-    Source source{path.name, *read, std::nullopt};
-    if (!verdict_.local.empty()) source.copy = rate_of(path.name, "stagecopy", why);
+    Source source{path.name, std::move(*read), std::nullopt};
+    if (!verdict_.local.empty()) source.copy = rate_of(path, "stagecopy", sharers, why);
     if (!source.copy && !verdict_.local.empty()) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
     verdict_.sources.push_back(std::move(source));
   }
 
-  // Bytes per second of at least three valid rounds.
-  std::optional<Estimate> rate_of(const std::string& path, const std::string& scenario,
-                                  std::vector<std::string>& why) const {
-    const Summary summary = summarize(record_, path, scenario);
-    auto estimate = estimate_of(summary.rates);
-    if (estimate) return estimate;
-    const std::string what = "'" + scenario + "' of " + path;
+  bool does_same_work(const PathRecord& path, std::vector<std::string>& why) const {
+    const PathRecord* local = find_path(record_, verdict_.local);
+    if (local == nullptr || is_same_work(path, *local, verdict_.judged_by)) return true;
+    why.push_back("its files of " + format_bytes(mean_small_file(path)) +
+                  " on average are no match for those of " + format_bytes(mean_small_file(*local)) + " on " +
+                  verdict_.local);
+    return false;
+  }
+
+  // Bytes per second that one of `sharers` nodes gets, in at least three valid rounds.
+  std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, unsigned sharers,
+                              std::vector<std::string>& why) const {
+    const Summary summary = summarize(record_, path.name, scenario);
+    ByRound rounds = summary.rate_of_round;
+    for (auto& [round, rate] : rounds) rate /= sharers;
+    auto rate = rate_of_rounds(std::move(rounds));
+    if (rate) return rate;
+    const std::string what = "'" + scenario + "' of " + path.name;
     if (!summary.rates.empty()) {
       why.push_back(
           what + " has " + std::to_string(summary.rates.size()) +
@@ -119,12 +141,55 @@ class Judge {
         "every epoch after the first from RAM on any path");
   }
 
+  // A target that has just taken the benchmark's files may give them back from its memory.
+  void add_target_notes() {
+    const Bytes memory = record_.asked.target_memory;
+    for (const PathRecord& path : record_.paths) {
+      if (!is_remote(path) || path.files.empty()) continue;
+      Bytes bytes = path.small_bytes;
+      for (const DataFile& file : path.files) bytes += file.bytes;
+      if (memory == 0 && !path.read_only_reason.empty()) continue;
+      if (memory > 0 && bytes > memory) continue;
+      verdict_.notes.push_back(
+          "the " + format_bytes(bytes) + " that were read from " + path.name + " " +
+          (memory > 0 ? "fit into its target's memory (" + format_bytes(memory) + ")"
+                      : "had just been written, and may fit into its target's memory (--target-memory)") +
+          ": its drives may be slower than this");
+    }
+  }
+
+  void add_missing() {
+    Decision& decision = verdict_.decision;
+    if (record_.interrupted) missing_.emplace_back("the run was interrupted");
+    if (record_.rate_limit > 0)
+      missing_.emplace_back("the run was held to " + limit_words() + " (--rate-limit)");
+    if (missing_.empty() && decision.staged && decision.difference.difference == Difference::TooFewRounds) {
+      missing_.emplace_back("fewer than three rounds have valid results of all that is compared");
+    }
+    if (missing_.empty() && verdict_.question.demand <= 0 && decision.has_room) {
+      missing_.emplace_back(
+          "what the job consumes is not known: measure it with 'spark-stage bench demand -- COMMAND', or "
+          "give "
+          "--demand or --like");
+    }
+    if (!missing_.empty()) decision.advice = Advice::NotDecided;
+    decision.not_decided_because = missing_;
+  }
+
   const Record& record_;
   Verdict verdict_;
   std::vector<std::string> missing_;
 };
 
 }  // namespace
+
+std::string reading_words(const AskedFor& asked) {
+  if (has_small_files(asked)) {
+    return "whole files of " + format_bytes(mean_dataset_file(asked)) + " on average";
+  }
+  return asked.demand.order == ReadOrder::Random ? "parts of large files in random order"
+                                                 : "large files from end to end";
+}
 
 Verdict verdict_of(const Record& record) {
   return Judge(record).run();

@@ -16,15 +16,19 @@ inline constexpr unsigned kAssumedEpochs = 30;
 
 struct Verdict {
   Question question;
-  bool dataset_assumed = false, epochs_assumed = false;
+  bool dataset_assumed = false, epochs_assumed = false, files_assumed = false;
+  unsigned nodes = 1;  // that share what a target gives
   std::string demand_words;
   std::string judged_by;  // the scenario whose rates were taken
   std::string local;      // the path that would be staged to; empty: none was measured
-  std::optional<Estimate> local_read;
+  std::optional<Rate> local_read;
   std::vector<Source> sources;
   Decision decision;               // its not_decided_because names what is missing
   std::vector<std::string> notes;  // what else to know: a path left out and why, memory
 };
+
+// "whole files of 20.1 kB on average"
+std::string reading_words(const AskedFor& asked);
 
 Verdict verdict_of(const Record& record);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -33,14 +34,18 @@ std::string way_text(const Way& way) {
   return way.staged ? "staged from " + way.source : "read from " + way.source + " directly";
 }
 
+std::string hours_words(const Verdict& verdict, const Way& way) {
+  return time_text(way.seconds.value) + " " + way_text(way) +
+         (verdict.question.is_staged && way.staged ? " (it is already)" : "");
+}
+
 std::string answer(const Verdict& verdict) {
   const Decision& decision = verdict.decision;
   const std::string epochs = epochs_text(verdict.question.epochs);
   const std::string of = " of " + format_bytes(verdict.question.dataset);
   switch (decision.advice) {
     case Advice::StageFirst:
-      return "Stage first: " + epochs + of + " take " + time_text(decision.staged->seconds.value) + " " +
-             way_text(*decision.staged) + ", " +
+      return "Stage first: " + epochs + of + " take " + hours_words(verdict, *decision.staged) + ", " +
              time_text(decision.direct->seconds.value - decision.staged->seconds.value) + " less than " +
              way_text(*decision.direct) + ".";
     case Advice::TrainDirectly:
@@ -71,17 +76,34 @@ std::string end_text(const std::optional<double>& epochs) {
   return epochs ? short_number(*epochs) : "never";
 }
 
-// "from nfs: pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.13 to 1.31)"
-std::string break_even_text(const Source& source, const BreakEven& even) {
-  const std::string range = "95 %: " + end_text(even.best) + " to " + end_text(even.worst);
-  if (!even.epochs && !even.best) {
+// "Staging from nfs pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.13 to 1.31)."
+std::string break_even_text(const Source& source, const BreakEven& even, bool is_bound_by_job) {
+  const std::string range =
+      even.has_range ? "95 %: " + end_text(even.best) + " to " + end_text(even.worst) : "";
+  if (!even.epochs && (!even.has_range || !even.best)) {
     return "Staging from " + source.name + " never pays: an epoch from the local drive takes no less.";
   }
   if (!even.epochs) return "Staging from " + source.name + " never pays, most likely (" + range + " epochs).";
   char from[32];
   std::snprintf(from, sizeof from, "%.0f", pays_from(*even.epochs));
   return "Staging from " + source.name + " pays from epoch " + from + " (break-even after " +
-         short_number(*even.epochs) + " epochs, " + range + ").";
+         short_number(*even.epochs) + " epochs" + (range.empty() ? "" : ", " + range) + ")" +
+         (is_bound_by_job ? "." : ", if the job takes whatever it gets.");
+}
+
+// The rates behind it, and below which demand staging is no use.
+std::string rates_text(const Verdict& verdict) {
+  std::string text = "Measured by '" + verdict.judged_by + "':";
+  double fastest = 0;
+  for (const Source& source : verdict.sources) {
+    text += " " + source.name + " reads " + format_rate(source.read.typical.value);
+    if (source.copy) text += " and is staged from at " + format_rate(source.copy->typical.value);
+    text += ",";
+    fastest = std::max(fastest, source.read.typical.range.low);
+  }
+  text += " " + verdict.local + " reads " + format_rate(verdict.local_read->typical.value) + ".";
+  if (verdict.question.demand > 0) return text;
+  return text + " A job that consumes less than " + format_rate(fastest) + " gains nothing from staging.";
 }
 
 std::string demand_text(const Verdict& verdict) {
@@ -91,12 +113,13 @@ std::string demand_text(const Verdict& verdict) {
   text += ":";
   std::string separator = " ";
   for (const Source& source : verdict.sources) {
-    text +=
-        separator + source.name + " feeds " + whole_percent(fed_share(source.read.value, demand)) + " of it";
+    text += separator + source.name + " feeds " +
+            whole_percent(fed_share(source.read.typical.value, demand)) + " of it";
     separator = ", ";
   }
   if (verdict.local_read) {
-    text += separator + verdict.local + " " + whole_percent(fed_share(verdict.local_read->value, demand));
+    text +=
+        separator + verdict.local + " " + whole_percent(fed_share(verdict.local_read->typical.value, demand));
   }
   return text + ".";
 }
@@ -109,16 +132,27 @@ std::string assumed_text(const Verdict& verdict) {
                       "does not depend on it)");
   }
   if (verdict.epochs_assumed) assumed.push_back(epochs_text(verdict.question.epochs) + " (--epochs)");
-  if (verdict.question.demand <= 0) assumed.emplace_back("a job that takes what it gets (--demand, --like)");
+  if (verdict.files_assumed) assumed.emplace_back("large files that are read from end to end (--dataset)");
+  if (verdict.nodes > 1) {
+    assumed.push_back(std::to_string(verdict.nodes) +
+                      " nodes that read at once and share evenly what the target gave this one (--nodes)");
+  }
   return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";
+}
+
+// By 3 % at least, and where there is advice that it could add to.
+bool is_worth_streaming(const Decision& decision) {
+  return decision.advice != Advice::NotDecided && decision.streaming && decision.staged && decision.direct &&
+         decision.streaming->seconds <
+             (1 - kNegligible) * std::min(decision.staged->seconds.value, decision.direct->seconds.value);
 }
 
 json::object object_of(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low_95", estimate.range.low}, {"high_95", estimate.range.high}};
 }
 
-json::value value_of(const std::optional<Estimate>& estimate) {
-  return estimate ? json::value(object_of(*estimate)) : json::value(nullptr);
+json::value value_of(const std::optional<Rate>& rate) {
+  return rate ? json::value(object_of(rate->typical)) : json::value(nullptr);
 }
 
 json::value value_of(const std::optional<double>& number) {
@@ -139,11 +173,19 @@ const char* to_string(Advice advice) {
   return "not_decided";
 }
 
+json::value difference_object(const PairedComparison& difference) {
+  if (difference.difference == Difference::TooFewRounds) return nullptr;
+  return json::object{{"ratio", difference.ratio},
+                      {"low_95", difference.range.low},
+                      {"high_95", difference.range.high},
+                      {"rounds", difference.rounds}};
+}
+
 json::object object_of(const Source& source, const BreakEven& even, double demand) {
   json::object object{{"name", source.name},
-                      {"read_bytes_per_second", object_of(source.read)},
+                      {"read_bytes_per_second", object_of(source.read.typical)},
                       {"copy_bytes_per_second", value_of(source.copy)},
-                      {"fed_share", fed_share(source.read.value, demand)}};
+                      {"fed_share", fed_share(source.read.typical.value, demand)}};
   if (!source.copy) return object;
   object["break_even_epochs"] = value_of(even.epochs);
   object["break_even_best"] = value_of(even.best);
@@ -159,8 +201,16 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
     if (source.copy && verdict.local_read) {
-      sentences.push_back(break_even_text(source, verdict.decision.break_even[i]));
+      sentences.push_back(
+          break_even_text(source, verdict.decision.break_even[i], verdict.question.demand > 0));
     }
+  }
+  if (!verdict.sources.empty() && verdict.local_read) sentences.push_back(rates_text(verdict));
+  if (is_worth_streaming(verdict.decision)) {
+    sentences.push_back("Reading the first epoch from " + verdict.decision.streaming->source +
+                        " while it is staged ('spark-stage stage --detach') takes about " +
+                        time_text(verdict.decision.streaming->seconds) +
+                        ": an estimate, as if job and copy shared the path.");
   }
   if (verdict.question.demand > 0 && !verdict.sources.empty()) sentences.push_back(demand_text(verdict));
   for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
@@ -193,11 +243,17 @@ json::object to_json(const Verdict& verdict) {
                                   {"epochs_assumed", verdict.epochs_assumed},
                                   {"demand_bytes_per_second", verdict.question.demand},
                                   {"judged_by", verdict.judged_by},
+                                  {"files_assumed", verdict.files_assumed},
+                                  {"nodes", verdict.nodes},
+                                  {"is_staged", verdict.question.is_staged},
                                   {"local", verdict.local},
                                   {"local_bytes_per_second", value_of(verdict.local_read)},
                                   {"has_room", verdict.decision.has_room}}},
           {"sources", std::move(sources)},
-          {"ways", std::move(ways)}};
+          {"ways", std::move(ways)},
+          {"streaming_s", verdict.decision.streaming ? json::value(verdict.decision.streaming->seconds)
+                                                     : json::value(nullptr)},
+          {"staged_by_direct", difference_object(verdict.decision.difference)}};
 }
 
 }  // namespace spark::bench

@@ -55,6 +55,7 @@ void check_kernel(const Host& host, Report& report);
 void check_keys(const Host& host, Report& report);
 void check_identity(const Host& host, Report& report);
 void check_connections(const Host& host, Report& report);
+void check_nfs_mounts(const Host& host, Report& report);
 void check_volumes(const Host& host, Report& report);
 void check_manual_setup(const Host& host, Report& report);
 void check_managers(const Host& host, Report& report);

@@ -21,7 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!record) return 0;
   (void)spark::bench::text_table(*record);
   (void)spark::bench::markdown(*record);
-  (void)spark::bench::csv(*record);
   (void)spark::bench::json_text(*record);
   (void)spark::bench::compare_runs(*record, *record, true);
   return 0;

@@ -4,19 +4,18 @@ import random
 PATHS = {"nvme-tcp": ("remote_block", 2.8e9), "nfs": ("nas", 1.1e9), "local": ("local", 6.5e9)}
 SCENARIOS = [
     ("shards", "sequential read", "1 MiB, QD 8 x 4", "direct", False, 1.0),
+    ("stream", "streamed read", "128 KiB, QD 1 x 8", "cold", False, 0.8),
     ("samples", "random read", "128 KiB, QD 1 x 8", "cold", False, 0.6),
     ("smallfiles", "small files", "whole, 8 threads", "cold", True, 0.3),
     ("latency", "random read", "4 KiB, QD 1", "direct", True, 0.01),
     ("checkpoint", "sequential write", "1 MiB, QD 8 x 4", "direct", False, 0.7),
     ("stagecopy", "staging copy", "to durable", "direct", False, 0.9),
-    ("epoch-1", "first epoch", "whole, 8 threads", "cold", True, 0.3),
-    ("epoch-2", "second epoch", "whole, 8 threads", "warm", True, 2.0),
 ]
 ROUNDS = 5
 
 
 def cell(path, scenario, round_number, order, dice):
-    identity, _, _, cache, counts_ios, share = scenario
+    identity, _, _, _, counts_ios, share = scenario
     kind, rate = PATHS[path]
     seconds = 2.0
     moved = int(rate * share * seconds * dice.uniform(0.97, 1.03))
@@ -26,7 +25,7 @@ def cell(path, scenario, round_number, order, dice):
     if identity == "stagecopy" and path == "local":
         return {"path": path, "scenario": identity, "round": round_number, "order": order, "status": "not_measured",
                 "reasons": ["this is the path that the others are staged to"]}
-    from_storage = 0 if cache == "warm" else int(moved * 1.002)
+    from_storage = int(moved * 1.002)
     ios = moved // (4096 if identity == "latency" else 131072 if counts_ios else 1 << 20)
     return {"path": path, "scenario": identity, "round": round_number, "order": order, "at_s": order * 2.7,
             "status": "valid", "reasons": [], "cautions": [], "command": "fio --name=stream0", "bytes": moved,

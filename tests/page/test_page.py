@@ -1,6 +1,8 @@
 """The benchmark's page in a real browser: it fits, it is quiet, and it asks nobody for anything."""
+import base64
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import sample
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("SPARK_PAGE_PROGRAM", ROOT / "build/release/cli/spark-stage"))
 SCREENSHOTS = ROOT / "build/page"
-WIDTHS = (380, 1280)
+WIDTHS = (400, 1200)
 
 # Elements whose text sticks out of the window, or is cut by their own box.
 TOO_WIDE = """
@@ -25,7 +27,7 @@ for (const e of document.querySelectorAll('body *')) {
 return wide;
 """
 SMALLEST_CHART_TEXT = """
-return Math.min(...[...document.querySelectorAll('svg text')].filter(e => e.textContent.trim())
+return Math.min(...[...document.querySelectorAll('svg text')].filter(e => e.textContent.trim() && e.getClientRects().length && e.getBoundingClientRect().height)
   .map(e => e.getBoundingClientRect().height));
 """
 BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
@@ -56,7 +58,7 @@ def browser(request, tmp_path_factory):
     driver.quit()
 
 
-def show(browser, page, width):
+def show(browser, page, width, what="screen"):
     """Opens the page at that width; a screenshot of all of it is kept for eyes."""
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                             {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
@@ -65,7 +67,7 @@ def show(browser, page, width):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    browser.save_screenshot(str(SCREENSHOTS / f"{browser.scheme}-{width}.png"))
+    browser.save_screenshot(str(SCREENSHOTS / f"{what}-{browser.scheme}-{width}.png"))
 
 
 def requests_of(browser):
@@ -90,21 +92,47 @@ def test_the_text_in_charts_can_be_read(browser, page, width):
 def test_the_page_is_quiet_and_asks_nobody(browser, page):
     browser.get_log("performance")
     browser.get_log("browser")
-    show(browser, page, 1280)
+    show(browser, page, 1200)
     assert browser.get_log("browser") == []
     assert [url for url in requests_of(browser) if not url.startswith(("file:", "data:"))] == []
 
 
 def test_it_takes_the_readers_light_or_dark(browser, page):
-    show(browser, page, 1280)
+    show(browser, page, 1200)
     dark = browser.execute_script(BACKGROUND) == "rgb(13, 17, 23)"
     assert dark == (browser.scheme == "dark")
 
 
 def test_it_says_what_to_do_and_shows_every_scenario(browser, page):
-    show(browser, page, 1280)
+    show(browser, page, 1200)
     text = browser.execute_script("return document.body.innerText")
     assert "Stage first" in text or "No clear difference" in text or "Train directly" in text
-    charts = browser.execute_script("return document.querySelectorAll('svg').length")
+    charts = browser.execute_script("return [...document.querySelectorAll('svg')].filter(e => e.checkVisibility()).length")
     assert charts == 1 + len(sample.SCENARIOS)
-    assert "served by RAM" in text
+    assert "break-even:" in text
+
+
+def test_the_verdicts_chart_takes_the_width_of_the_page(browser, page):
+    show(browser, page, 1200)
+    chart, table = (browser.execute_script(f"return document.querySelector('{name}').getBoundingClientRect().width")
+                    for name in (".wide svg", "table"))
+    assert chart > 0.9 * table
+
+
+def test_each_remark_stands_there_once(browser, page):
+    show(browser, page, 1200)
+    text = browser.execute_script("return document.body.innerText")
+    assert text.count("nothing may be written there: mounted read-only") == 1
+    assert text.count("this is the path that the others are staged to") == 1
+
+
+def test_it_prints_on_two_pages(browser, page):
+    """In black on white, whatever the screen is."""
+    show(browser, page, 1200)
+    pdf = base64.b64decode(browser.execute_cdp_cmd(
+        "Page.printToPDF", {"preferCSSPageSize": False, "paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True})["data"])
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    show(browser, page, 716, "print")  # A4 at 96 dots an inch, without its margins
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                            {"media": "", "features": [{"name": "prefers-color-scheme", "value": browser.scheme}]})
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2

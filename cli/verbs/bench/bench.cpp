@@ -15,7 +15,7 @@ struct BenchFlags {
   std::string size, runtime, rate_limit, json_file, html_file;
   std::shared_ptr<std::string> runs = std::make_shared<std::string>();
   BenchQuestion question;
-  unsigned rounds = 0, max_rounds = 0;
+  unsigned rounds = 0;
   std::uint64_t seed = 0;
   bool is_quick = false, is_dry = false;
 };
@@ -47,9 +47,8 @@ Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
     if (!rate) return fail_with(rate.error(), "--rate-limit");
     options.rate_limit = *rate;
   }
-  // Who says how many rounds gets so many, unless he says how many more.
+  // The user who says how many rounds gets exactly so many.
   if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
-  if (given.max_rounds > 0) options.max_rounds = given.max_rounds;
   if (given.seed > 0) options.seed = given.seed;
   return {};
 }
@@ -66,14 +65,16 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
     return asked.take_error();
   }
   options.runs_folder = runs_folder(context, *given.runs);
+  if (auto measured = use_measured_demand(context, options.runs_folder, options.asked); !measured) {
+    return measured.take_error();
+  }
   return given.is_quick ? bench::quick(std::move(options)) : options;
 }
 
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
   for (const bench::Scenario& scenario : bench::all_scenarios()) {
-    const std::string name(scenario.part_of.empty() ? scenario.id : scenario.part_of);
-    if (names.empty() || names.back() != name) names.push_back(name);
+    names.emplace_back(scenario.id);
   }
   return names;
 }
@@ -180,19 +181,20 @@ void add_bench(App& app) {
   verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
   options->question.add_to(verb);
   verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
-  verb.choice("--scenario", "ID", options->scenarios, scenario_names(),
-              "this one only; may be repeated: shards, samples,\nsmallfiles, latency, demand, checkpoint,\n"
-              "stagecopy, epochs");
+  verb.choice(
+      "--scenario", "ID", options->scenarios, scenario_names(),
+      "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
+      "stagecopy");
   verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
   verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
   verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
-  verb.option("--max-rounds", "N", options->max_rounds, "at most, while the rounds lie apart");
   verb.option("--rate-limit", "RATE", options->rate_limit, "never read or write faster, for busy hours");
   verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
   verb.flag("--dry-run", options->is_dry, "show the jobs and how long they take, do nothing");
   verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
   verb.option("--html", "FILE", options->html_file, "write a page with charts there");
   verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
+  add_bench_demand(app, verb, options->runs);
   add_bench_reports(app, verb, options->runs);
 }
 

@@ -10,13 +10,19 @@ void add_bench(App& app);
 
 // What the job is: from --demand, --like, --epochs and --dataset.
 struct BenchQuestion {
-  std::string demand, like, dataset;
-  unsigned epochs = 0;
+  std::string demand, like, dataset, target_memory;
+  unsigned epochs = 0, nodes = 0;
 
   void add_to(Verb& verb);
 };
 // Puts what was given into `asked`. A dataset's name is looked up in the configuration and its files counted.
 Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked);
+
+// The folder of a dataset: of a name in the configuration, of VOLUME:PATH, or the given one.
+Result<std::string> dataset_folder(Context& context, const std::string& name);
+
+// Takes the demand from the newest `bench demand`, where the user gave none and it was of the same dataset.
+Result<> use_measured_demand(Context& context, const std::filesystem::path& runs, bench::AskedFor& asked);
 
 // Every configured volume that is ready, and the cache's drive as "local", as the daemon knows them.
 // Unavailable without a daemon, with what to type instead.
@@ -26,6 +32,7 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context);
 Result<> write_report(Context& context, const std::string& file, const std::string& text,
                       const std::string& what);
 
+void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs);
 void add_bench_reports(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs);
 
 // Of this user, unless another one was given.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "bench/measure/existing_files.hpp"
 #include "bench/report/run_folder.hpp"
@@ -26,6 +28,7 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
   });
   if (!counted) return counted.take_error();
   const json::object& answer = counted->as_object();
+  asked.folder = absolute_path(folder).value_or(folder);
   asked.dataset_bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
   asked.dataset_files = static_cast<std::uint64_t>(get_int(answer, "files").value_or(0));
   if (asked.dataset_files == 0) {
@@ -54,6 +57,30 @@ Result<std::string> folder_of(Context& context, const std::string& name) {
   return (volume->mount / dataset->path).string();
 }
 
+// What the daemon's cache has, and could make room for. Without a daemon nothing is known.
+void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked) {
+  const auto status = call(*context.client, {"GET", "/v1/status", {}});
+  const auto list = call(*context.client, {"GET", "/v1/datasets", {}});
+  const json::object* cache = status ? get_object(*status, "cache") : nullptr;
+  const json::array* datasets = list ? get_array(*list, "datasets") : nullptr;
+  if (cache == nullptr || datasets == nullptr) return;
+  const auto number = [](const json::object& object, const char* key) {
+    return std::max<std::int64_t>(0, get_int(object, key).value_or(0));
+  };
+  std::int64_t leased = 0;
+  for (const json::value& value : *datasets) {
+    const json::object* dataset = value.if_object();
+    if (dataset == nullptr) continue;
+    if (get_string(*dataset, "name") == name && get_string(*dataset, "state") == "ready")
+      asked.is_staged = true;
+    const json::array* leases = get_array(*dataset, "leases");
+    if (leases != nullptr && !leases->empty()) leased += number(*dataset, "bytes");
+  }
+  const std::int64_t evictable = std::max<std::int64_t>(0, number(*cache, "used_bytes") - leased);
+  asked.cache_room = static_cast<Bytes>(std::max<std::int64_t>(
+      1, std::min(number(*cache, "capacity_bytes") - leased, number(*cache, "free_bytes") + evictable)));
+}
+
 Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor& asked) {
   asked.dataset = given;
   if (!given.empty() && given[0] >= '0' && given[0] <= '9') {
@@ -65,17 +92,27 @@ Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor
   if (given.starts_with('/') || given.starts_with("./")) return count_files(context, given, asked);
   const auto folder = folder_of(context, given);
   if (!folder) return folder.take_error();
+  ask_cache(context, given, asked);
   return count_files(context, *folder, asked);
 }
 
 }  // namespace
 
+Result<std::string> dataset_folder(Context& context, const std::string& name) {
+  if (!name.starts_with('/') && !name.starts_with("./")) return folder_of(context, name);
+  const auto folder = absolute_path(name);
+  if (!folder) return folder.take_error();
+  return folder->string();
+}
+
 void BenchQuestion::add_to(Verb& verb) {
   verb.option("--dataset", "NAME", dataset, "of the configuration; or VOLUME:PATH, a folder, a\nsize: 1.2TB");
-  verb.count("--epochs", epochs, {1, 1'000'000}, "that the job reads it (30)");
+  verb.count("--epochs", epochs, {1, 1'000'000}, "passes over the dataset (30)");
   verb.option("--demand", "RATE", demand, "what the job consumes: 3.2GB/s");
   verb.option("--like", "JOB", like,
               "consumes like unet3d, cosmoflow or resnet50 on an\nH100; unet3d-a100, 8xresnet50");
+  verb.count("--nodes", nodes, {1, 10'000}, "that read from the target at once (1)");
+  verb.option("--target-memory", "SIZE", target_memory, "what the target may answer from");
 }
 
 Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked) {
@@ -85,7 +122,7 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
   if (!question.demand.empty()) {
     const auto rate = parse_rate(question.demand);
     if (!rate) return fail_with(rate.error(), "--demand");
-    asked.demand = {static_cast<double>(*rate), ""};
+    asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
   }
   if (!question.like.empty()) {
     auto demand = bench::demand_like(question.like);
@@ -93,6 +130,12 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
     asked.demand = *demand;
   }
   if (question.epochs > 0) asked.epochs = question.epochs;
+  if (question.nodes > 0) asked.nodes = question.nodes;
+  if (!question.target_memory.empty()) {
+    const auto memory = parse_bytes(question.target_memory);
+    if (!memory) return fail_with(memory.error(), "--target-memory");
+    asked.target_memory = *memory;
+  }
   return question.dataset.empty() ? Result<>() : ask_dataset(context, question.dataset, asked);
 }
 

@@ -14,7 +14,6 @@ struct ReportOptions {
 
 std::string rendered(const bench::Record& record, const std::string& format) {
   if (format == "markdown") return bench::markdown(record);
-  if (format == "csv") return bench::csv(record);
   if (format == "json") return bench::json_text(record);
   return bench::text_table(record);
 }
@@ -73,14 +72,13 @@ Result<int> list(Context& context, const std::string& runs) {
 
 void add_report(App& app, const Verb& bench, const Runs& runs) {
   const auto options = std::make_shared<ReportOptions>();
-  Verb verb = app.verb_of(bench, "report", "a run again, as text, Markdown, CSV, JSON or a page",
+  Verb verb = app.verb_of(bench, "report", "a run again, as text, Markdown, JSON or a page",
                           "  spark-stage bench report last\n"
                           "  spark-stage bench report 20261120T162126Z-1f3a --html page.html\n"
                           "  spark-stage bench report ./record.json --like 8xresnet50 --epochs 90",
                           [=](Context& context) { return report_run(context, *options, *runs); });
   verb.argument("RUN", options->run, "its id or a part of it, 'last', a folder, a record.json");
-  verb.choice("--format", "KIND", options->format, {"text", "markdown", "csv", "json"},
-              "text, markdown, csv or json");
+  verb.choice("--format", "KIND", options->format, {"text", "markdown", "json"}, "text, markdown or json");
   verb.option("--html", "FILE", options->html_file, "write a page with charts there; -: to stdout");
   options->question.add_to(verb);
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");

@@ -1,5 +1,8 @@
 #include "daemon/volumes/attachment/nfs_attachment.hpp"
 
+#include <algorithm>
+#include <thread>
+
 namespace spark::volumes {
 
 asio::awaitable<Result<>> NfsAttachment::bring_up() {
@@ -16,6 +19,16 @@ asio::awaitable<Result<>> NfsAttachment::bring_up() {
   volume_.status.device = volume_.settings.nfs->host + ":" + volume_.settings.nfs->path;
   volume_.status.filesystem_type = "nfs";
   co_return Result<>{};
+}
+
+std::vector<std::string> with_connections(std::vector<std::string> options, unsigned cpus) {
+  constexpr unsigned kMost = 8;
+  const bool is_chosen = std::any_of(options.begin(), options.end(), [](const std::string& option) {
+    return option.starts_with("nconnect=") || option.starts_with("proto=") || option == "udp" ||
+           option == "rdma";
+  });
+  if (!is_chosen && cpus > 1) options.push_back("nconnect=" + std::to_string(std::min(kMost, cpus)));
+  return options;
 }
 
 // Mounted before: by us, or by another program with another access in mind.
@@ -39,7 +52,7 @@ asio::awaitable<Result<>> NfsAttachment::mount() {
   request.target = settings.mount;
   request.type = "nfs";
   request.read_only = settings.access == config::Access::ReadOnly;
-  request.options = settings.options;
+  request.options = with_connections(settings.options, std::thread::hardware_concurrency());
   request.may_hide_files = mount_point_.may_hide_files();
   FilesystemIdentity nothing_to_pin;
   const auto done = co_await volume_.seams.mounts.mount(std::move(request), std::move(nothing_to_pin));

@@ -2,11 +2,17 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
 
 #include "daemon/volumes/attachment/mount_point.hpp"
 #include "daemon/volumes/context.hpp"
 
 namespace spark::volumes {
+
+// As many connections as an NVMe/TCP target gets queues (min(8, CPUs)), unless the options say how many, or
+// another transport. The kernel opens them for the first mount of a server.
+std::vector<std::string> with_connections(std::vector<std::string> options, unsigned cpus);
 
 class NfsAttachment {
  public:

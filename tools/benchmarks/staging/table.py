@@ -66,4 +66,4 @@ def of_verdicts(verdicts):
 LEGEND = """\
 s: median wall time until the copy is durable; min-max: fastest and slowest run; × ours: this time / spark-stage's;
 CPU s: user and system of the contender; all CPU: of the whole machine meanwhile; MemFree-: how far free memory
-fell, MiB; RSS: of its largest process, MiB. fio reads the source and writes the target at once: the ceiling."""
+fell, MiB; RSS: of its largest process, MiB. fio reads the source and writes the target at once: the reference."""

@@ -1,6 +1,8 @@
 #include "bench/fio/fio_job.hpp"
 
 #include <gmock/gmock.h>
+#include <algorithm>
+#include <set>
 
 namespace spark::bench {
 namespace {
@@ -42,7 +44,7 @@ TEST(Streams, FilesShorterThanABlockAreLeftOutAndASmallOneHasFewerStreams) {
 }
 
 const Scenario& scenario(const char* name) {
-  return *find_scenarios(name)->front();
+  return **find_scenario(name);
 }
 
 TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
@@ -82,7 +84,8 @@ TEST(Command, AWriteIsIncompressibleFlushedAndWithinTheFile) {
   EXPECT_THAT(command, Contains("--allow_file_create=0"));
   EXPECT_THAT(command, Contains("--size=2097152"));
   EXPECT_THAT(command, Not(Contains("--readonly")));
-  const auto layout = layout_command(kSetup, {{"/d", 8 * kMiB}, {"/d1", 8 * kMiB}});
+  const auto layout = layout_command(kSetup, {{"/d", 8 * kMiB}, {"/d1", 8 * kMiB}}, 5 * kMiB);
+  EXPECT_EQ(std::count(layout.begin(), layout.end(), "--rate=5242880"), 1) << "--rate-limit holds here, too";
   EXPECT_THAT(layout, Contains("--refill_buffers=1"));
   EXPECT_THAT(layout, Contains("--filename=/d:/d1"));
   EXPECT_THAT(layout, Contains("--size=16777216"));
@@ -106,6 +109,24 @@ TEST(Command, NamesThatFioWouldCutHaveNoFioName) {
 
 TEST(Command, TheShellLineCanBePasted) {
   EXPECT_EQ(shell_line({"fio", "--a=1", "two words", "it's", ""}), "fio --a=1 'two words' 'it'\\''s' ''");
+}
+
+TEST(Streams, BeginElsewhereInEachRoundAndStayInsideTheirPart) {
+  const std::vector<DataFile> files = {{"/a", 64 * kMiB}, {"/b", 64 * kMiB}};
+  std::set<Bytes> starts;
+  for (unsigned round = 0; round <= 5; ++round) {
+    std::vector<Stream> streams = deal_streams(files, 4, kMiB);
+    const std::vector<Stream> whole = streams;
+    start_elsewhere(streams, files, round, kMiB);
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      EXPECT_EQ(streams[i].offset % kMiB, 0u);
+      EXPECT_GE(streams[i].offset, whole[i].offset);
+      EXPECT_EQ(streams[i].offset + streams[i].bytes, whole[i].offset + whole[i].bytes);
+      EXPECT_GE(2 * streams[i].bytes, whole[i].bytes);
+    }
+    starts.insert(streams[0].offset);
+  }
+  EXPECT_EQ(starts.size(), 6u);
 }
 
 }  // namespace

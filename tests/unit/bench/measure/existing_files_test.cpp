@@ -79,5 +79,32 @@ TEST(ExistingFiles, AnAbsentFolderHasNone) {
   EXPECT_TRUE(find_files("/nonexistent", {}).files.empty());
 }
 
+TEST(ExistingFiles, ASampleTakesFilesOfEverySizeAndTheSameSeedTheSameOnes) {
+  const DiskFolder disk;
+  fs::create_directory(disk / "small");
+  for (int i = 0; i < 200; ++i)
+    write_text(disk / ("small/" + std::to_string(i)), std::string(1 + i * 10, 'x'));
+  WalkLimits limits;
+  limits.files = 50;
+  limits.at_least = 1;
+  limits.sample = 7;
+  const FoundFiles found = find_files(disk.path(), limits);
+  ASSERT_EQ(found.files.size(), 50u);
+  EXPECT_LT(found.bytes / 50, 1400u) << "the largest 50 would have 1,750 on average";
+  EXPECT_GT(found.bytes / 50, 600u);
+  EXPECT_EQ(find_files(disk.path(), limits).files.front().path, found.files.front().path);
+}
+
+TEST(ExistingFiles, NamesTheLargestFolderThatIsSmallEnoughToBeCopied) {
+  const DiskFolder disk;
+  for (const char* name : {"a", "b", "c"}) fs::create_directories(disk / ("classes/" + std::string(name)));
+  write_text(disk / "classes/a/1", std::string(3000, 'x'));
+  write_text(disk / "classes/b/1", std::string(5000, 'x'));
+  write_text(disk / "classes/c/1", std::string(90'000, 'x'));
+  WalkLimits limits;
+  limits.folder_at_most = 50'000;
+  EXPECT_EQ(find_files(disk.path(), limits).folder, disk / "classes/b");
+}
+
 }  // namespace
 }  // namespace spark::bench

@@ -9,7 +9,7 @@ namespace {
 
 TEST(FileReader, ReadsEveryFileOnceAPass) {
   const DiskFolder disk;
-  ASSERT_TRUE(make_small_files(disk / "small", 20, 8192));
+  ASSERT_TRUE(make_small_files(disk / "small", std::vector<Bytes>(20, 8192), 0));
   FileReading reading;
   reading.files = small_file_names(disk / "small", 20);
   reading.threads = 4;
@@ -26,7 +26,7 @@ TEST(FileReader, ReadsEveryFileOnceAPass) {
 
 TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
   const DiskFolder disk;
-  ASSERT_TRUE(make_small_files(disk / "small", 4, 4096));
+  ASSERT_TRUE(make_small_files(disk / "small", std::vector<Bytes>(4, 4096), 0));
   FileReading reading;
   reading.files = small_file_names(disk / "small", 4);
   reading.at_least = Duration(1000);  // longer than a pass takes on the busiest machine
@@ -39,7 +39,7 @@ TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
 
 TEST(FileReader, IsNeverFasterThanItsRate) {
   const DiskFolder disk;
-  ASSERT_TRUE(make_small_files(disk / "small", 10, 100'000));
+  ASSERT_TRUE(make_small_files(disk / "small", std::vector<Bytes>(10, 100'000), 0));
   FileReading reading;
   reading.files = small_file_names(disk / "small", 10);
   reading.threads = 2;
@@ -49,7 +49,7 @@ TEST(FileReader, IsNeverFasterThanItsRate) {
 
 TEST(FileReader, SmallFilesAreNotAlike) {
   const DiskFolder disk;
-  ASSERT_TRUE(make_small_files(disk / "small", 2, 4096));
+  ASSERT_TRUE(make_small_files(disk / "small", std::vector<Bytes>(2, 4096), 0));
   const std::string one = read_text(disk / "small/0");
   EXPECT_NE(one, read_text(disk / "small/1"));
   EXPECT_NE(one.substr(0, 512), one.substr(512, 512));

@@ -63,17 +63,14 @@ TEST(Options, ScenariosRunInTheirOwnOrderAndOnce) {
 }
 
 TEST(Scenarios, AMisspeltOneGetsTheNearest) {
-  EXPECT_NE(find_scenarios("shard").error().hint.find("'shards'"), std::string::npos);
-  EXPECT_NE(find_scenarios("zzzzzzzz").error().hint.find("latency"), std::string::npos);
+  EXPECT_NE(find_scenario("shard").error().hint.find("'shards'"), std::string::npos);
+  EXPECT_NE(find_scenario("zzzzzzzz").error().hint.find("latency"), std::string::npos);
 }
 
-TEST(Options, ADemandIsMeasuredWhenItIsKnownAndEpochsAreTwo) {
+TEST(Options, ADemandIsMeasuredWhenItIsKnown) {
   BenchOptions options = three_paths();
   options.asked.demand.bytes_per_second = 1e9;
   EXPECT_EQ(check_options(options)->size(), all_scenarios().size());
-  options.scenarios = {"epochs"};
-  ASSERT_EQ(check_options(options)->size(), 2u);
-  EXPECT_EQ(check_options(options)->back()->id, "epoch-2");
 }
 
 TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
@@ -95,18 +92,6 @@ TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
     orders.insert(order);
   }
   EXPECT_GT(orders.size(), 3u) << "the order is drawn anew each time";
-}
-
-TEST(Plan, TheSecondEpochOfAPathFollowsItsFirst) {
-  BenchOptions options = three_paths();
-  options.scenarios = {"epochs"};
-  const auto cells = plan_cells(3, check_options(options).value(), 2, 7);
-  ASSERT_EQ(cells.size(), 18u);
-  for (std::size_t i = 0; i < cells.size(); i += 2) {
-    EXPECT_EQ(cells[i].scenario->id, "epoch-1");
-    EXPECT_EQ(cells[i + 1].scenario->id, "epoch-2");
-    EXPECT_EQ(cells[i].path, cells[i + 1].path);
-  }
 }
 
 TEST(Plan, TheSameSeedGivesTheSameOrder) {
@@ -138,7 +123,7 @@ TEST(Plan, WhatIsWrittenIsLimited) {
   const auto scenarios = check_options(three_paths()).value();
   EXPECT_EQ(layout_size(three_paths()), 4 * kGiB);
   EXPECT_EQ(small_file_count(three_paths(), scenarios), 2048u);
-  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 2048 * kSmallFileSize + kGiB);
+  EXPECT_EQ(room_of(three_paths(), scenarios), 4 * kGiB + 512 * kMiB + kMiB + kGiB);
 }
 
 TEST(DryRun, ShowsTheJobsAndTouchesNothing) {

@@ -96,5 +96,14 @@ TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
   EXPECT_EQ(summarize(record, "local", "latency").status, CellStatus::Valid);
 }
 
+TEST(Gates, ADriveThatStaysSlowerAfterAWhileHasASlumpAndADipIsNone) {
+  const double fast = 5e9, slow = 1.5e9;
+  EXPECT_EQ(slump_words({fast, fast, fast, fast, slow, slow, slow, slow}).substr(0, 53),
+            "writing fell from 5.00 GB/s to 1.50 GB/s after 4 s: t");
+  EXPECT_EQ(slump_words({fast, fast, fast, slow, slow, fast, fast, fast}), "");
+  EXPECT_EQ(slump_words({fast, fast, fast, 0.9 * fast, 0.8 * fast, 0.9 * fast}), "");
+  EXPECT_EQ(slump_words({fast, slow}), "") << "too short to say";
+}
+
 }  // namespace
 }  // namespace spark::bench

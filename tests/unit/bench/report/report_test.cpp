@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Names that would break out of HTML, Markdown, CSV, gnuplot or a terminal if they were let.
+// Names that would break out of HTML, Markdown, gnuplot or a terminal if they were let.
 Record hostile_record() {
   Record record = sample_record();
   record.host.name = "<script>alert(1)</script>";
@@ -72,20 +72,11 @@ TEST(Reports, AHostileRecordIsOnlyText) {
                     Not(HasSubstr("\x1b")), Not(HasSubstr("no charts"))));
   EXPECT_FALSE(fs::exists("/tmp/owned"));
   EXPECT_THAT(markdown(record), AllOf(HasSubstr("\\|\\`id"), HasSubstr("\\<script"), Not(HasSubstr("\x1b"))));
-  EXPECT_THAT(csv(record),
-              AllOf(HasSubstr("\"'=cmd|' /C calc'!A0, \"\"quoted\"\"\""), Not(HasSubstr("\x1b"))));
 }
 
 TEST(Reports, AnEmptyRecordIsNoCrash) {
   EXPECT_FALSE(html_page({}).empty());
   EXPECT_FALSE(markdown({}).empty());
-  EXPECT_EQ(count_of(csv({}), "\n"), 1u);
-}
-
-TEST(Reports, TheCsvHasALineForEachCellOfTheSameLength) {
-  const std::string text = csv(sample_record());
-  EXPECT_EQ(count_of(text, "\n"), 1 + sample_record().cells.size());
-  for (const std::string& line : split(trim(text), '\n')) EXPECT_EQ(count_of(line, ","), 20u) << line;
 }
 
 TEST(Reports, TheMarkdownIsTheGoldenOne) {

@@ -9,6 +9,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 // The worked example of decision_test.cpp as five exact rounds.
 Record worked_example() {
@@ -18,7 +19,11 @@ Record worked_example() {
   record.paths[2].name = "nfs";
   record.paths[2].storage.kind = PathKind::Nas;
   record.scenarios.push_back({"stagecopy", "staging copy", "to durable", false, false, Cache::Direct});
-  record.asked = {"imagenet", 1'200'000'000'000, 1000, 30, {}};
+  record.asked.dataset = "imagenet";
+  record.asked.dataset_bytes = 1'200'000'000'000;
+  record.asked.dataset_files = 1000;
+  record.asked.epochs = 30;
+  record.asked.demand.bytes_per_second = 20e9;  // faster than any of them
   for (unsigned round = 0; round <= 5; ++round) {
     const Bytes gigabyte = 1'000'000'000;  // a cell lasts 2 s
     record.cells.push_back(valid_cell("local", "shards", round, 13 * gigabyte, 13'000, {}));
@@ -100,7 +105,7 @@ TEST(Verdict, ADatasetThatDoesNotFitIsTrainedDirectly) {
   Record record = worked_example();
   record.paths[1].free = 1'000'000'000'000;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
-  record.asked.dataset_bytes = 0;
+  record.asked.dataset_bytes = record.asked.dataset_files = 0;
   EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst) << "an assumed size is refused by nobody";
   EXPECT_THAT(sentences_of(verdict_of(record)).back(), HasSubstr("Assumed: a dataset of 1.00 TB"));
 }
@@ -115,16 +120,104 @@ TEST(Verdict, ADatasetThatFitsIntoMemoryIsNoted) {
 TEST(Verdict, ADatasetOfSmallFilesIsJudgedByReadingSmallFiles) {
   Record record = worked_example();
   record.asked.dataset_files = 10'000'000;
-  EXPECT_EQ(verdict_of(record).judged_by, "shards") << "nothing else was measured";
+  const Verdict unmeasured = verdict_of(record);
+  EXPECT_EQ(unmeasured.decision.advice, Advice::NotDecided);
+  EXPECT_EQ(
+      sentences_of(unmeasured).front(),
+      "Not decided: 'smallfiles' was not measured, the scenario that reads as this job does (whole files of "
+      "120 kB on average): measure again with --scenario smallfiles --scenario stagecopy.");
   record.scenarios.push_back({"smallfiles", "small files", "", false, true, Cache::Cold});
   EXPECT_EQ(verdict_of(record).judged_by, "smallfiles");
+}
+
+TEST(Verdict, LargeFilesAreJudgedByHowTheJobWasSeenToReadThem) {
+  Record record = worked_example();
+  record.scenarios.push_back({"samples", "random read", "", false, false, Cache::Cold});
+  EXPECT_EQ(verdict_of(record).judged_by, "shards");
+  EXPECT_THAT(sentences_of(verdict_of(record)),
+              Contains(HasSubstr("Measured by 'shards': nvme-tcp reads 2.80 GB/s")));
+  record.scenarios.push_back({"stream", "streamed read", "", false, false, Cache::Cold});
+  EXPECT_EQ(verdict_of(record).judged_by, "stream");
+  record.asked.demand.order = ReadOrder::Random;
+  EXPECT_EQ(verdict_of(record).judged_by, "samples");
+}
+
+TEST(Verdict, AJobThatWasSeenToReadSmallFilesIsJudgedByThemWhereNoDatasetIsGiven) {
+  Record record = worked_example();
+  record.asked.dataset_bytes = record.asked.dataset_files = 0;
+  record.asked.demand.mean_file = 20'100;
+  EXPECT_THAT(
+      sentences_of(verdict_of(record)).front(),
+      HasSubstr("'smallfiles' was not measured, the scenario that reads as this job does (whole files of "
+                "20.1 kB on average)"));
+}
+
+TEST(Verdict, WithoutADemandThereAreRatesAndABreakEvenAndNoAdvice) {
+  Record record = worked_example();
+  record.asked.demand = {};
+  const Verdict verdict = verdict_of(record);
+  EXPECT_EQ(verdict.decision.advice, Advice::NotDecided);
+  const auto sentences = sentences_of(verdict);
+  EXPECT_THAT(sentences.front(), HasSubstr("Not decided: what the job consumes is not known: measure it with "
+                                           "'spark-stage bench demand -- COMMAND'"));
+  EXPECT_THAT(sentences,
+              Contains("Staging from nfs pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.20 to "
+                       "1.20), if the job takes whatever it gets."));
+  EXPECT_THAT(sentences,
+              Contains(HasSubstr("A job that consumes less than 2.80 GB/s gains nothing from staging.")));
+}
+
+TEST(Verdict, NodesShareWhatTheTargetGivesAndTheReportCallsThatAnAssumption) {
+  Record record = worked_example();
+  record.asked.nodes = 4;
+  const Verdict verdict = verdict_of(record);
+  EXPECT_DOUBLE_EQ(verdict.sources[0].read.typical.value, 0.7e9);
+  EXPECT_DOUBLE_EQ(verdict.local_read->typical.value, 6.5e9);
+  EXPECT_THAT(sentences_of(verdict).back(), HasSubstr("Assumed: 4 nodes that read at once"));
+}
+
+TEST(Verdict, FilesOfOtherSizesAreNotCompared) {
+  Record record = worked_example();
+  record.asked.dataset_files = 10'000'000;
+  record.scenarios.push_back({"smallfiles", "small files", "", false, true, Cache::Cold});
+  for (Cell& cell : record.cells) {
+    if (cell.scenario == "shards") cell.scenario = "smallfiles";
+  }
+  for (PathRecord& path : record.paths) {
+    path.small_files = 100;
+    path.small_bytes = path.name == "nfs" ? 100'000'000 : 12'000'000;
+  }
+  const Verdict verdict = verdict_of(record);
+  ASSERT_EQ(verdict.sources.size(), 1u);
+  EXPECT_THAT(sentences_of(verdict), Contains(HasSubstr("nfs is left out: its files of 1.00 MB on average")));
+}
+
+TEST(Verdict, WhatMayComeFromTheTargetsMemoryIsNoted) {
+  Record record = worked_example();
+  record.asked.target_memory = 32'000'000'000;
+  EXPECT_THAT(
+      sentences_of(verdict_of(record)),
+      Contains(HasSubstr("the 4.00 GB that were read from nfs fit into its target's memory (32.0 GB)")));
+  record.asked.target_memory = 1'000'000'000;
+  EXPECT_THAT(sentences_of(verdict_of(record)), Not(Contains(HasSubstr("target's memory"))));
+}
+
+TEST(Verdict, TheCacheKnowsWhatItCouldMakeRoomFor) {
+  Record record = worked_example();
+  record.paths[1].free = 1'000'000'000'000;
+  record.asked.cache_room = 2'000'000'000'000;
+  EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst) << "others would be evicted";
+  record.asked.cache_room = 500'000'000'000;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
+  record.asked.is_staged = true;
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("(it is already)"));
 }
 
 TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
   Record record = worked_example();
   record.paths.erase(record.paths.begin() + 1);
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("no local path was measured"));
-  EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: no scenario"));
+  EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: 'stream' was not measured"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(Complete, OffersFilesWhereFilesBelong) {
 TEST_F(Complete, OffersTheChoicesOfAnOption) {
   EXPECT_EQ(offered({"copy", "--io", ""}), (Words{"auto", "io_uring", "threads"}));
   EXPECT_EQ(offered({"volumes", "format", "--type", ""}), (Words{"ext4", "xfs"}));
-  EXPECT_EQ(offered({"bench", "report", "--format", ""}), (Words{"text", "markdown", "csv", "json"}));
+  EXPECT_EQ(offered({"bench", "report", "--format", ""}), (Words{"text", "markdown", "json"}));
   EXPECT_TRUE(offers({"bench", "--scenario", "shards", "--scenario", ""}, "stagecopy"));
   EXPECT_EQ(offered({"bench", "--runs", ""}), Words{":files"});
 }

@@ -80,11 +80,13 @@ TEST_F(Bench, PrintsALineForEachStepAndNowAndThen) {
 
 TEST_F(Bench, KnowsWhatTheJobConsumesAndHowOftenItReads) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "8xresnet50", "--epochs", "90", "--dataset",
-                         "1.2TB", "--rate-limit", "500MB/s"}),
+                         "1.2TB", "--rate-limit", "500MB/s", "--nodes", "4", "--target-memory", "32GB"}),
             0)
       << program.errors();
   EXPECT_DOUBLE_EQ(options.asked.demand.bytes_per_second, 1.64e9);
   EXPECT_EQ(options.asked.epochs, 90u);
+  EXPECT_EQ(options.asked.nodes, 4u);
+  EXPECT_EQ(options.asked.target_memory, 32'000'000'000u);
   EXPECT_EQ(options.asked.dataset_bytes, 1'200'000'000'000u);
   EXPECT_EQ(options.rate_limit, 500'000'000u);
   EXPECT_EQ(options.rounds, 5u);
@@ -100,6 +102,23 @@ TEST_F(Bench, CountsTheFilesOfADatasetThatIsAFolder) {
   EXPECT_EQ(options.asked.dataset_bytes, 1000u);
   EXPECT_EQ(options.asked.dataset_files, 2u);
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/none"}), 3);
+}
+
+TEST_F(Bench, AsksTheCacheWhetherAConfiguredDatasetIsThereAndWhatCouldMakeRoomForIt) {
+  const std::string set = runs() + "/set";
+  std::filesystem::create_directories(set);
+  std::ofstream(set + "/one") << std::string(700, 'x');
+  std::ofstream(file) << "version: 1\ndatasets:\n  models: {path: " << set << "}\n";
+  program.client.answer(
+      "GET /v1/status", 200,
+      R"({"cache": {"path": "/c", "capacity_bytes": 1000, "used_bytes": 700, "free_bytes": 400}})");
+  program.client.answer("GET /v1/datasets", 200, R"({"datasets": [
+      {"name": "held", "state": "ready", "bytes": 300, "leases": [{"id": "1"}]},
+      {"name": "models", "state": "ready", "bytes": 400, "leases": []}]})");
+  EXPECT_EQ(program.run({"--config", file.string(), "bench", "nfs=/mnt/b", "--dataset", "models"}), 0)
+      << program.errors();
+  EXPECT_TRUE(options.asked.is_staged);
+  EXPECT_EQ(options.asked.cache_room, 700u) << "all but what is leased";
 }
 
 TEST_F(Bench, WithoutPathsMeasuresEveryReadyVolumeAndTheCache) {
@@ -146,8 +165,8 @@ TEST_F(Bench, ReportsARunAgainInEveryForm) {
   keep();
   EXPECT_EQ(program.run({"bench", "report", "last", "--runs", runs()}), 0) << program.errors();
   EXPECT_EQ(program.output(), bench::text_table(*answer));
-  for (const auto& [form, words] : {std::pair{"markdown", "# spark-stage bench"},
-                                    std::pair{"csv", "run,host"}, std::pair{"json", "spark-stage-bench/2"}}) {
+  for (const auto& [form, words] :
+       {std::pair{"markdown", "# spark-stage bench"}, std::pair{"json", "spark-stage-bench/2"}}) {
     EXPECT_EQ(program.run({"bench", "report", "1f3a", "--runs", runs(), "--format", form}), 0)
         << program.errors();
     EXPECT_NE(program.output().find(words), std::string::npos);

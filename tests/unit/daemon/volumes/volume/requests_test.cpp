@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "daemon/volumes/attachment/nfs_attachment.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -240,6 +241,15 @@ class NfsVolumeTest : public VolumeTest {
     target.reset();
   }
 };
+
+TEST(NfsConnections, AreAsManyAsNvmeHasQueuesUnlessTheOptionsSayOtherwise) {
+  using Options = std::vector<std::string>;
+  EXPECT_EQ(with_connections({"vers=4.2"}, 20), (Options{"vers=4.2", "nconnect=8"}));
+  EXPECT_EQ(with_connections({}, 2), (Options{"nconnect=2"}));
+  EXPECT_EQ(with_connections({}, 1), Options{});
+  EXPECT_EQ(with_connections({"nconnect=1"}, 20), Options{"nconnect=1"});
+  EXPECT_EQ(with_connections({"proto=rdma"}, 20), Options{"proto=rdma"});
+}
 
 TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
   start();

@@ -1,0 +1,70 @@
+#include "bench/demand/job_files.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace spark::bench {
+namespace {
+
+constexpr Bytes kLargeFile = kMiB;
+constexpr Bytes kReadAhead = 4 * kMiB;  // a buffered reader may be so far ahead of what was counted
+constexpr unsigned kFewestMoves = 8;
+constexpr std::size_t kMostFiles = 1'000'000;  // remembered by name
+
+constexpr std::array kSystemFolders = {"/usr", "/lib", "/lib64", "/bin",  "/sbin", "/etc", "/proc",
+                                       "/sys", "/dev", "/run",   "/snap", "/boot", "/opt"};
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return folder == "/" ||
+         (path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/'));
+}
+
+}  // namespace
+
+bool JobFiles::is_data(const std::string& path) const {
+  const auto holds = [&](const std::string& folder) { return is_below(path, folder); };
+  if (!folders_.empty()) return std::any_of(folders_.begin(), folders_.end(), holds);
+  return std::none_of(kSystemFolders.begin(), kSystemFolders.end(), holds);
+}
+
+bool JobFiles::see(const ProcessReads& reads, Bytes called) {
+  bool reads_data = false;
+  for (const OpenFile& file : reads.files) {
+    if (!is_data(file.path)) continue;
+    reads_data = true;
+    if (sizes_.size() < kMostFiles) sizes_[file.path] = file.size;
+    if (file.size >= kLargeFile) note_move(file, called);
+  }
+  // Without a folder every program and library would count.
+  if (folders_.empty()) return reads_data;
+  for (const std::string& path : reads.mapped) {
+    if (!is_data(path)) continue;
+    reads_data = has_mapped_ = true;
+  }
+  return reads_data;
+}
+
+// A move is forward if the process has read as much as it moved. A descriptor that stayed where it was, and
+// one that began its file again, tell nothing.
+void JobFiles::note_move(const OpenFile& file, Bytes called) {
+  const auto [entry, is_new] = last_.try_emplace({file.pid, file.fd}, file);
+  const OpenFile before = std::exchange(entry->second, file);
+  if (is_new || before.path != file.path || file.position == before.position || file.position == 0) return;
+  const bool is_forward =
+      file.position > before.position && file.position - before.position <= called + kReadAhead;
+  ++(is_forward ? forward_ : jumps_);
+}
+
+Bytes JobFiles::mean_size() const {
+  Bytes sum = 0;
+  for (const auto& [path, size] : sizes_) sum += size;
+  return sizes_.empty() ? 0 : sum / sizes_.size();
+}
+
+ReadOrder JobFiles::order() const {
+  if (forward_ + jumps_ < kFewestMoves) return ReadOrder::Unknown;
+  if (forward_ >= 3 * jumps_) return ReadOrder::Sequential;
+  return jumps_ >= 3 * forward_ ? ReadOrder::Random : ReadOrder::Unknown;
+}
+
+}  // namespace spark::bench

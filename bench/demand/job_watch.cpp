@@ -1,0 +1,92 @@
+#include "bench/demand/job_watch.hpp"
+
+#include <algorithm>
+
+namespace spark::bench {
+namespace {
+
+constexpr double kShortest = 5;  // seconds
+constexpr std::size_t kSlices = 10;
+
+Bytes less(Bytes a, Bytes b) {
+  return a > b ? a - b : 0;
+}
+
+}  // namespace
+
+void JobWatch::take_over_ended(const std::map<pid_t, ProcessReads>& processes) {
+  for (auto entry = processes_.begin(); entry != processes_.end();) {
+    if (processes.contains(entry->first)) {
+      ++entry;
+      continue;
+    }
+    const ProcessReads& ended = entry->second.last;
+    if (const auto parent = processes_.find(ended.parent); parent != processes_.end()) {
+      parent->second.inherited_called += ended.called;
+      parent->second.inherited_storage += ended.from_storage;
+    }
+    entry = processes_.erase(entry);
+  }
+}
+
+void JobWatch::look(double seconds, const std::map<pid_t, ProcessReads>& processes) {
+  take_over_ended(processes);
+  for (const auto& [pid, reads] : processes) {
+    Process& process = processes_[pid];
+    const Bytes called = less(reads.called, process.last.called + process.inherited_called);
+    const Bytes from_storage =
+        less(reads.from_storage, process.last.from_storage + process.inherited_storage);
+    process.inherited_called = process.inherited_storage = 0;
+    process.is_reader |= files_.see(reads, called);
+    process.last = reads;
+    has_reader_ |= process.is_reader;
+    if (!process.is_reader) continue;
+    called_ += called;
+    from_storage_ += from_storage;
+  }
+  if (has_reader_) points_.push_back({seconds, called_, from_storage_});
+}
+
+Result<JobReads> JobWatch::result() const {
+  const char* const hint = "let it run longer, and say where its data is: --dataset NAME or --dataset FOLDER";
+  if (points_.empty())
+    return fail(Errc::Invalid, "the command was not seen to read a file of the dataset", hint);
+  JobReads reads;
+  const Point& first = points_.front();
+  reads.counted_at_storage = files_.has_mapped() && points_.back().from_storage - first.from_storage >
+                                                        points_.back().called - first.called;
+  const auto bytes_at = [&](const Point& point) {
+    return reads.counted_at_storage ? point.from_storage : point.called;
+  };
+  // The last look at which something had been read since the look before.
+  std::size_t end = points_.size() - 1;
+  while (end > 0 && bytes_at(points_[end]) <= bytes_at(points_[end - 1])) --end;
+  reads.seconds = points_[end].seconds - first.seconds;
+  reads.bytes = less(bytes_at(points_[end]), bytes_at(first));
+  if (reads.seconds < kShortest || reads.bytes == 0) {
+    return fail(Errc::Invalid, "the command read its data for less than 5 s, which is too short to measure",
+                hint);
+  }
+  reads.before = first.seconds;
+  std::vector<double> slices;
+  const Point* begin = &first;
+  for (std::size_t slice = 1, at = 0; slice <= kSlices; ++slice) {
+    const double until = first.seconds + reads.seconds * static_cast<double>(slice) / kSlices;
+    while (at < end && points_[at].seconds < until) ++at;
+    const double took = points_[at].seconds - begin->seconds;
+    if (took <= 0) continue;
+    slices.push_back(static_cast<double>(less(bytes_at(points_[at]), bytes_at(*begin))) / took);
+    begin = &points_[at];
+  }
+  const double rate = static_cast<double>(reads.bytes) / reads.seconds;
+  reads.rate = {rate, {rate, rate}};
+  if (const auto interval = interval_of_mean(slices)) {
+    reads.rate.range = {std::clamp(interval->low, 0.0, rate), std::max(interval->high, rate)};
+  }
+  reads.files = files_.count();
+  reads.mean_file = files_.mean_size();
+  reads.order = files_.order();
+  return reads;
+}
+
+}  // namespace spark::bench

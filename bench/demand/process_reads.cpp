@@ -1,0 +1,136 @@
+#include "bench/demand/process_reads.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The number behind "NAME:" at the start of a line, blanks between.
+std::optional<std::uint64_t> field(std::string_view text, std::string_view name) {
+  for (const std::string& line : split(text, '\n')) {
+    if (!line.starts_with(name)) continue;
+    return number_of<std::uint64_t>(trim(std::string_view(line).substr(name.size())));
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+// Children by parent, of every process.
+std::multimap<pid_t, pid_t> all_processes(const SystemRoot& root) {
+  std::multimap<pid_t, pid_t> children;
+  for (const std::string& name : names_in(root / "proc")) {
+    const auto pid = number_of<pid_t>(name);
+    if (!pid) continue;
+    const auto stat = read_file(root / ("proc/" + name + "/stat"));
+    const auto parent = stat ? parse_parent(*stat) : std::nullopt;
+    if (parent) children.emplace(*parent, *pid);
+  }
+  return children;
+}
+
+void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
+  for (const std::string& name : names_in(process / "fd")) {
+    const auto fd = number_of<int>(name);
+    std::error_code error;
+    const fs::path target = fs::read_symlink(process / "fd" / name, error);
+    if (!fd || error || !target.is_absolute() || target.string().starts_with("/dev/")) continue;
+    struct statx status {};
+    // What the kernel knows already: a network file system is not asked.
+    if (::statx(AT_FDCWD, (process / "fd" / name).c_str(), AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE,
+                &status) != 0 ||
+        !S_ISREG(status.stx_mode)) {
+      continue;
+    }
+    const auto info = read_file(process / "fdinfo" / name);
+    const auto position = info ? field(*info, "pos:") : std::nullopt;
+    if (position) reads.files.push_back({pid, *fd, target.string(), status.stx_size, *position});
+  }
+}
+
+void add_mapped(const fs::path& process, ProcessReads& reads) {
+  const auto maps = read_file(process / "maps");
+  if (!maps) return;
+  std::set<std::string> paths;
+  for (const std::string& line : split(*maps, '\n')) {
+    const std::size_t slash = line.find('/');
+    if (slash != std::string::npos) paths.insert(line.substr(slash));
+  }
+  reads.mapped.assign(paths.begin(), paths.end());
+}
+
+}  // namespace
+
+std::optional<IoCounters> parse_process_io(std::string_view text) {
+  const auto called = field(text, "rchar:");
+  const auto from_storage = field(text, "read_bytes:");
+  if (!called || !from_storage) return std::nullopt;
+  return IoCounters{*called, *from_storage};
+}
+
+std::optional<pid_t> parse_parent(std::string_view stat) {
+  const std::size_t end = stat.rfind(')');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::vector<std::string> fields = split(trim(stat.substr(end + 1)), ' ');
+  return fields.size() < 2 ? std::nullopt : number_of<pid_t>(fields[1]);
+}
+
+std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t first) {
+  const auto children = all_processes(root);
+  std::map<pid_t, ProcessReads> processes;
+  std::vector<pid_t> waiting = {first};
+  while (!waiting.empty()) {
+    const pid_t parent = waiting.back();
+    waiting.pop_back();
+    const auto [begin, end] = children.equal_range(parent);
+    for (auto child = begin; child != end; ++child) {
+      const pid_t pid = child->second;
+      if (processes.contains(pid)) continue;
+      waiting.push_back(pid);
+      const fs::path folder = root / ("proc/" + std::to_string(pid));
+      const auto io = read_file(folder / "io");
+      const auto counters = io ? parse_process_io(*io) : std::nullopt;
+      if (!counters) continue;
+      ProcessReads reads{parent, counters->called, counters->from_storage, {}, {}};
+      add_files(folder, pid, reads);
+      add_mapped(folder, reads);
+      processes.emplace(pid, std::move(reads));
+    }
+  }
+  return processes;
+}
+
+std::optional<std::uint64_t> storage_pressure(const SystemRoot& root) {
+  const auto text = read_file(root / "proc/pressure/io");
+  if (!text || !text->starts_with("some ")) return std::nullopt;
+  const std::string line = text->substr(0, text->find('\n'));
+  const std::size_t total = line.find("total=");
+  return total == std::string::npos ? std::nullopt : number_of<std::uint64_t>(line.substr(total + 6));
+}
+
+}  // namespace spark::bench

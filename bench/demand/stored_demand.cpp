@@ -1,0 +1,91 @@
+#include "bench/demand/stored_demand.hpp"
+
+#include <cmath>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace spark::bench {
+namespace {
+
+constexpr const char* kSchema = "spark-stage-demand/1";
+
+double number_in(const json::object& object, std::string_view key) {
+  const double number = get_double(object, key).value_or(0);
+  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
+}
+
+ReadOrder order_from(const std::string& word) {
+  for (const ReadOrder order : {ReadOrder::Sequential, ReadOrder::Random}) {
+    if (word == to_string(order)) return order;
+  }
+  return ReadOrder::Unknown;
+}
+
+}  // namespace
+
+Demand StoredDemand::demand() const {
+  return {reads.rate.value, cut_short(command, 40) + ", measured " + rfc3339(measured).substr(0, 10),
+          reads.order, reads.mean_file};
+}
+
+std::filesystem::path demand_file(const std::filesystem::path& runs) {
+  return runs / "demand.json";
+}
+
+Result<> save_demand(const std::filesystem::path& runs, const StoredDemand& demand) {
+  std::error_code error;
+  std::filesystem::create_directories(runs, error);
+  if (error) {
+    return fail_errno(error.value(), "making the folder " + printable(runs.string()) + " for the demand",
+                      "choose another place with --runs FOLDER");
+  }
+  const JobReads& reads = demand.reads;
+  const json::object object = {{"schema", kSchema},
+                               {"measured", rfc3339(demand.measured)},
+                               {"command", printable(demand.command)},
+                               {"dataset", printable(demand.dataset)},
+                               {"bytes_per_second", reads.rate.value},
+                               {"low_95", reads.rate.range.low},
+                               {"high_95", reads.rate.range.high},
+                               {"bytes", static_cast<double>(reads.bytes)},
+                               {"seconds", reads.seconds},
+                               {"files_seen", static_cast<double>(reads.files)},
+                               {"mean_file_bytes", static_cast<double>(reads.mean_file)},
+                               {"read_order", to_string(reads.order)},
+                               {"counted_at_storage", reads.counted_at_storage},
+                               {"waiting_share", demand.waiting_share}};
+  return write_file_atomically(demand_file(runs), pretty(object) + "\n");
+}
+
+Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& runs) {
+  const std::filesystem::path file = demand_file(runs);
+  const std::string doing = "reading the measured demand in " + printable(file.string());
+  const auto text = read_file(file);
+  if (!text && text.error().kind == Errc::NotFound) return std::nullopt;
+  if (!text) return fail_with(text.error(), doing);
+  const auto object = parse_json_object(*text);
+  if (!object) return fail_with(object.error(), doing);
+  StoredDemand demand;
+  demand.measured = parse_rfc3339(get_string(*object, "measured").value_or("")).value_or(WallTime{});
+  demand.command = printable(get_string(*object, "command").value_or(""));
+  demand.dataset = printable(get_string(*object, "dataset").value_or(""));
+  JobReads& reads = demand.reads;
+  reads.rate = {number_in(*object, "bytes_per_second"),
+                {number_in(*object, "low_95"), number_in(*object, "high_95")}};
+  reads.bytes = static_cast<Bytes>(number_in(*object, "bytes"));
+  reads.seconds = number_in(*object, "seconds");
+  reads.files = static_cast<std::uint64_t>(number_in(*object, "files_seen"));
+  reads.mean_file = static_cast<Bytes>(number_in(*object, "mean_file_bytes"));
+  reads.order = order_from(get_string(*object, "read_order").value_or(""));
+  reads.counted_at_storage = get_bool(*object, "counted_at_storage").value_or(false);
+  demand.waiting_share = number_in(*object, "waiting_share");
+  if (get_string(*object, "schema").value_or("") != kSchema || reads.rate.value <= 0) {
+    return fail(Errc::Invalid, doing + ": it is no measurement of a demand",
+                "measure again: spark-stage bench demand -- COMMAND");
+  }
+  return std::optional(std::move(demand));
+}
+
+}  // namespace spark::bench

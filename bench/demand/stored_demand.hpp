@@ -1,0 +1,32 @@
+// The newest measurement of a job, which the next benchmark takes its demand from. One file beside the runs.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "bench/demand/job_watch.hpp"
+
+namespace spark::bench {
+
+struct StoredDemand {
+  WallTime measured;
+  std::string command;  // as typed
+  std::string dataset;  // as it was named; empty: it was not
+  JobReads reads;
+  double waiting_share = 0;  // of the time, in which some process of the host waited for storage
+
+  // For the verdict: "python train.py, measured 2026-11-20".
+  Demand demand() const;
+};
+
+std::filesystem::path demand_file(const std::filesystem::path& runs);
+
+Result<> save_demand(const std::filesystem::path& runs, const StoredDemand& demand);
+
+// No value where none was measured; an error where the file can't be read as one.
+Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& runs);
+
+}  // namespace spark::bench

@@ -1,0 +1,82 @@
+#include "bench/measure/small_work.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "bench/fio/process.hpp"
+#include "bench/measure/existing_files.hpp"
+
+namespace spark::bench {
+namespace {
+
+constexpr Duration kSampleTime{25'000};
+constexpr std::size_t kWindows = 6;  // of a default run: the warm-up and five rounds
+constexpr std::size_t kFewestFiles = 16;
+
+void choose_window(SmallWork& work, Bytes at_most) {
+  Bytes bytes = 0;
+  const std::size_t most = std::min(work.files.size(), kMostSmallFiles);
+  while (work.window < most && (work.window < kFewestFiles || bytes < at_most)) {
+    bytes += work.files[work.window].bytes;
+    work.sizes.push_back(work.files[work.window++].bytes);
+  }
+}
+
+json::value to_json(const SmallWork& work) {
+  json::array files;
+  for (const DataFile& file : work.files) files.push_back(json::array{file.path, file.bytes});
+  return json::object{{"files", std::move(files)}, {"copy_folder", work.copy_folder}};
+}
+
+}  // namespace
+
+bool SmallWork::is_in(const std::string& folder_of_path) const {
+  if (folder.empty()) return false;
+  return folder_of_path == "/" || folder == folder_of_path || folder.starts_with(folder_of_path + "/");
+}
+
+SmallWork made_up_work(std::uint64_t count) {
+  SmallWork work;
+  work.sizes.assign(count, kSmallFileSize);
+  work.window = count;
+  return work;
+}
+
+SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_most, std::uint64_t seed) {
+  WalkLimits limits;
+  limits.files = kWindows * kMostSmallFiles;
+  limits.entries = 200'000;
+  limits.at_least = 1;
+  limits.at_most = kLargestSmallFile;
+  limits.sample = seed;
+  limits.folder_at_most = copy_at_most;
+  FoundFiles found = find_files(folder, limits);
+  SmallWork work;
+  work.folder = folder;
+  work.files = std::move(found.files);
+  work.copy_folder = std::move(found.folder);
+  choose_window(work, at_most);
+  return work;
+}
+
+Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOptions& options,
+                                    std::uint64_t seed, const StopFlag& stop) {
+  const Bytes at_most = small_bytes_at_most(options);
+  const ApartOptions apart{"looking at the files of " + printable(folder), kSampleTime, &stop};
+  const auto answer = run_apart(apart, [&]() -> Result<json::value> {
+    return to_json(sample_work(folder, at_most, layout_size(options) / kLargeFiles, seed));
+  });
+  if (!answer) return answer.take_error();
+  SmallWork work;
+  work.folder = folder;
+  work.copy_folder = get_string(answer->as_object(), "copy_folder").value_or("");
+  for (const json::value& file : *get_array(answer->as_object(), "files")) {
+    const json::array& pair = file.as_array();
+    work.files.push_back({std::string(pair[0].as_string()), pair[1].to_number<Bytes>()});
+  }
+  choose_window(work, at_most);
+  if (work.files.empty()) return fail(Errc::NotFound, printable(folder) + " holds no file of up to 1 MiB");
+  return work;
+}
+
+}  // namespace spark::bench

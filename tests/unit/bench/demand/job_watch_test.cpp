@@ -1,0 +1,102 @@
+#include "bench/demand/job_watch.hpp"
+
+#include <gmock/gmock.h>
+
+namespace spark::bench {
+namespace {
+
+using testing::HasSubstr;
+
+// A process that has a file of the dataset open.
+ProcessReads reader(pid_t parent, Bytes called, Bytes from_storage = 0) {
+  return {parent, called, from_storage, {{1, 3, "/data/file", 100'000, 0}}, {}};
+}
+
+ProcessReads other(pid_t parent, Bytes called) {
+  return {parent, called, 0, {}, {}};
+}
+
+TEST(JobWatch, TheRateIsFromTheFirstReadOfDataToTheLast) {
+  JobWatch watch({"/data"});
+  watch.look(0, {{1, other(0, 900'000'000)}});  // imports
+  for (int second = 10; second <= 20; ++second) {
+    const Bytes data = static_cast<Bytes>(second - 10) * 50'000'000;
+    watch.look(second, {{1, other(0, 900'000'000)}, {2, reader(1, 1000 + data)}});
+  }
+  for (int second = 21; second < 30; ++second) {
+    watch.look(second,
+               {{1, other(0, 900'000'000)}, {2, reader(1, 1000 + 500'000'000)}});  // writes its results
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_NEAR(reads->rate.value, 50e6, 1);
+  EXPECT_EQ(reads->seconds, 10);
+  EXPECT_EQ(reads->before, 10);
+  EXPECT_EQ(reads->bytes, 500'000'000u);
+  EXPECT_EQ(reads->mean_file, 100'000u);
+  EXPECT_NEAR(reads->rate.range.low, 50e6, 1);
+}
+
+TEST(JobWatch, AWorkerThatEndedIsCountedOnceThoughItsParentTakesOverItsNumber) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    const Bytes data = static_cast<Bytes>(second) * 10'000'000;
+    watch.look(second, {{1, reader(0, 5'000)}, {2, reader(1, data)}});
+  }
+  // The kernel added the worker's 100 MB to its parent's number; a new worker goes on.
+  for (int second = 11; second <= 20; ++second) {
+    const Bytes data = static_cast<Bytes>(second - 10) * 10'000'000;
+    watch.look(second, {{1, reader(0, 5'000 + 100'000'000)}, {3, reader(1, data)}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_EQ(reads->bytes, 200'000'000u);
+  EXPECT_NEAR(reads->rate.value, 10e6, 1);
+}
+
+TEST(JobWatch, AProcessThatReadsNoDataIsNotCounted) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    const auto at = static_cast<Bytes>(second);
+    // The parent reads from the worker's pipe all that the worker read.
+    watch.look(second, {{1, other(0, at * 10'000'000)}, {2, reader(1, at * 10'000'000)}});
+  }
+  EXPECT_NEAR(watch.result()->rate.value, 10e6, 1);
+}
+
+TEST(JobWatch, MappedFilesAreCountedAtTheStorage) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    ProcessReads reads{0, 100, static_cast<Bytes>(second) * 30'000'000, {}, {"/data/a.arrow"}};
+    watch.look(second, {{1, reads}});
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_TRUE(reads->counted_at_storage);
+  EXPECT_NEAR(reads->rate.value, 30e6, 1);
+}
+
+TEST(JobWatch, AnUnsteadyJobHasAWideInterval) {
+  JobWatch watch({"/data"});
+  Bytes data = 0;
+  for (int second = 0; second <= 20; ++second) {
+    watch.look(second, {{1, reader(0, data)}});
+    data += second % 4 < 2 ? 100'000'000 : 0;
+  }
+  const auto reads = watch.result();
+  ASSERT_TRUE(reads) << reads.error().message();
+  EXPECT_LT(reads->rate.range.low, 0.9 * reads->rate.value);
+  EXPECT_GT(reads->rate.range.high, 1.1 * reads->rate.value);
+}
+
+TEST(JobWatch, TooLittleIsNoResult) {
+  JobWatch none({"/data"});
+  none.look(0, {{1, other(0, 5)}});
+  EXPECT_THAT(none.result().error().message(), HasSubstr("not seen to read a file of the dataset"));
+  JobWatch brief({"/data"});
+  for (int second = 0; second < 4; ++second) brief.look(second, {{1, reader(0, static_cast<Bytes>(second))}});
+  EXPECT_THAT(brief.result().error().message(), HasSubstr("less than 5 s"));
+}
+
+}  // namespace
+}  // namespace spark::bench

@@ -1,0 +1,80 @@
+#include "bench/demand/process_reads.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/bench/testing.hpp"
+
+namespace spark::bench {
+namespace {
+
+TEST(ProcessReads, ThePartsOfProcAreRead) {
+  const auto io = parse_process_io(
+      "rchar: 4096\nwchar: 1\nsyscr: 2\nsyscw: 3\nread_bytes: 512\nwrite_bytes: 0\n"
+      "cancelled_write_bytes: 0\n");
+  ASSERT_TRUE(io);
+  EXPECT_EQ(io->called, 4096u);
+  EXPECT_EQ(io->from_storage, 512u);
+  EXPECT_EQ(parse_parent("17 (a) b) c) S 12 17 0"), 12);
+}
+
+TEST(ProcessReads, WhatIsNotTheirContentIsNone) {
+  for (const char* text : {"", "rchar:", "rchar: x\nread_bytes: 1", "rchar: 1", "rchar: -1\nread_bytes: 1"}) {
+    EXPECT_FALSE(parse_process_io(text)) << text;
+  }
+  for (const char* text : {"", "17", "17 (a)", "17 (a) S", "17 (a) S x"})
+    EXPECT_FALSE(parse_parent(text)) << text;
+}
+
+TEST(ProcessReads, AChildsReadsAndItsOpenFileAreSeen) {
+  const DiskFolder disk;
+  write_text(disk / "data", std::string(300'000, 'x'));
+  int ready[2], go[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  const std::string path = disk / "data";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int file = ::open(path.c_str(), O_RDONLY);
+    char buffer[1000];
+    for (int i = 0; i < 200; ++i) [[maybe_unused]] const ssize_t got = ::read(file, buffer, sizeof buffer);
+    [[maybe_unused]] const ssize_t told = ::write(ready[1], "x", 1);
+    [[maybe_unused]] const ssize_t asked = ::read(go[0], buffer, 1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const auto processes = read_processes_below({}, ::getpid());
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(processes.contains(child));
+  const ProcessReads& reads = processes.at(child);
+  EXPECT_EQ(reads.parent, ::getpid());
+  EXPECT_GE(reads.called, 200'000u);
+  bool seen = false;
+  for (const OpenFile& file : reads.files) {
+    if (file.path != fs::canonical(path).string()) continue;
+    seen = true;
+    EXPECT_EQ(file.size, 300'000u);
+    EXPECT_EQ(file.position, 200'000u);
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(processes.contains(::getpid()));
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+}
+
+TEST(ProcessReads, PressureIsThatOfTheHost) {
+  const DiskFolder disk;
+  fs::create_directories(disk / "proc/pressure");
+  EXPECT_FALSE(storage_pressure({disk.path()}));
+  write_text(
+      disk / "proc/pressure/io",
+      "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n");
+  EXPECT_EQ(storage_pressure({disk.path()}), 1234u);
+}
+
+}  // namespace
+}  // namespace spark::bench
