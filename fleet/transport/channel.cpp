@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 #include <cstring>
+#include <new>
 
 #include "base/text.hpp"
 
