@@ -65,6 +65,7 @@ class Channel {
   Result<> write_all(std::string_view bytes);
   Result<> flush();  // what was written and waits to be sent
 
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
   const std::string& peer() const { return peer_; }  // accepted: what the other side calls itself
   void set_peer(std::string identity) { peer_ = std::move(identity); }
 

@@ -20,7 +20,7 @@ double work(Bytes bytes, std::uint64_t files) {
 
 std::string name_of(Activity activity) {
   constexpr std::array<const char*, kActivities> kNames = {"source", "local drive", "small files", "hash",
-                                                           "throttle"};
+                                                           "throttle", "peers"};
   return kNames[static_cast<std::size_t>(activity)];
 }
 
