@@ -105,7 +105,7 @@ class Earlier {
 // While it is there, peers see what this host has.
 struct PeerExchange::Presence {
   explicit Presence(std::unique_ptr<Board> its_board)
-      : board(std::move(its_board)), beating(start_thread([this] {
+      : board(std::move(its_board)), beating_(start_thread([this] {
           while (!is_over) {
             board->beat();
             std::this_thread::sleep_for(kBeat);
@@ -113,12 +113,12 @@ struct PeerExchange::Presence {
         })) {}
   ~Presence() {
     is_over = true;
-    if (beating.joinable()) beating.join();
+    if (beating_.joinable()) beating_.join();
     board->remove();
   }
   std::unique_ptr<Board> board;
   std::atomic<bool> is_over{false};
-  std::thread beating;
+  std::thread beating_;
 };
 
 PeerExchange::PeerExchange(ExchangeSettings settings) : settings_(std::move(settings)) {}

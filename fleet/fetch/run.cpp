@@ -7,7 +7,7 @@
 #include "base/threads.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "staging/copy/copy_file.hpp"
-#include "staging/copy/small_files.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -28,39 +28,31 @@ unsigned lanes() {
 ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job)
     : exchange_(exchange),
       job_(job),
-      context_(job.context),
       schedule_(exchange.self, exchange.peers.size(),
                 exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany) {}
 
 Result<> ExchangeRun::go() {
   sort_out();
-  context_.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
+  job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };
-  std::vector<std::thread> watching;
-  std::atomic<std::size_t> heard{0};
-  for (std::size_t i = 0; i < exchange_.peers.size(); ++i)
-    watching.push_back(start_thread([this, i, &heard] { watch(i, heard); }));
-  watching.push_back(start_thread([this] { watch_members(); }));
-  {
-    // Who else is there decides what this host reads first.
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFirstLook, [&] { return heard >= exchange_.peers.size(); });
-  }
-  const auto ran = run_in_threads(
-      lanes(), [this](std::size_t lane) { work(lane); },
-      [this] {
-        fail_run({Errc::Failed, "exchanging with peers", ""});
-      });
-  is_over_ = true;
-  changed_.notify_all();
-  for (std::thread& thread : watching) {
-    if (thread.joinable()) thread.join();
-  }
-  context_.is_right = nullptr;
+  const std::size_t watches = exchange_.peers.size() + 1;
+  const auto part = [&](std::size_t number) {
+    if (number == 1) {
+      watch_members();
+    } else if (number > 1 && number <= watches) {
+      watch(number - 2);
+    } else {
+      work(number == 0 ? 0 : number - watches);
+    }
+  };
+  const auto ran = run_in_threads(watches + lanes(), part, [this] {
+    fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
+  });
+  job_.context.is_right = nullptr;
   if (!ran) return fail_with(ran.error(), "exchanging with peers");
   if (error_) return fail(std::move(*error_));
-  if (auto go_on = context_.check_stop(); !go_on) return go_on;
+  if (auto go_on = job_.context.check_stop(); !go_on) return go_on;
   job_.large.insert(job_.large.begin(), left_.begin(), left_.end());
   std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
   return {};
@@ -97,7 +89,7 @@ void ExchangeRun::sort_out() {
   }
 }
 
-void ExchangeRun::watch(std::size_t index, std::atomic<std::size_t>& heard) {
+void ExchangeRun::watch(std::size_t index) {
   Peer& peer = *exchange_.peers[index];
   PeerRequest request;
   request.kind = PeerRequest::Kind::Set;
@@ -109,7 +101,7 @@ void ExchangeRun::watch(std::size_t index, std::atomic<std::size_t>& heard) {
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
     std::unique_lock lock(mutex_);
     if (state) schedule_.heard(index, std::move(*state), std::chrono::steady_clock::now());
-    if (is_first) ++heard;
+    if (is_first) ++heard_;
     changed_.notify_all();
     changed_.wait_for(lock, text ? kLookEvery : kLookAtSilent, [this] { return is_over_.load(); });
   }
@@ -124,9 +116,14 @@ void ExchangeRun::watch_members() {
 }
 
 void ExchangeRun::work(std::size_t number) {
-  Lane lane(context_, job_.io, staging::reads_directly(context_, {exchange_.entry_of.front()}));
+  Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
   const From first = number % 2 == 0 ? From::Source : From::Peers;
-  while (!context_.is_stopped()) {
+  {
+    // Who else is there decides what this host reads first.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || heard_ >= exchange_.peers.size(); });
+  }
+  while (!job_.context.is_stopped()) {
     open_more();
     const auto choice = next(first);
     if (!choice) {
@@ -138,6 +135,8 @@ void ExchangeRun::work(std::size_t number) {
     if (auto done = perform(*choice, lane); !done) fail_run(std::move(done.error()));
   }
   if (auto released = lane.copier.release(); !released) fail_run(std::move(released.error()));
+  is_over_ = true;
+  changed_.notify_all();
 }
 
 // A unit to be read from the source is claimed where peers see it, then asked for again: one of them that
@@ -166,12 +165,12 @@ void ExchangeRun::open_more() {
     file->entry = exchange_.entry_of[index];
     file->first_unit = exchange_.layout.first_unit_of(index);
     const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
-    const Bytes walked = file->entry->size;
-    file->work = staging::copy_file(context_, *file->entry,
+    const staging::Entry walked = *file->entry;
+    file->work = staging::copy_file(job_.context, *file->entry,
                                     begun == job_.resumed.begun.end() ? nullptr : &begun->second);
     Result<> started = file->work->start();
-    // Of another size by now: its pieces are not those that others have.
-    if (started && file->entry->size != walked) file->only_from_source = true;
+    // Changed since the walk: what others have is of another state.
+    if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
     lock.lock();
     open_[index] = file;
     lock.unlock();

@@ -17,7 +17,7 @@
 #include "fleet/protocol/layout.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/lanes/file_work.hpp"
-#include "staging/copy/small_file_copier.hpp"
+#include "staging/copy/transfer/small_file_copier.hpp"
 
 namespace spark::fleet {
 
@@ -54,7 +54,6 @@ class ExchangeRun {
 
   const ExchangeContext& exchange_;
   staging::ExchangeJob& job_;
-  staging::CopyContext& context_;
   Schedule schedule_;
   std::mutex mutex_;  // of all that follows, and of the schedule
   std::condition_variable changed_;
@@ -66,10 +65,11 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
+  std::size_t heard_ = 0;  // peers that have answered once, or did not
   std::atomic<bool> is_over_{false};
 
   void sort_out();
-  void watch(std::size_t peer, std::atomic<std::size_t>& heard);
+  void watch(std::size_t peer);
   void watch_members();
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
@@ -82,6 +82,8 @@ class ExchangeRun {
   Result<bool> pack_from_peer(const Choice& choice, Lane& lane);
   Result<> finish_piece(const FilePtr& file, std::uint64_t unit, const staging::PieceOutcome& outcome,
                         const Choice& choice);
+  void leave_to_source(File& file);
+  bool is_of_another_state(const File& file);
   bool is_right(const staging::Entry& entry, const staging::Digest& digest);
   void give_up_peer(std::size_t peer, std::string_view path);
   void end_pack(std::uint64_t unit);

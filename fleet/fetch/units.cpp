@@ -39,7 +39,10 @@ Result<> ExchangeRun::offer(const FilePtr& file) {
     }
     const auto is_done = file->work->finish();
     if (!is_done) return is_done.take_error();
-    if (!*is_done) continue;
+    if (!*is_done) {
+      leave_to_source(*file);
+      continue;
+    }
     const std::scoped_lock lock(mutex_);
     std::erase_if(open_, [&](const auto& one) { return one.second == file; });
     return {};
@@ -67,7 +70,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
     const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
     const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file);
-    context_.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
+    job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
     if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
     const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;
     const std::scoped_lock lock(mutex_);
@@ -90,7 +93,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     const auto read = staging::read_at(source.fd.get(), source.mode, lane.buffer.data(), want, offset);
     if (!source.mode.direct) staging::drop_pages(source.fd.get(), offset, read.bytes);
     if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
-    context_.counters->spent(staging::Activity::Source, std::chrono::steady_clock::now() - began);
+    job_.context.counters->spent(staging::Activity::Source, std::chrono::steady_clock::now() - began);
     outcome.ended_early = read.bytes < want;
     outcome.digest = digest_of(lane.buffer.data(), read.bytes);
   }
@@ -100,18 +103,21 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
                    : staging::write_at(copy->fd.get(), copy->mode, lane.buffer.data(), want, offset);
   if (failed == 0 && !copy->mode.direct) failed = staging::write_back_and_drop(copy->fd.get(), offset, want);
   if (failed != 0) return fail_errno(failed, "writing " + copy->tree->shown(copy->path));
-  context_.counters->spent(staging::Activity::LocalDrive, std::chrono::steady_clock::now() - written_from);
+  job_.context.counters->spent(staging::Activity::LocalDrive,
+                               std::chrono::steady_clock::now() - written_from);
   file->work->moved(want);
-  if (choice.peer) context_.counters->bytes_from_peers += want;
+  if (choice.peer) job_.context.counters->bytes_from_peers += want;
   return finish_piece(file, choice.unit, outcome, choice);
 }
 
 Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
                                    const staging::PieceOutcome& outcome, const Choice& choice) {
   file->work->piece_done(unit - file->first_unit, outcome);
-  if (outcome.is_vouched_for && !outcome.ended_early) {
+  if (outcome.is_vouched_for && !outcome.ended_early && !is_of_another_state(*file)) {
     exchange_.board.set_digest(unit, outcome.digest);
     exchange_.board.set_unit(unit, UnitState::HasPiece);
+  } else {
+    exchange_.board.set_unit(unit, UnitState::Absent);  // it may have been shown as being read
   }
   Result<> done;
   if (--file->unfinished == 0) {
@@ -122,6 +128,7 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
       const std::uint64_t pieces = staging::piece_count(file->entry->size);
       for (std::uint64_t i = 0; i < pieces; ++i)
         exchange_.board.set_unit(file->first_unit + i, UnitState::Absent);
+      leave_to_source(*file);
       done = offer(file);
     } else {
       for (std::uint64_t piece = 0; file->expected && piece < staging::piece_count(file->entry->size);
@@ -140,6 +147,19 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
   }
   changed_.notify_all();
   return done;
+}
+
+// It is read once more: what peers have is of the state that was walked, and it may be of another by now.
+void ExchangeRun::leave_to_source(File& file) {
+  const std::scoped_lock lock(mutex_);
+  file.only_from_source = true;
+  file.expected.reset();
+  file.suppliers.clear();
+}
+
+bool ExchangeRun::is_of_another_state(const File& file) {
+  const std::scoped_lock lock(mutex_);
+  return file.only_from_source;
 }
 
 // Called by the file's work before it is finished.
@@ -165,7 +185,7 @@ void ExchangeRun::give_up_peer(std::size_t peer, std::string_view path) {
 
 Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
-  if (auto go_on = context_.may_read("", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
+  if (auto go_on = job_.context.may_read("", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
   Result<> done;
   bool is_got = true;
   if (choice.peer) {
@@ -218,7 +238,7 @@ Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
-  context_.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
+  job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   if (!head || head->status != 200 || head->length < pack.count * kTableEntry) return false;
   const std::byte* const end = lane.buffer.data() + head->length;
   const std::byte* content = lane.buffer.data() + pack.count * kTableEntry;
@@ -241,7 +261,7 @@ Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
       return false;
     }
     if (auto written = lane.copier.write(*entry, mine); !written) return written.take_error();
-    context_.counters->bytes_from_peers += entry->size;
+    job_.context.counters->bytes_from_peers += entry->size;
     exchange_.board.set_small_digest(pack.first + i, digest);
     const std::scoped_lock lock(mutex_);
     needs_small_[pack.first + i] = false;
@@ -259,7 +279,8 @@ void ExchangeRun::fail_run(Error error) {
   {
     const std::scoped_lock lock(mutex_);
     if (!error_) error_ = std::move(error);
-    *context_.failed = true;
+    *job_.context.failed = true;
+    is_over_ = true;
   }
   changed_.notify_all();
 }

@@ -36,6 +36,7 @@ std::optional<PublishedCopies::Copy> read_copy(const staging::Destination& place
 }  // namespace
 
 void PublishedCopies::look() {
+  const std::scoped_lock looking(looking_);
   staging::CacheFolder folder(cache_);
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;

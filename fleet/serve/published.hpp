@@ -35,6 +35,7 @@ class PublishedCopies {
 
  private:
   std::filesystem::path cache_;  // its folder
+  std::mutex looking_;           // held before mutex_: each manifest is read once
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // by manifest
 };

@@ -13,7 +13,8 @@ namespace {
 constexpr unsigned kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
 constexpr std::size_t kMostOffers = 8;  // sets whose files are in memory
-constexpr std::chrono::milliseconds kIdle{60'000}, kTick{200};
+// A host that takes nothing of a unit for so long holds its buffer no longer.
+constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
 
 }  // namespace
 
@@ -109,6 +110,7 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   AnswerHead head;
   head.status = 404;
   if (!offer) return send(channel, head, "");
+  channel.set_patience(kSending);
   auto buffer = take_buffer();
   const auto body = offer->read(request.unit, *buffer);
   Result<> sent;
@@ -124,23 +126,27 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
     sent = send(channel, head, "");
   }
   give_back(std::move(buffer));
+  channel.set_patience(kIdle);
   return sent;
 }
 
 std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
-  const std::scoped_lock lock(offers_mutex_);
   const std::string key = request.set + request.origin;
-  if (const auto known = offers_.find(key); known != offers_.end()) {
-    if (known->second->is_current()) return known->second;
-    offers_.erase(known);
+  {
+    const std::scoped_lock lock(offers_mutex_);
+    const auto known = offers_.find(key);
+    if (known != offers_.end() && known->second->is_current()) return known->second;
   }
   auto offer = offer_of_board(settings_.boards, request.set, request.origin);
   if (!offer) {
-    const auto copy = published_.find(request.set);
+    auto copy = published_.find(request.set);
+    if (!copy) published_.look();  // it may have been published this moment
+    if (!copy) copy = published_.find(request.set);
     if (!copy) return nullptr;
     offer = offer_of_copy(copy->path, copy->manifest);
     if (!offer) return nullptr;
   }
+  const std::scoped_lock lock(offers_mutex_);
   if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
   return offers_[key] = std::move(*offer);
 }

@@ -2,34 +2,22 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
 
-#include "base/text.hpp"
-
 namespace spark::fleet {
 namespace {
 
-constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kReadAhead = 256 * 1024;  // bytes of one recv or send: a record has 16 KiB at most
 constexpr std::string_view kDigits = "0123456789abcdef";
 // TLS_AES_128_GCM_SHA256, the one cipher that every external key of TLS 1.3 goes with.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
-
-std::string hex(std::span<const unsigned char> bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) (text += kDigits[byte >> 4]) += kDigits[byte & 15];
-  return text;
-}
 
 std::string bytes_of_key(const std::string& key) {
   std::string bytes;
@@ -93,31 +81,6 @@ bool wait_for(int socket, short events, std::chrono::milliseconds patience) {
 }
 
 }  // namespace
-
-Result<std::string> new_key() {
-  std::array<unsigned char, kKeyBytes> bytes{};
-  if (RAND_bytes(bytes.data(), kKeyBytes) != 1)
-    return fail(Errc::Failed, "making a key: the system has no random numbers");
-  return hex(bytes);
-}
-
-Result<std::string> read_key(const std::filesystem::path& file) {
-  const std::string shown = printable(file.native());
-  struct stat info {};
-  if (::stat(file.c_str(), &info) != 0)
-    return fail_errno(errno, "reading the fleet's key " + shown,
-                      "`spark-stage fleet key` prints a new one; every host needs the same");
-  if ((info.st_mode & 077) != 0)
-    return fail(Errc::Refused, "the fleet's key " + shown + " can be read by other users of this host",
-                "chmod 600 " + shown);
-  const auto text = read_line_file(file);
-  if (!text) return fail_with(text.error(), "reading the fleet's key");
-  const std::string key = lower(*text);
-  if (key.size() != 2 * kKeyBytes || key.find_first_not_of(kDigits) != std::string::npos)
-    return fail(Errc::Invalid, "the fleet's key " + shown + " is not 64 hexadecimal digits",
-                "`spark-stage fleet key` prints a new one");
-  return key;
-}
 
 Result<std::shared_ptr<Security>> Security::make(const std::string& key, std::string identity) {
   if (identity.empty() || identity.size() > 255)

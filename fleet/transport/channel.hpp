@@ -19,12 +19,6 @@ struct ssl_ctx_st;
 
 namespace spark::fleet {
 
-// 32 random bytes as 64 hexadecimal digits, as a key file holds them.
-Result<std::string> new_key();
-
-// Invalid: not such a file. Refused: others than its owner may read it.
-Result<std::string> read_key(const std::filesystem::path& file);
-
 class Channel;
 
 // What all connections of a process have in common. Used by any thread.

@@ -21,7 +21,7 @@
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/prune.hpp"
-#include "staging/copy/small_files.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"

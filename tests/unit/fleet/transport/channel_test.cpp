@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <thread>
 
-#include "tests/support/temp_folder.hpp"
+#include "fleet/transport/key.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
-using spark::test::TempFolder;
 using namespace std::chrono_literals;
 
 namespace {
@@ -82,19 +80,6 @@ TEST(Channel, WhoDoesNotSpeakTlsGetsNothing) {
   const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 10s);
   EXPECT_EQ(channel.error().kind, Errc::Denied);
   client.join();
-}
-
-TEST(Key, IsReadFromAFileOfItsOwnersAlone) {
-  const TempFolder folder;
-  const std::string key = new_key().value();
-  ASSERT_TRUE(write_file_atomically(folder / "key", key + "\n", 0600));
-  EXPECT_EQ(read_key(folder / "key").value(), key);
-  ::chmod((folder / "key").c_str(), 0644);
-  EXPECT_EQ(read_key(folder / "key").error().kind, Errc::Refused);
-  ASSERT_TRUE(write_file_atomically(folder / "key", "secret", 0600));
-  EXPECT_EQ(read_key(folder / "key").error().kind, Errc::Invalid);
-  EXPECT_EQ(read_key(folder / "none").error().kind, Errc::NotFound);
-  EXPECT_NE(new_key().value(), key);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "staging/copy/small_files.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <span>
 
 #include "base/threads.hpp"
-#include "staging/copy/small_file_copier.hpp"
+#include "staging/copy/transfer/small_file_copier.hpp"
 #include "staging/files/holes.hpp"
 
 namespace spark::staging {

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/threads.hpp"
-#include "staging/copy/copy.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/files/io/throttle.hpp"

@@ -1,4 +1,4 @@
-#include "staging/copy/small_file_copier.hpp"
+#include "staging/copy/transfer/small_file_copier.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/rounding.hpp"
-#include "staging/copy/small_files.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/metadata.hpp"
 
 namespace spark::staging {

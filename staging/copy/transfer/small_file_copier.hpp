@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "staging/copy/copy_context.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/parent_dir_cache.hpp"
