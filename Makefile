@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm format lint install clean try
+.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm bench-fleet format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,8 +71,14 @@ bench-slurm:  ## what srun --stage costs a job whose data is there already (root
 	cmake --build --preset release --target spark-staged spark-stage spank_spark_stage
 	$(PYTHON) tools/benchmarks/slurm $(ARGS)
 
+bench-fleet:  ## what a volume serves when several hosts stage one dataset, with and without a fleet (root); ARGS=--help tells more
+	tools/setup.sh test
+	cmake --preset release
+	cmake --build --preset release --target spark-staged spark-stage
+	$(PYTHON) tools/benchmarks/fleet $(ARGS)
+
 format:  ## clang-format over all C++ and C
-	find base nvmetcp staging bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
+	find base nvmetcp staging fleet bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py

@@ -24,6 +24,7 @@ void add_all_verbs(App& app) {
   add_copy(app);
   add_bench(app);
   add_doctor(app);
+  add_fleet(app);
   add_host(app);
   add_config(app);
   add_import(app);

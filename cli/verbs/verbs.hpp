@@ -10,6 +10,7 @@ void add_jobs(App& app);
 void add_cancel(App& app);
 void add_discover(App& app);
 void add_doctor(App& app);
+void add_fleet(App& app);
 void add_host(App& app);
 void add_config(App& app);
 void add_import(App& app);

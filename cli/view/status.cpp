@@ -149,6 +149,29 @@ void print_stage(std::ostream& out, const Terminal& terminal, const json::object
   out << sentence(words, terminal.columns, terminal.out);
 }
 
+void print_fleet(std::ostream& out, const Terminal& terminal, const json::object& fleet) {
+  out << "\n" << coloured("FLEET", Colour::Faint, terminal.colour) << "\n";
+  out << cell_of(fleet, "listen");
+  if (const auto interface = get_string(fleet, "interface")) out << " on " << printable(*interface);
+  if (const Bytes link = bytes_of(fleet, "link_bytes_per_second"); link > 0)
+    out << " (" << format_rate(static_cast<double>(link)) << ")";
+  if (const auto why = get_string(fleet, "reason")) {
+    out << ": " << printable(*why) << "\n";
+  } else {
+    out << ": " << format_bytes(bytes_of(fleet, "served_bytes")) << " served to peers\n";
+  }
+  const json::array* peers = get_array(fleet, "peers");
+  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
+    const json::object* peer = (*peers)[i].if_object();
+    if (peer == nullptr) continue;
+    const auto why = get_string(*peer, "reason");
+    out << "  " << cell_of(*peer, "name") << ": "
+        << (why ? printable(*why)
+                : "answers at " + cell_of(*peer, "address") + ", version " + cell_of(*peer, "version"))
+        << "\n";
+  }
+}
+
 }  // namespace
 
 std::string volume_in_words(const json::object& volume) {
@@ -186,6 +209,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
       out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
                       terminal.out);
   }
+  if (const json::object* fleet = get_object(status, "fleet")) print_fleet(out, terminal, *fleet);
 }
 
 }  // namespace spark::cli

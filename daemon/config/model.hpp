@@ -100,6 +100,15 @@ struct MetricsSettings {
   bool operator==(const MetricsSettings&) const = default;
 };
 
+// The hosts that exchange what they stage. None of it: they do not.
+struct FleetSettings {
+  std::optional<nvmetcp::Portal> listen;  // an IP address and a port
+  std::filesystem::path key_file;
+  std::map<std::string, std::vector<nvmetcp::Portal>> peers;  // at least one address each; may name this host
+  Amount upload{0, 50};  // bytes per second, or a part of the link, while a dataset is leased here
+  bool operator==(const FleetSettings&) const = default;
+};
+
 struct Config {
   std::filesystem::path file;  // where it was read from
   std::map<std::string, Target> targets;
@@ -107,6 +116,7 @@ struct Config {
   CacheSettings cache;
   std::map<std::string, Dataset> datasets;
   MetricsSettings metrics;
+  FleetSettings fleet;
   bool has_simulation = false;  // daemon/sim reads that section
   bool operator==(const Config&) const = default;
 };

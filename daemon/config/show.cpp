@@ -136,6 +136,19 @@ json::object show(const MetricsSettings& metrics) {
   return {{"listen", metrics.listen ? to_string(*metrics.listen) : "off"}};
 }
 
+json::object show(const FleetSettings& fleet) {
+  json::object peers;
+  for (const auto& [name, addresses] : fleet.peers) {
+    json::array& all = peers[name].emplace_array();
+    for (const nvmetcp::Portal& address : addresses) all.emplace_back(to_string(address));
+  }
+  return {{"listen", to_string(*fleet.listen)},
+          {"key_file", fleet.key_file.string()},
+          {"peers", std::move(peers)},
+          {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
+                                              : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
+}
+
 std::string yaml_value(const json::value& value) {
   if (const auto* text = value.if_string()) return yaml_word({text->data(), text->size()});
   const auto* array = value.if_array();
@@ -167,12 +180,14 @@ json::object to_json(const Config& config) {
   for (const auto& [name, target] : config.targets) targets[name] = to_json(target);
   for (const Volume& volume : config.volumes) volumes[volume.name] = to_json(volume);
   for (const auto& [name, dataset] : config.datasets) datasets[name] = show(dataset);
-  return {{"version", 1},
-          {"targets", std::move(targets)},
-          {"volumes", std::move(volumes)},
-          {"cache", show(config.cache)},
-          {"datasets", std::move(datasets)},
-          {"metrics", show(config.metrics)}};
+  json::object shown{{"version", 1},
+                     {"targets", std::move(targets)},
+                     {"volumes", std::move(volumes)},
+                     {"cache", show(config.cache)},
+                     {"datasets", std::move(datasets)},
+                     {"metrics", show(config.metrics)}};
+  if (config.fleet.listen) shown["fleet"] = show(config.fleet);
+  return shown;
 }
 
 std::string to_yaml(const json::object& shown) {

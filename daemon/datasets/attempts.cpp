@@ -6,6 +6,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/waits.hpp"
 #include "daemon/log.hpp"
+#include "daemon/workers/fleet.hpp"
 
 namespace spark::datasets {
 namespace {
@@ -222,6 +223,13 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (demand.by) {
     const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
     call.request["finish_in_ms"] = time_to_copy(left).count();
+  }
+  const config::FleetSettings& fleet = context_.config().fleet;
+  if (fleet.listen && !source.exchange.empty() && !source.doubt) {
+    json::object& members = call.request["fleet"].emplace_object();
+    members = workers::to_json(fleet);
+    members["exchange"] = source.exchange;
+    members["origin"] = source.origin;
   }
   if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
   call.request["task"] = task->number;

@@ -32,6 +32,8 @@ void count(Totals& totals, const Task& task, const Outcome& ended) {
     const Bytes taken_over = bytes_of(*ended, "resumed_bytes") + bytes_of(*ended, "unchanged_bytes");
     ++totals.copied;
     totals.copied_bytes += bytes_of(*ended, "bytes") - std::min(bytes_of(*ended, "bytes"), taken_over);
+    if (const json::object* from = get_object(*ended, "bytes_from"))
+      totals.peer_bytes += bytes_of(*from, "peers");
     totals.copied_seconds += get_double(*ended, "seconds").value_or(0);
   }
   const json::array* evicted = get_array(*ended, "evicted");

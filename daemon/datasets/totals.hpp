@@ -15,6 +15,7 @@ struct Totals {
   // How stagings ended. Several requests for one dataset at a time are one.
   std::uint64_t copied = 0, from_cache = 0, failed = 0, cancelled = 0;
   Bytes copied_bytes = 0;     // by those that ended as copied, less what they took over from earlier copies
+  Bytes peer_bytes = 0;       // of those, from other hosts instead of from the source
   double copied_seconds = 0;  // that those took
   std::uint64_t stalls = 0;   // times that a staging waited for its source to come back
 

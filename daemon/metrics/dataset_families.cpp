@@ -89,6 +89,9 @@ void add_datasets(Page& page, const DatasetFacts& facts) {
                    {{{"result", "cancelled"}}, number(totals.cancelled)}}});
   page.push_back(counter("spark_stage_staging_copied_bytes_total", "Bytes that stagings copied to the cache.",
                          number(totals.copied_bytes)));
+  page.push_back(counter("spark_stage_staging_peer_bytes_total",
+                         "Of those bytes, what came from other hosts instead of from the source.",
+                         number(totals.peer_bytes)));
   page.push_back(counter("spark_stage_staging_copied_seconds_total",
                          "Time that stagings took which copied, until durable and published.",
                          totals.copied_seconds));

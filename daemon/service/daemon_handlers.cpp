@@ -50,6 +50,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
                       {"targets", daemon.watches.to_json(daemon.config.current())},
                       {"stages", daemon.datasets.stages()},
                       {"cache", daemon.datasets.cache()},
+                      {"fleet", daemon.peers.status()},
                       {"stuck_workers", daemon.runner.abandoned().size()}};
   if (daemon.is_simulated) status["simulated"] = true;
   return ok_answer(std::move(status));

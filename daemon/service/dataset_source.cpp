@@ -11,6 +11,7 @@ using SourcePlace = datasets::SourcePlace;
 SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapshot) {
   SourcePlace place;
   place.path = dataset.path;
+  place.exchange = "plain";
   if (const auto& table = snapshot.mounts()) {
     const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
     if (carrier != nullptr) place.drive = carrier->source;
@@ -29,7 +30,12 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
     place.device = status.device;
     place.stamp = volume.context().mount.stamp;
     if (status.published && !place.doubt) place.generation = status.published->generation;
+    if (!status.filesystem_uuid.empty()) {
+      place.exchange = "exact";
+      place.origin = status.filesystem_uuid + "-" + std::to_string(place.stamp);
+    }
   }
+  if (volume.settings().nfs) place.exchange = "plain";
   place.drive = dataset.volume;
   place.mount = volume.settings().mount.native();
   place.path = (volume.settings().mount / dataset.path).native();

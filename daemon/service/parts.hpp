@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
+#include "daemon/fleet/peer_service.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
@@ -27,6 +28,7 @@ struct DaemonParts {
   ActiveConfig& config;
   discovery::WatchSet& watches;
   datasets::Datasets& datasets;
+  fleet::PeerService& peers;
 };
 
 }  // namespace spark

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/text.hpp"
@@ -69,6 +70,8 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                    return volume && volume->is_settling();
                  }},
                 jobs_),
+      ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
+             {context.get_executor(), runner_, options_.state_dir.native(), [this] { return is_leased(); }}},
       parts_{.executor = context.get_executor(),
              .clock = clock,
              .started = clock.steady(),
@@ -78,9 +81,13 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .volumes = volumes_,
              .config = config_,
              .watches = watches_,
-             .datasets = datasets_},
-      metrics_port_(
-          context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry) {}
+             .datasets = datasets_,
+             .peers = ports_.peers} {}
+
+bool Service::is_leased() const {
+  return std::ranges::any_of(datasets_.leases().all(),
+                             [](const auto& one) { return one.second.is_staged() && !one.second.is_soft; });
+}
 
 Result<> Service::start() {
   auto server = api::Server::listen(
@@ -98,7 +105,7 @@ Result<> Service::start() {
   if (!listening) log::survived(listening.error());
   volumes_.start(config);
   watches_.apply(config);
-  metrics_port_.apply(config.metrics);
+  ports_.apply(config, host_->is_simulated());
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config.volumes.size()) +
             " volumes from " + config.file.native());
   notifier_.ready();
@@ -148,7 +155,7 @@ void Service::config_changed() {
   const config::Config& config = config_.current();
   datasets_.config_changed();
   watches_.apply(config);
-  metrics_port_.apply(config.metrics);
+  ports_.apply(config, host_->is_simulated());
   report_status();
 }
 
@@ -203,7 +210,7 @@ void Service::stop() {
   watches_.stop();
   volumes_.stop();
   server_->stop();
-  metrics_port_.stop();
+  ports_.metrics.stop();
   context_.stop();
 }
 

@@ -17,9 +17,9 @@
 #include "daemon/host/host.hpp"
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
-#include "daemon/metrics/port.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
+#include "daemon/service/ports.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
@@ -52,7 +52,8 @@ class Service {
   void device_changed(const Uevent& event);
   void config_changed();
 
-  void report_status();  // to systemd, as `systemctl status` shows it
+  bool is_leased() const;  // whether a job uses a dataset of this host
+  void report_status();    // to systemd, as `systemctl status` shows it
   asio::awaitable<void> handle_signals();
   asio::awaitable<void> feed_watchdog();
   void stop();
@@ -70,9 +71,9 @@ class Service {
   ActiveConfig config_;
   discovery::WatchSet watches_;
   datasets::Datasets datasets_;
+  Ports ports_;
   DaemonParts parts_;
   std::shared_ptr<api::Server> server_;
-  metrics::Port metrics_port_;
 };
 
 }  // namespace spark

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
+#include "daemon/workers/fleet.hpp"
 #include "daemon/workers/open_cache.hpp"
 #include "daemon/workers/verbs.hpp"
 #include "daemon/workers/wire.hpp"
@@ -107,6 +108,11 @@ json::object staged_to_json(const staging::Staged& staged) {
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
+          {"bytes_from",
+           json::object{
+               {"volume",
+                cached ? 0 : report.bytes - std::min(report.bytes, taken_over + report.bytes_from_peers)},
+               {"peers", report.bytes_from_peers}}},
           {"unchanged_bytes", report.unchanged_bytes},
           {"skipped", std::move(skipped)},
           {"outside_links", report.outside_links},
@@ -191,7 +197,17 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))
     options.finish_by = std::chrono::steady_clock::now() + Duration(*left);
-  return open->cache->stage(source, options, sink_for(progress), kNeverStopped).map(staged_to_json);
+  std::string warning;
+  const auto exchange = exchange_of(request, source.dataset, warning);
+  options.exchange = exchange.get();
+  auto staged = open->cache->stage(source, options, sink_for(progress), kNeverStopped);
+  if (!staged) return staged.take_error();
+  if (exchange) {
+    exchange->published();
+    for (std::string& said : exchange->warnings()) staged->report.warnings.push_back(std::move(said));
+  }
+  if (!warning.empty()) staged->report.warnings.push_back(std::move(warning));
+  return staged_to_json(*staged);
 }
 
 // {"cache", "dataset", "sha256"} → {"dataset", "bytes", "files", "seconds", "sha256_files"}

@@ -45,6 +45,7 @@ constexpr std::array kVerbs = {
     VerbRow{"evict", evict_verb},
     VerbRow{"recover", recover_verb},
     VerbRow{"catalog", catalog_verb},
+    VerbRow{"serve-peers", serve_peers_verb},
     VerbRow{"lease", lease_verb},
     VerbRow{"jobs-here", jobs_here_verb},
     VerbRow{"user", user_verb},

@@ -43,6 +43,8 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& progress);
+// fleet_verbs.cpp
+Result<json::object> serve_peers_verb(const json::object& request, const ProgressLine& progress);
 // lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
 // holder_verbs.cpp

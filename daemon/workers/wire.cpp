@@ -83,7 +83,9 @@ json::object to_json(const staging::CopyProgress& progress) {
                       {"bytes_per_second", progress.bytes_per_second},
                       {"seconds", progress.seconds},
                       {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
-                      {"bottleneck", progress.bottleneck}};
+                      {"bottleneck", progress.bottleneck},
+                      {"bytes_from", json::object{{"volume", progress.bytes_from_volume},
+                                                  {"peers", progress.bytes_from_peers}}}};
   if (!progress.reason.empty()) object["reason"] = progress.reason;
   return object;
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "staging/copy/copy_context.hpp"
 #include "staging/copy/resume.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
 
 namespace spark::staging {
 

@@ -20,6 +20,7 @@ struct CopyReport {
   std::string hash;                   // of the whole set, see Manifest::hash
   Bytes resumed_bytes = 0;            // taken over from an earlier attempt instead of copied
   Bytes unchanged_bytes = 0;          // taken over from an earlier copy of the same source
+  Bytes bytes_from_peers = 0;         // got from other hosts instead of from the source
   Bytes memfree_drop_bytes = 0;       // how far MemFree fell at most while copying
   std::uint64_t sha256_files = 0;     // whose published SHA-256 was checked
   bool unchanged = false;             // the source equals an earlier copy: nothing was copied

@@ -63,7 +63,7 @@ class CopyFile final : public FileWork {
       return;
     }
     digests_[piece] = outcome.digest;
-    if (digests_.size() == 1 || is_shared_) return;
+    if (digests_.size() == 1 || is_shared_ || !outcome.is_vouched_for) return;
     if (context_.flush_each) {
       flush_now_and_then(piece);
     } else {
@@ -74,15 +74,15 @@ class CopyFile final : public FileWork {
   Result<bool> finish() override {
     auto changed = source_changed();
     if (!changed) return changed;
-    if (!*changed) return complete();
+    if (!*changed && is_right()) return complete();
+    if (!*changed) return begin_again();
     if (++tries_ == kTries) {
       return fail(Errc::Failed,
                   "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
                       std::to_string(kTries) + " times",
                   "stop what writes to it, or exclude it");
     }
-    if (auto again = start_again(); !again) return again.take_error();
-    return false;
+    return begin_again();
   }
 
  private:
@@ -185,6 +185,15 @@ class CopyFile final : public FileWork {
     const auto unchanged = is_unchanged(entry_, source_.fd.get());
     if (!unchanged) return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
     return !*unchanged;
+  }
+
+  bool is_right() const {
+    return !context_.is_right || context_.is_right(entry_, digest_of_pieces(digests_));
+  }
+
+  Result<bool> begin_again() {
+    if (auto again = start_again(); !again) return again.take_error();
+    return false;
   }
 
   Result<> start_again() {

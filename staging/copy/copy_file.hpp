@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "staging/copy/copy_context.hpp"
 #include "staging/copy/lanes/file_work.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
 
 namespace spark::staging {
 

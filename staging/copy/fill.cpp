@@ -15,12 +15,13 @@
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/clone.hpp"
+#include "staging/copy/exchange.hpp"
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/large_files.hpp"
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/prune.hpp"
-#include "staging/copy/small_files.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
@@ -155,6 +156,10 @@ class Fill {
   Result<> copy_files() {
     std::vector<Entry*> small, large;
     sort_out(small, large);
+    if (job_.options->exchange != nullptr && !context_.shares_blocks) {
+      ExchangeJob job{context_, entries_, job_.resumed, small, large, job_.options->io};
+      if (auto exchanged = job_.options->exchange->copy(job); !exchanged) return exchanged;
+    }
     const unsigned threads = small_file_threads(*job_.options);
     if (threads == 1) {
       auto left = copy_small_files(context_, small, 1, job_.options->io);
@@ -254,6 +259,7 @@ CopyReport report_of(const Summary& summary, const Monitor& monitor) {
   report.files = summary.files;
   report.hash = summary.hash;
   report.seconds = monitor.seconds();
+  report.bytes_from_peers = monitor.counters.bytes_from_peers;
   report.memfree_drop_bytes = monitor.memfree_drop();
   return report;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/clone.hpp"
+#include "staging/copy/copy.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "staging/copy/resume.hpp"

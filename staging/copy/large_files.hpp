@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "staging/copy/copy_context.hpp"
+#include "staging/copy/lanes/options.hpp"
 #include "staging/copy/resume.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
 
 namespace spark::staging {
 

@@ -24,7 +24,8 @@ struct OpenedFile {
 
 struct PieceOutcome {
   Digest digest;
-  bool ended_early = false;  // the file is shorter than `size` by now; the digest says nothing then
+  bool is_vouched_for = true;  // false: its digest is of what another host sent, and still to be proven
+  bool ended_early = false;    // the file is shorter than `size` by now; the digest says nothing then
 };
 
 struct WorkFiles {

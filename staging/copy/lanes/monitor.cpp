@@ -61,6 +61,9 @@ void Monitor::report() {
   progress.phase = phase_;
   progress.bytes_done = counters.bytes_done;
   progress.bytes_total = counters.bytes_total;
+  progress.bytes_from_peers = counters.bytes_from_peers;
+  progress.bytes_from_volume =
+      minus(minus(progress.bytes_done, counters.bytes_resumed), progress.bytes_from_peers);
   progress.files_done = counters.files_done;
   progress.files_total = counters.files_total;
   progress.seconds = seconds();

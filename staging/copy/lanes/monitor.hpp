@@ -20,7 +20,8 @@ namespace spark::staging {
 struct Counters {
   std::atomic<Bytes> bytes_done{0}, bytes_total{0};
   std::atomic<std::uint64_t> files_done{0}, files_total{0};
-  std::atomic<Bytes> bytes_resumed{0};  // of those done, by an earlier attempt
+  std::atomic<Bytes> bytes_resumed{0};     // of those done, by an earlier attempt
+  std::atomic<Bytes> bytes_from_peers{0};  // of those done, from other hosts instead of from the source
   std::atomic<std::uint64_t> files_resumed{0};
   std::array<std::atomic<std::uint64_t>, kActivities> spent_ns{};
 

@@ -13,6 +13,8 @@
 
 namespace spark::staging {
 
+class Exchange;
+
 struct CopyOptions {
   unsigned threads = 0;  // that copy small files, and at most for large ones; 0: from the CPUs
   unsigned depth = 0;    // requests under way for large files; 0: from the CPUs
@@ -24,6 +26,8 @@ struct CopyOptions {
   OutsideLinks links = OutsideLinks::Keep;
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files
+  Exchange* exchange =
+      nullptr;          // the caller's, for as long as the copy takes; none: all is read from the source
   Bytes keep_free = 0;  // bytes of the destination's file system that have to stay free
 };
 

@@ -19,8 +19,8 @@ double work(Bytes bytes, std::uint64_t files) {
 }  // namespace
 
 std::string name_of(Activity activity) {
-  constexpr std::array<const char*, kActivities> kNames = {"source", "local drive", "small files", "hash",
-                                                           "throttle"};
+  constexpr std::array<const char*, kActivities> kNames = {"source", "local drive", "small files",
+                                                           "hash",   "throttle",    "peers"};
   return kNames[static_cast<std::size_t>(activity)];
 }
 

@@ -12,9 +12,9 @@
 namespace spark::staging {
 
 // What a run's buffers and threads spend their time on.
-enum class Activity { Source, LocalDrive, SmallFiles, Hash, Throttle };
-inline constexpr std::size_t kActivities = 5;
-std::string name_of(Activity activity);  // "source", "local drive", "small files", "hash", "throttle"
+enum class Activity { Source, LocalDrive, SmallFiles, Hash, Throttle, Peers };
+inline constexpr std::size_t kActivities = 6;
+std::string name_of(Activity activity);  // "source", "local drive", "small files", …
 
 // What was counted up to a moment.
 struct PaceSample {

@@ -16,6 +16,8 @@ enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
 struct CopyProgress {
   CopyPhase phase = CopyPhase::Walking;
   Bytes bytes_done = 0, bytes_total = 0;
+  // Of those done by this run: read from the source, and got from other hosts.
+  Bytes bytes_from_volume = 0, bytes_from_peers = 0;
   std::uint64_t files_done = 0, files_total = 0;
   double seconds = 0;
   Bytes bytes_per_second = 0;   // lately

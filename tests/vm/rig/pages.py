@@ -16,6 +16,8 @@ BLOCKS_ELSEWHERE = {
         "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
     "echo 'required spank_spark_stage.so'": (
         "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
+    "spark-stage fleet key > fleet.key": (
+        "tests/fleet/test_exchange.py", "test_the_key_that_the_page_makes_is_one", "spark-stage fleet key"),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (

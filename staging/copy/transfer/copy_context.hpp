@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/threads.hpp"
-#include "staging/copy/copy.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/files/io/throttle.hpp"
@@ -28,6 +27,8 @@ struct CopyContext {
   bool flush_each = false;     // where one syncfs at the end is not known to be enough
   bool shares_blocks = false;  // the copy's file system can take blocks of the source's without copying
   std::function<void(const Entry&)> lost_attributes;
+  // Whether a file's content, all of it written, is right; false: all of it is read again. Empty: it is.
+  std::function<bool(const Entry&, const Digest&)> is_right;
   std::function<void(Bytes)> moved;                                        // of large files
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 

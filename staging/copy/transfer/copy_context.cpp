@@ -1,4 +1,4 @@
-#include "staging/copy/copy_context.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
 
 #include <fcntl.h>
 

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "staging/copy/copy_context.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
+#include "staging/files/io/io.hpp"
 #include "staging/manifest/manifest.hpp"
 
 namespace spark::staging {

@@ -1,0 +1,43 @@
+// The process that serves peers, as long as the configuration has a fleet: started, supervised, replaced.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/json.hpp"
+#include "daemon/config/model.hpp"
+#include "daemon/workers/runner.hpp"
+
+namespace spark::fleet {
+
+class PeerService {
+ public:
+  // `is_leased`: whether a job uses a dataset of this host now.
+  PeerService(boost::asio::any_io_executor executor, workers::Runner& runner, std::string state_dir,
+              std::function<bool()> is_leased);
+
+  void apply(const config::Config& config);
+  json::value status() const;  // `fleet` of `status --json`; null: there is no fleet
+
+ private:
+  boost::asio::awaitable<void> run(std::uint64_t turn, json::object request);
+  boost::asio::awaitable<void> tell_leases(std::uint64_t turn);
+
+  boost::asio::any_io_executor executor_;
+  workers::Runner& runner_;
+  std::string state_dir_;
+  std::function<bool()> is_leased_;
+  json::object wanted_;     // the request; empty: no fleet
+  std::uint64_t turn_ = 0;  // of the configuration
+  workers::Cancellation cancellation_;
+  pid_t worker_ = 0;
+  bool is_limited_ = false;  // as the worker was told
+  json::object last_;        // what it reported
+  std::optional<Error> error_;
+};
+
+}  // namespace spark::fleet

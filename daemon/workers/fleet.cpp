@@ -1,0 +1,92 @@
+#include "daemon/workers/fleet.hpp"
+
+#include "daemon/workers/open_cache.hpp"
+#include "fleet/transport/key.hpp"
+#include "nvmetcp/host_identity.hpp"
+#include "staging/cache/cache_folder.hpp"
+
+namespace spark::workers {
+namespace {
+
+// A host without NVMe has no NQN: one is made from what systemd gave it.
+std::string host_name() {
+  const auto identity = nvmetcp::read_host_identity(SystemRoot{});
+  if (identity) return identity->nqn;
+  return "machine:" + read_line_file("/etc/machine-id").value_or("unknown");
+}
+
+fleet::Endpoint endpoint_from(const json::object& object) {
+  return {get_string(object, "address").value_or(""),
+          static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
+}
+
+json::object to_json(const nvmetcp::Portal& portal) {
+  return {{"address", portal.address}, {"port", portal.port}};
+}
+
+}  // namespace
+
+json::object to_json(const config::FleetSettings& fleet) {
+  json::array peers;
+  for (const auto& [name, addresses] : fleet.peers) {
+    json::array endpoints;
+    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(to_json(address));
+    peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
+  }
+  return {{"listen", to_json(*fleet.listen)},
+          {"key_file", fleet.key_file.native()},
+          {"peers", std::move(peers)},
+          {"upload_bytes", fleet.upload.bytes},
+          {"upload_percent", fleet.upload.percent}};
+}
+
+Result<FleetMembers> fleet_members_of(const json::object& object) {
+  FleetMembers members;
+  if (const json::object* listen = get_object(object, "listen")) members.listen = endpoint_from(*listen);
+  auto key = fleet::read_key(get_string(object, "key_file").value_or(""));
+  if (!key) return key.take_error();
+  const std::string name = host_name();
+  auto security = fleet::Security::make(*key, name);
+  if (!security) return security.take_error();
+  members.security = std::move(*security);
+  members.self = fleet::node_id(name, fleet::to_string(members.listen));
+  const json::array* peers = get_array(object, "peers");
+  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
+    const json::object& one = (*peers)[i].as_object();
+    fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
+    bool is_self = false;
+    for (const json::value& endpoint : *get_array(one, "endpoints")) {
+      peer.endpoints.push_back(endpoint_from(endpoint.as_object()));
+      is_self = is_self || fleet::to_string(peer.endpoints.back()) == fleet::to_string(members.listen);
+    }
+    if (!is_self) members.peers.push_back(std::move(peer));
+  }
+  return members;
+}
+
+std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
+  return state_dir / "fleet";
+}
+
+std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
+                                                 std::string& warning) {
+  const json::object* object = get_object(request, "fleet");
+  if (object == nullptr) return nullptr;
+  const auto cache = cache_config_of(request);
+  auto members = fleet_members_of(*object);
+  if (!cache || !members) {
+    warning = "nothing was exchanged with peers: " + (members ? cache.error() : members.error()).message();
+    return nullptr;
+  }
+  fleet::ExchangeSettings settings;
+  settings.self = members->self;
+  settings.kind = get_string(*object, "exchange") == "exact" ? fleet::SetKind::Exact : fleet::SetKind::Plain;
+  settings.origin = get_string(*object, "origin").value_or("");
+  settings.boards = boards_in(cache->state_dir);
+  settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
+  for (fleet::PeerAddress& peer : members->peers)
+    settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), members->security));
+  return std::make_unique<fleet::PeerExchange>(std::move(settings));
+}
+
+}  // namespace spark::workers

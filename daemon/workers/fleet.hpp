@@ -1,0 +1,33 @@
+// The fleet of a request, as workers take part in it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/config/model.hpp"
+#include "fleet/fetch/peer_exchange.hpp"
+
+namespace spark::workers {
+
+json::object to_json(const config::FleetSettings& fleet);
+
+// This host and the others, from "fleet" of a request.
+struct FleetMembers {
+  fleet::NodeId self = 0;
+  fleet::Endpoint listen;
+  std::shared_ptr<fleet::Security> security;
+  std::vector<fleet::PeerAddress> peers;  // without this host
+};
+Result<FleetMembers> fleet_members_of(const json::object& fleet);
+
+// Where boards are, in the state folder.
+std::filesystem::path boards_in(const std::filesystem::path& state_dir);
+
+// "fleet": see above, with "exchange": "exact" | "plain" and "origin". None: nothing is exchanged, or
+// `warning` says why not: staging does not depend on peers.
+std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
+                                                 std::string& warning);
+
+}  // namespace spark::workers

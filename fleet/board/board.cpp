@@ -1,0 +1,220 @@
+#include "fleet/board/board.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/text.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31647261'6f42666bU;
+constexpr std::size_t kMembers = 64;
+constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kDigestBytes = 16;
+constexpr Bytes kMostBytes = 4 * kGiB;  // of 64 million units
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+bool is_recent(std::int64_t at) {
+  return now_ns() - at < std::chrono::nanoseconds(kSilent).count();
+}
+
+}  // namespace
+
+// The same program wrote and reads it: there is no other version on this host.
+struct Board::Header {
+  struct Member {
+    std::atomic<NodeId> node;  // 0: a free place
+    std::atomic<std::int64_t> seen_ns;
+  };
+  std::atomic<std::uint64_t> magic;  // set last
+  BoardSize size;
+  std::atomic<std::int64_t> beat_ns;
+  std::atomic<bool> done;
+  std::array<Member, kMembers> members;
+  std::array<char, kLongestText> data, origin;
+};
+
+namespace {
+
+std::size_t bytes_of(const BoardSize& size, std::size_t header) {
+  // State bytes, then a digest for each piece, then a flag and a digest for each small file.
+  return header + size.units + size.pieces * kDigestBytes + size.small_files * (kDigestBytes + 1);
+}
+
+}  // namespace
+
+std::filesystem::path Board::path_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".board");
+}
+
+std::filesystem::path Board::list_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".list");
+}
+
+Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
+                                             const std::string& origin, const std::string& data,
+                                             const BoardSize& size) {
+  const std::filesystem::path path = path_of(folder, set);
+  const std::string shown = printable(path.native());
+  const std::size_t bytes = bytes_of(size, sizeof(Header));
+  if (bytes > kMostBytes || data.size() >= kLongestText || origin.size() >= kLongestText)
+    return fail(Errc::Unsupported, "making " + shown + ": the set is too large to be exchanged");
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_errno(errno, "making " + shown);
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(Errc::Unavailable, "making " + shown + ": another process stages the same set");
+  // What a server still has mapped keeps its pages: a file is never cut while it may be.
+  ::unlink(path.c_str());
+  file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return fail_errno(errno, "making " + shown);
+  const int made = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (made != 0) return fail_errno(made, "making " + shown);
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
+  std::unique_ptr<Board> board(new Board(std::move(file), mapped, bytes, size, path));
+  Header& header = board->header();
+  header.size = size;
+  std::memcpy(header.data.data(), data.c_str(), data.size() + 1);
+  std::memcpy(header.origin.data(), origin.c_str(), origin.size() + 1);
+  board->beat();
+  header.magic = kMagic;
+  return board;
+}
+
+Result<std::unique_ptr<Board>> Board::open(const std::filesystem::path& folder, const std::string& set) {
+  const std::filesystem::path path = path_of(folder, set);
+  const std::string shown = printable(path.native());
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return fail_errno(errno, "opening " + shown);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail_errno(errno, "opening " + shown);
+  const auto bytes = static_cast<std::size_t>(info.st_size);
+  if (bytes < sizeof(Header)) return fail(Errc::NotFound, "opening " + shown + ": it is being made");
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
+  const Header& header = *static_cast<Header*>(mapped);
+  const BoardSize size = header.magic == kMagic ? header.size : BoardSize{};
+  std::unique_ptr<Board> board(new Board(std::move(file), mapped, bytes, size, path));
+  if (header.magic != kMagic || bytes_of(size, sizeof(Header)) != bytes)
+    return fail(Errc::NotFound, "opening " + shown + ": it is being made");
+  return board;
+}
+
+Board::Board(UniqueFd file, void* mapped, std::size_t bytes, const BoardSize& size,
+             std::filesystem::path path)
+    : file_(std::move(file)), mapped_(mapped), bytes_(bytes), size_(size), path_(std::move(path)) {}
+
+Board::~Board() {
+  ::munmap(mapped_, bytes_);
+}
+
+Board::Header& Board::header() const {
+  return *static_cast<Header*>(mapped_);
+}
+
+std::atomic<std::uint8_t>& Board::state(std::uint64_t unit) const {
+  static_assert(sizeof(std::atomic<std::uint8_t>) == 1 && std::atomic<std::uint8_t>::is_always_lock_free);
+  auto* states = reinterpret_cast<std::atomic<std::uint8_t>*>(static_cast<char*>(mapped_) + sizeof(Header));
+  return states[unit];
+}
+
+std::uint8_t* Board::digest_at(std::uint64_t index) const {
+  return static_cast<std::uint8_t*>(mapped_) + sizeof(Header) + size_.units + index * kDigestBytes;
+}
+
+std::string Board::origin() const {
+  return header().origin.data();
+}
+
+std::string Board::data() const {
+  return header().data.data();
+}
+
+void Board::beat() {
+  header().beat_ns = now_ns();
+}
+
+void Board::set_unit(std::uint64_t unit, UnitState to) {
+  state(unit) = static_cast<std::uint8_t>(to);
+}
+
+void Board::set_digest(std::uint64_t piece, const staging::Digest& digest) {
+  std::memcpy(digest_at(piece), &digest, kDigestBytes);
+}
+
+void Board::set_small_digest(std::uint64_t small_file, const staging::Digest& digest) {
+  std::memcpy(digest_at(size_.pieces + small_file), &digest, kDigestBytes);
+  std::atomic_ref<std::uint8_t>(*(digest_at(size_.pieces + size_.small_files) + small_file)) = 1;
+}
+
+void Board::set_done() {
+  header().done = true;
+}
+
+std::vector<NodeId> Board::members() const {
+  std::vector<NodeId> lately;
+  for (const Header::Member& member : header().members) {
+    const NodeId node = member.node;
+    if (node != 0 && is_recent(member.seen_ns)) lately.push_back(node);
+  }
+  return lately;
+}
+
+void Board::remove() {
+  ::unlink(path_.c_str());
+  ::unlink(std::filesystem::path(path_).replace_extension(".list").c_str());
+}
+
+bool Board::is_alive() const {
+  return is_recent(header().beat_ns);
+}
+
+bool Board::is_done() const {
+  return header().done;
+}
+
+UnitState Board::unit(std::uint64_t unit) const {
+  return static_cast<UnitState>(state(unit).load() & 3U);
+}
+
+staging::Digest Board::digest(std::uint64_t piece) const {
+  staging::Digest digest;
+  std::memcpy(&digest, digest_at(piece), kDigestBytes);
+  return digest;
+}
+
+std::optional<staging::Digest> Board::small_digest(std::uint64_t small_file) const {
+  const std::atomic_ref<std::uint8_t> flag(*(digest_at(size_.pieces + size_.small_files) + small_file));
+  if (flag == 0) return std::nullopt;
+  return digest(size_.pieces + small_file);
+}
+
+void Board::note_member(NodeId node) {
+  Header::Member* place = nullptr;
+  for (Header::Member& member : header().members) {
+    const NodeId there = member.node;
+    if (there == node) {
+      member.seen_ns = now_ns();
+      return;
+    }
+    if (place == nullptr && (there == 0 || !is_recent(member.seen_ns))) place = &member;
+  }
+  if (place == nullptr) return;  // more hosts than a fleet has
+  place->seen_ns = now_ns();
+  place->node = node;
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,81 @@
+// What a staging worker has of its set so far, in a file that it shares with the process that serves peers.
+// Either may be killed at any moment: all fields are set and read by single atomic steps.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "fleet/protocol/owner.hpp"
+#include "fleet/protocol/set_state.hpp"
+#include "staging/manifest/hash.hpp"
+
+namespace spark::fleet {
+
+// A worker that did not give a sign of life for so long has ended or is stuck: others no longer count on it.
+inline constexpr std::chrono::milliseconds kSilent{2000};
+
+struct BoardSize {
+  std::uint64_t units = 0, pieces = 0, small_files = 0;
+};
+
+class Board {
+ public:
+  static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
+  static std::filesystem::path list_of(const std::filesystem::path& folder, const std::string& set);
+
+  // The worker's side. `data`: the folder that holds the copy while it grows. Unavailable if another worker
+  // has the board of this set.
+  static Result<std::unique_ptr<Board>> create(const std::filesystem::path& folder, const std::string& set,
+                                               const std::string& origin, const std::string& data,
+                                               const BoardSize& size);
+  // The server's side. NotFound if there is none.
+  static Result<std::unique_ptr<Board>> open(const std::filesystem::path& folder, const std::string& set);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  const BoardSize& size() const { return size_; }
+  std::string origin() const;
+  std::string data() const;
+
+  // Worker.
+  void beat();
+  void set_unit(std::uint64_t unit, UnitState state);
+  void set_digest(std::uint64_t piece, const staging::Digest& digest);  // before its state
+  void set_small_digest(std::uint64_t small_file, const staging::Digest& digest);
+  void set_done();  // published: the copy can be opened where it was until the server has found it
+  std::vector<NodeId> members() const;  // that asked lately, so they stage the set as well
+  void remove();
+
+  // Server.
+  bool is_alive() const;
+  bool is_done() const;
+  UnitState unit(std::uint64_t unit) const;
+  staging::Digest digest(std::uint64_t piece) const;
+  std::optional<staging::Digest> small_digest(std::uint64_t small_file) const;  // none: not to be had
+  void note_member(NodeId node);
+
+ private:
+  struct Header;
+  Board(UniqueFd file, void* mapped, std::size_t bytes, const BoardSize& size, std::filesystem::path path);
+  Header& header() const;
+  std::atomic<std::uint8_t>& state(std::uint64_t unit) const;
+  std::uint8_t* digest_at(std::uint64_t index) const;
+
+  UniqueFd file_;
+  void* mapped_;
+  std::size_t bytes_;
+  BoardSize size_;
+  std::filesystem::path path_;
+};
+
+}  // namespace spark::fleet

@@ -1,0 +1,108 @@
+#include "fleet/fetch/peer.hpp"
+
+#include <algorithm>
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kConnect{1000};
+
+// The body's begin came with the head.
+Result<> read_body(Channel& channel, std::string& buffered, std::span<char> into) {
+  const std::size_t early = std::min(buffered.size(), into.size());
+  std::copy_n(buffered.begin(), early, into.begin());
+  buffered.erase(0, early);
+  return channel.read_all(into.subspan(early));
+}
+
+}  // namespace
+
+std::string Peer::endpoint() const {
+  const std::scoped_lock lock(mutex_);
+  return has_answered_ ? to_string(address_.endpoints[good_]) : "";
+}
+
+Result<Peer::Connection> Peer::connect(std::chrono::milliseconds patience) {
+  std::size_t first = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    first = good_;
+  }
+  Result<Connection> connection = fail(Errc::Unavailable, "peer " + name() + " has no address");
+  for (std::size_t i = 0; i < address_.endpoints.size(); ++i) {
+    const std::size_t at = (first + i) % address_.endpoints.size();
+    auto channel = Channel::connect(security_, address_.endpoints[at], std::min(patience, kConnect));
+    if (!channel) {
+      connection = channel.take_error();
+      continue;
+    }
+    const std::scoped_lock lock(mutex_);
+    good_ = at;
+    has_answered_ = true;
+    return Connection{std::move(*channel), ""};
+  }
+  return connection;
+}
+
+template <class Take>
+Result<AnswerHead> Peer::ask(const PeerRequest& request, const Take& take,
+                             std::chrono::milliseconds patience) {
+  for (bool again = true;; again = false) {
+    Connection connection;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!idle_.empty()) {
+        connection = std::move(idle_.back());
+        idle_.pop_back();
+      }
+    }
+    const bool is_new = !connection.channel;
+    if (is_new) {
+      auto made = connect(patience);
+      if (!made) return made.take_error();
+      connection = std::move(*made);
+    }
+    Channel& channel = *connection.channel;
+    channel.set_patience(patience);
+    Result<> sent = channel.write_all(request_text(to_target(request)));
+    if (sent) sent = channel.flush();
+    Result<AnswerHead> head = sent ? read_answer(channel, connection.buffered) : sent.take_error();
+    if (!head && !is_new && again && head.error().kind == Errc::Unavailable) {
+      const std::scoped_lock lock(mutex_);
+      idle_.clear();  // the peer was restarted
+      continue;
+    }
+    if (!head) return head;
+    if (auto read = take(channel, connection.buffered, *head); !read) return read.take_error();
+    const std::scoped_lock lock(mutex_);
+    idle_.push_back(std::move(connection));
+    return head;
+  }
+}
+
+Result<AnswerHead> Peer::get(const PeerRequest& request, std::span<char> into,
+                             std::chrono::milliseconds patience) {
+  const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
+    if (head.length > into.size()) return fail(Errc::Invalid, "peer " + name() + " sends too much");
+    return read_body(channel, buffered, into.first(head.length));
+  };
+  return ask(request, take, patience);
+}
+
+Result<std::string> Peer::get_text(const PeerRequest& request, Bytes most,
+                                   std::chrono::milliseconds patience) {
+  std::string text;
+  const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
+    if (head.length > most) return fail(Errc::Invalid, "peer " + name() + " sends too much");
+    text.resize(head.length);
+    return read_body(channel, buffered, text);
+  };
+  const auto head = ask(request, take, patience);
+  if (!head) return head.take_error();
+  if (head->status != 200)
+    return fail(Errc::Unsupported, "peer " + name() + " does not know this request",
+                "it may have another version of spark-stage");
+  return text;
+}
+
+}  // namespace spark::fleet

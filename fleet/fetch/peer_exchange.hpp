@@ -1,0 +1,44 @@
+// The exchange of a set between the hosts that stage it, as this host's copy takes part in it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fleet/board/board.hpp"
+#include "fleet/fetch/peer.hpp"
+#include "fleet/protocol/owner.hpp"
+#include "fleet/protocol/set_id.hpp"
+#include "staging/copy/exchange.hpp"
+
+namespace spark::fleet {
+
+struct ExchangeSettings {
+  NodeId self = 0;
+  SetKind kind = SetKind::Plain;
+  std::string origin;            // see PeerRequest
+  std::filesystem::path boards;  // folder
+  std::filesystem::path data;    // that holds the copy while it grows
+  std::vector<std::unique_ptr<Peer>> peers;
+};
+
+class PeerExchange final : public staging::Exchange {
+ public:
+  explicit PeerExchange(ExchangeSettings settings);
+  ~PeerExchange() override;  // from now on peers get nothing of what is not published
+
+  Result<> copy(staging::ExchangeJob& job) override;
+  void published();  // the copy: peers go on with it
+
+  // Sentences about peers that sent what was wrong.
+  std::vector<std::string> warnings() const;
+
+ private:
+  struct Presence;
+  ExchangeSettings settings_;
+  std::unique_ptr<Presence> presence_;  // while the board is there
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace spark::fleet

@@ -1,0 +1,190 @@
+#include "fleet/fetch/run.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/text.hpp"
+#include "base/threads.hpp"
+#include "fleet/fetch/lane.hpp"
+#include "staging/copy/copy_file.hpp"
+#include "staging/copy/transfer/small_files.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{250}, kLookAtSilent{1000}, kFirstLook{1200}, kIdle{20};
+constexpr Bytes kMostState = 64 * kMiB;
+constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
+constexpr unsigned kFewHosts = 8, kAtOnceOfFew = 4, kAtOnceOfMany = 2;
+// Enough to choose from; the hosts of a fleet are at about the same place, so that they own what others need.
+constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96;
+
+unsigned lanes() {
+  return std::clamp(2 * std::thread::hardware_concurrency(), kFewestLanes, kMostLanes);
+}
+
+}  // namespace
+
+ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job)
+    : exchange_(exchange),
+      job_(job),
+      schedule_(exchange.self, exchange.peers.size(),
+                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany) {}
+
+Result<> ExchangeRun::go() {
+  sort_out();
+  job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
+    return is_right(entry, digest);
+  };
+  const std::size_t watches = exchange_.peers.size() + 1;
+  const auto part = [&](std::size_t number) {
+    if (number == 1) {
+      watch_members();
+    } else if (number > 1 && number <= watches) {
+      watch(number - 2);
+    } else {
+      work(number == 0 ? 0 : number - watches);
+    }
+  };
+  const auto ran = run_in_threads(watches + lanes(), part, [this] {
+    fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
+  });
+  job_.context.is_right = nullptr;
+  if (!ran) return fail_with(ran.error(), "exchanging with peers");
+  if (error_) return fail(std::move(*error_));
+  if (auto go_on = job_.context.check_stop(); !go_on) return go_on;
+  job_.large.insert(job_.large.begin(), left_.begin(), left_.end());
+  std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
+  return {};
+}
+
+// Sparse files are left to the engine, which keeps their holes.
+void ExchangeRun::sort_out() {
+  const Layout& layout = exchange_.layout;
+  const auto& small = job_.small;
+  needs_small_.assign(layout.small_files(), false);
+  for (std::uint64_t i = 0; i < layout.small_files(); ++i)
+    needs_small_[i] =
+        std::ranges::binary_search(small, exchange_.entry_of[layout.small(i)]->path.view(), {},
+                                   [](const staging::Entry* entry) { return entry->path.view(); });
+  job_.small.clear();
+  const auto is_taken = [](const staging::Entry* entry) {
+    return !Layout::is_packed(entry->size) && entry->allocated >= entry->size;
+  };
+  for (std::uint64_t file = layout.files(); file-- > 0;) {
+    const staging::Entry* entry = exchange_.entry_of[file];
+    if (is_taken(entry) &&
+        std::ranges::binary_search(job_.large, entry->path.view(), {},
+                                   [](const staging::Entry* one) { return one->path.view(); }))
+      large_.push_back(file);
+  }
+  std::erase_if(job_.large, is_taken);
+  for (std::uint64_t unit = layout.units(); unit-- > layout.pieces();) {
+    const Pack& pack = layout.pack(unit);
+    for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
+      if (!needs_small_[i]) continue;
+      packs_.push_back(unit);
+      break;
+    }
+  }
+}
+
+void ExchangeRun::watch(std::size_t index) {
+  Peer& peer = *exchange_.peers[index];
+  PeerRequest request;
+  request.kind = PeerRequest::Kind::Set;
+  request.set = exchange_.set;
+  request.from = exchange_.self;
+  request.origin = exchange_.origin;
+  for (bool is_first = true; !is_over_; is_first = false) {
+    const auto text = peer.get_text(request, kMostState, kSilent);
+    auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
+    std::unique_lock lock(mutex_);
+    if (state) schedule_.heard(index, std::move(*state), std::chrono::steady_clock::now());
+    if (is_first) ++heard_;
+    changed_.notify_all();
+    changed_.wait_for(lock, text ? kLookEvery : kLookAtSilent, [this] { return is_over_.load(); });
+  }
+}
+
+void ExchangeRun::watch_members() {
+  while (!is_over_) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kIdle, [this] { return is_over_.load(); });
+    schedule_.asked_by(exchange_.board.members(), std::chrono::steady_clock::now());
+  }
+}
+
+void ExchangeRun::work(std::size_t number) {
+  Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
+  const From first = number % 2 == 0 ? From::Source : From::Peers;
+  {
+    // Who else is there decides what this host reads first.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || heard_ >= exchange_.peers.size(); });
+  }
+  while (!job_.context.is_stopped()) {
+    open_more();
+    const auto choice = next(first);
+    if (!choice) {
+      std::unique_lock lock(mutex_);
+      if (schedule_.is_empty() && large_.empty() && packs_.empty() && !is_opening_) break;
+      changed_.wait_for(lock, kIdle);
+      continue;
+    }
+    if (auto done = perform(*choice, lane); !done) fail_run(std::move(done.error()));
+  }
+  if (auto released = lane.copier.release(); !released) fail_run(std::move(released.error()));
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+// A unit to be read from the source is claimed where peers see it, then asked for again: one of them that
+// came at the same moment has seen the claim, or is seen here.
+std::optional<Choice> ExchangeRun::next(From first) {
+  const std::scoped_lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  const auto choice = schedule_.next(first, now);
+  if (!choice || choice->peer) return choice;
+  exchange_.board.set_unit(choice->unit, UnitState::Reading);
+  schedule_.asked_by(exchange_.board.members(), now);
+  if (schedule_.is_still_mine(choice->unit, now)) return choice;
+  exchange_.board.set_unit(choice->unit, UnitState::Absent);
+  schedule_.failed(*choice, false);
+  return std::nullopt;
+}
+
+void ExchangeRun::open_more() {
+  std::unique_lock lock(mutex_);
+  while (!is_opening_ && !large_.empty() && schedule_.size() < kUnitsAhead && open_.size() < kMostOpen) {
+    is_opening_ = true;
+    auto file = std::make_shared<File>();
+    const std::uint64_t index = large_.back();
+    large_.pop_back();
+    lock.unlock();
+    file->entry = exchange_.entry_of[index];
+    file->first_unit = exchange_.layout.first_unit_of(index);
+    const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
+    const staging::Entry walked = *file->entry;
+    file->work = staging::copy_file(job_.context, *file->entry,
+                                    begun == job_.resumed.begun.end() ? nullptr : &begun->second);
+    Result<> started = file->work->start();
+    // Changed since the walk: what others have is of another state.
+    if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
+    lock.lock();
+    open_[index] = file;
+    lock.unlock();
+    if (started) started = offer(file);
+    if (!started) fail_run(std::move(started.error()));
+    lock.lock();
+    is_opening_ = false;
+  }
+  if (!packs_.empty() && schedule_.size() < kUnitsAhead) {
+    const std::size_t count = std::min(packs_.size(), kUnitsAhead);
+    schedule_.add(std::span(packs_).last(count));
+    packs_.resize(packs_.size() - count);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,93 @@
+// One copy's part in an exchange: its lanes, each a thread with a buffer.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fleet/board/board.hpp"
+#include "fleet/fetch/peer.hpp"
+#include "fleet/fetch/schedule.hpp"
+#include "fleet/protocol/layout.hpp"
+#include "staging/copy/exchange.hpp"
+#include "staging/copy/lanes/file_work.hpp"
+#include "staging/copy/transfer/small_file_copier.hpp"
+
+namespace spark::fleet {
+
+// What all of a run's threads share.
+struct ExchangeContext {
+  NodeId self = 0;
+  std::string set, origin;
+  std::vector<std::unique_ptr<Peer>>& peers;
+  Board& board;
+  const Layout& layout;
+  const std::vector<staging::Entry*>& entry_of;  // by the layout's files
+};
+
+class ExchangeRun {
+ public:
+  ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job);
+
+  Result<> go();
+  std::vector<std::string> take_warnings() { return std::move(warnings_); }
+
+ private:
+  struct File {
+    staging::Entry* entry = nullptr;
+    std::uint64_t first_unit = 0;
+    std::unique_ptr<staging::FileWork> work;
+    std::atomic<std::uint64_t> unfinished{0};  // pieces
+    // Guarded by mutex_:
+    bool only_from_source = false;
+    std::optional<staging::Digest> expected;  // of all of it, as those say that sent pieces without a digest
+    std::set<std::size_t> suppliers;
+  };
+  struct Lane;
+  using FilePtr = std::shared_ptr<File>;
+
+  const ExchangeContext& exchange_;
+  staging::ExchangeJob& job_;
+  Schedule schedule_;
+  std::mutex mutex_;  // of all that follows, and of the schedule
+  std::condition_variable changed_;
+  std::map<std::uint64_t, FilePtr> open_;  // by the layout's file
+  std::vector<std::uint64_t> large_;       // files to come, the next last
+  std::vector<std::uint64_t> packs_;       // units to come, the next last
+  std::vector<bool> needs_small_;          // by the layout's small files
+  bool is_opening_ = false;                // a lane opens more files
+  std::vector<staging::Entry*> left_;
+  std::vector<std::string> warnings_;
+  std::optional<Error> error_;
+  std::size_t heard_ = 0;  // peers that have answered once, or did not
+  std::atomic<bool> is_over_{false};
+
+  void sort_out();
+  void watch(std::size_t peer);
+  void watch_members();
+  void work(std::size_t lane);
+  std::optional<Choice> next(From first);
+  void open_more();
+  Result<> offer(const FilePtr& file);
+  Result<> perform(const Choice& choice, Lane& lane);
+  Result<> get_piece(const Choice& choice, Lane& lane);
+  Result<> get_pack(const Choice& choice, Lane& lane);
+  Result<> pack_from_source(const Choice& choice, Lane& lane, const std::vector<staging::Entry*>& entries);
+  Result<bool> pack_from_peer(const Choice& choice, Lane& lane);
+  Result<> finish_piece(const FilePtr& file, std::uint64_t unit, const staging::PieceOutcome& outcome,
+                        const Choice& choice);
+  void leave_to_source(File& file);
+  bool is_of_another_state(const File& file);
+  bool is_right(const staging::Entry& entry, const staging::Digest& digest);
+  void give_up_peer(std::size_t peer, std::string_view path);
+  void end_pack(std::uint64_t unit);
+  void fail_run(Error error);
+};
+
+}  // namespace spark::fleet

@@ -1,0 +1,144 @@
+#include "fleet/fetch/schedule.hpp"
+
+#include <algorithm>
+
+namespace spark::fleet {
+
+Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once)
+    : self_(self), at_once_(at_once), peers_(peers) {}
+
+void Schedule::add(std::span<const std::uint64_t> units) {
+  std::vector<NodeId> known;
+  for (const Peer& peer : peers_) {
+    if (peer.state.node != 0) known.push_back(peer.state.node);
+  }
+  struct Ranked {
+    std::size_t rank;
+    std::uint64_t order, unit;
+  };
+  std::vector<Ranked> ranked;
+  ranked.reserve(units.size());
+  // Among those of one rank each host has an order of its own, so that two that join do not read the same.
+  for (const std::uint64_t unit : units)
+    ranked.push_back({rank_of(self_, unit, known), weight(self_, ~unit), unit});
+  std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.order < b.order;
+  });
+  for (const Ranked& one : ranked) waiting_.push_back(one.unit);
+}
+
+void Schedule::only_from_source(std::uint64_t unit) {
+  source_only_.insert(unit);
+}
+
+void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
+  Peer& peer = peers_[index];
+  const auto had = static_cast<std::uint64_t>(std::ranges::count_if(state.units, has));
+  if (had != peer.had || state.kind != peer.state.kind) peer.moved_at = now;
+  peer.had = had;
+  peer.heard_at = now;
+  asked_.erase(state.node);
+  peer.state = std::move(state);
+}
+
+void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
+  for (const NodeId node : nodes) {
+    const bool is_heard = std::ranges::any_of(peers_, [&](const Peer& peer) {
+      return peer.state.node == node && peer.state.kind == SetState::Kind::Staging;
+    });
+    if (!is_heard) asked_.emplace(node, now);
+  }
+}
+
+void Schedule::blame(std::size_t peer) {
+  peers_[peer].is_blamed = true;
+}
+
+bool Schedule::is_live(const Peer& peer, SteadyTime now) {
+  return peer.state.kind != SetState::Kind::None && !peer.is_blamed && now - peer.heard_at < kSilent;
+}
+
+UnitState Schedule::state_of(const Peer& peer, std::uint64_t unit) {
+  if (peer.missing.contains(unit)) return UnitState::Absent;
+  if (peer.state.kind == SetState::Kind::Published) return UnitState::HasFile;
+  return unit < peer.state.units.size() ? peer.state.units[unit] : UnitState::Absent;
+}
+
+std::vector<NodeId> Schedule::owners(SteadyTime now) const {
+  std::vector<NodeId> all{self_};
+  for (const Peer& peer : peers_) {
+    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < kStuck)
+      all.push_back(peer.state.node);
+  }
+  for (const auto& [node, since] : asked_) {
+    if (now - since < kUnheard) all.push_back(node);
+  }
+  return all;
+}
+
+bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
+  if (source_only_.contains(unit)) return true;
+  if (owner_of(unit, owners) != self_) return false;
+  return std::ranges::none_of(peers_, [&](const Peer& peer) {
+    const bool counts =
+        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < kStuck);
+    return counts && state_of(peer, unit) != UnitState::Absent;
+  });
+}
+
+std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime now) const {
+  std::optional<std::size_t> best;
+  if (source_only_.contains(unit)) return best;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& peer = peers_[i];
+    if (!is_live(peer, now) || peer.under_way >= at_once_ || !has(state_of(peer, unit))) continue;
+    // Each host begins with another peer, so that not all ask the same one.
+    const auto before = [&](const Peer& other) {
+      return std::pair(peer.under_way, weight(peer.state.node, self_)) <
+             std::pair(other.under_way, weight(other.state.node, self_));
+    };
+    if (!best || before(peers_[*best])) best = i;
+  }
+  return best;
+}
+
+std::optional<Choice> Schedule::next(From first, SteadyTime now) {
+  const auto all = owners(now);
+  std::optional<std::size_t> found;
+  std::optional<std::size_t> peer;
+  for (const bool second : {false, true}) {
+    const From from = second == (first == From::Peers) ? From::Source : From::Peers;
+    for (std::size_t i = 0; i < waiting_.size() && !found; ++i) {
+      if (from == From::Source) {
+        if (is_for_source(waiting_[i], all, now)) found = i;
+      } else if ((peer = peer_with(waiting_[i], now))) {
+        found = i;
+      }
+    }
+    if (found) break;
+  }
+  if (!found) return std::nullopt;
+  const Choice choice{waiting_[*found], peer};
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*found));
+  ++under_way_;
+  if (peer) ++peers_[*peer].under_way;
+  return choice;
+}
+
+bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
+  const auto all = owners(now);
+  return is_for_source(unit, all, now);
+}
+
+void Schedule::done(const Choice& choice) {
+  --under_way_;
+  if (choice.peer) --peers_[*choice.peer].under_way;
+}
+
+void Schedule::failed(const Choice& choice, bool is_missing_there) {
+  done(choice);
+  if (choice.peer && is_missing_there) peers_[*choice.peer].missing.insert(choice.unit);
+  waiting_.insert(waiting_.begin(), choice.unit);
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,34 @@
+// What a peer may ask, by GET alone:
+//   /fleet/v1/node                                    who answers, and its version
+//   /fleet/v1/datasets                                the published copies, with their hashes
+//   /fleet/v1/sets/ID?from=NODE[&origin=STATE]        how much of a set this host has
+//   /fleet/v1/sets/ID/units/N[?origin=STATE]          one unit
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fleet/protocol/owner.hpp"
+
+namespace spark::fleet {
+
+struct PeerRequest {
+  enum class Kind { Node, Datasets, Set, Unit };
+  Kind kind = Kind::Node;
+  std::string set;         // Set, Unit
+  std::uint64_t unit = 0;  // Unit
+  NodeId from = 0;         // Set: a host that stages it; 0: one that only looks
+  std::string origin;  // state of the volume that the caller reads: letters, digits, '-', '.'; may be empty
+  bool operator==(const PeerRequest&) const = default;
+};
+
+// No value for anything else.
+std::optional<PeerRequest> parse_target(std::string_view target);
+std::string to_target(const PeerRequest& request);
+
+std::string node_text(NodeId node);  // 16 hexadecimal digits
+std::optional<NodeId> parse_node(std::string_view text);
+
+}  // namespace spark::fleet

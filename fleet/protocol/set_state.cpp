@@ -1,0 +1,61 @@
+#include "fleet/protocol/set_state.hpp"
+
+#include "base/json.hpp"
+#include "fleet/protocol/request.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::string_view kWords[] = {"none", "staging", "published"};
+constexpr std::size_t kLongestLine = 1024;
+
+tl::unexpected<Error> no_state() {
+  return fail(Errc::Invalid, "a peer's answer is not the state of the set");
+}
+
+}  // namespace
+
+std::string to_text(const SetState& state) {
+  const json::object line{{"state", kWords[static_cast<std::size_t>(state.kind)]},
+                          {"node", node_text(state.node)},
+                          {"units", state.unit_count}};
+  std::string text = json::serialize(line) + "\n";
+  const std::size_t start = text.size();
+  text.resize(start + (state.units.size() + 3) / 4);
+  for (std::size_t i = 0; i < state.units.size(); ++i) {
+    const auto bits = static_cast<unsigned>(state.units[i]) << (i % 4 * 2);
+    text[start + i / 4] = static_cast<char>(static_cast<unsigned char>(text[start + i / 4]) | bits);
+  }
+  return text;
+}
+
+Result<SetState> parse_set_state(std::string_view text, std::uint64_t most) {
+  const std::size_t end = text.substr(0, kLongestLine).find('\n');
+  if (end == std::string_view::npos) return no_state();
+  const auto line = parse_json_object(text.substr(0, end));
+  if (!line) return no_state();
+  SetState state;
+  const std::string word = get_string(*line, "state").value_or("");
+  const auto node = parse_node(get_string(*line, "node").value_or(""));
+  const auto units = get_int(*line, "units");
+  if (!node || !units || *units < 0 || static_cast<std::uint64_t>(*units) > most) return no_state();
+  state.node = *node;
+  state.unit_count = static_cast<std::uint64_t>(*units);
+  const std::string_view bits = text.substr(end + 1);
+  if (word == kWords[1]) {
+    state.kind = SetState::Kind::Staging;
+  } else if (word == kWords[2]) {
+    state.kind = SetState::Kind::Published;
+  } else if (word != kWords[0]) {
+    return no_state();
+  }
+  const std::uint64_t listed = state.kind == SetState::Kind::Staging ? state.unit_count : 0;
+  if (bits.size() != (listed + 3) / 4) return no_state();
+  state.units.reserve(listed);
+  for (std::uint64_t i = 0; i < listed; ++i)
+    state.units.push_back(
+        static_cast<UnitState>(static_cast<unsigned char>(bits[i / 4]) >> (i % 4 * 2) & 3U));
+  return state;
+}
+
+}  // namespace spark::fleet

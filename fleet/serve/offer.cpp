@@ -1,0 +1,131 @@
+#include "fleet/serve/offer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fleet/serve/unit_reader.hpp"
+#include "staging/manifest/manifest_reader.hpp"
+
+namespace spark::fleet {
+namespace {
+
+tl::unexpected<Error> not_there() {
+  return fail(Errc::NotFound, "this host does not have that unit");
+}
+
+class StagingOffer final : public Offer {
+ public:
+  StagingOffer(std::unique_ptr<Board> board, UnitReader reader)
+      : board_(std::move(board)), reader_(std::move(reader)) {}
+
+  SetState state() const override {
+    SetState state;
+    state.unit_count = reader_.layout().units();
+    if (board_->is_done()) {
+      state.kind = SetState::Kind::Published;
+      return state;
+    }
+    if (!board_->is_alive()) return {};
+    state.kind = SetState::Kind::Staging;
+    state.units.reserve(state.unit_count);
+    for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board_->unit(unit));
+    return state;
+  }
+
+  Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
+    if (unit >= reader_.layout().units() || !has(board_->unit(unit))) return not_there();
+    if (reader_.layout().is_pack(unit)) {
+      return reader_.read_pack(unit, buffer,
+                               [this](std::uint64_t small) { return board_->small_digest(small); });
+    }
+    auto body = reader_.read_piece(unit, buffer);
+    if (!body) return body;
+    (board_->unit(unit) == UnitState::HasPiece ? body->piece : body->file) = board_->digest(unit);
+    return body;
+  }
+
+  void note_member(NodeId node) override { board_->note_member(node); }
+  // Published, it is still where it was opened, under another name.
+  bool is_current() const override { return board_->is_done() ? reader_.is_there() : board_->is_alive(); }
+
+ private:
+  std::unique_ptr<Board> board_;
+  UnitReader reader_;
+};
+
+class PublishedOffer final : public Offer {
+ public:
+  PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy)
+      : reader_(std::move(reader)), hashes_(std::move(hashes)), copy_(std::move(copy)) {}
+
+  SetState state() const override {
+    SetState state;
+    state.kind = SetState::Kind::Published;
+    state.unit_count = reader_.layout().units();
+    return state;
+  }
+
+  Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
+    const Layout& layout = reader_.layout();
+    if (unit >= layout.units()) return not_there();
+    if (layout.is_pack(unit)) {
+      return reader_.read_pack(
+          unit, buffer, [&](std::uint64_t small) { return std::optional(hashes_[layout.small(small)]); });
+    }
+    auto body = reader_.read_piece(unit, buffer);
+    if (!body) return body;
+    const Piece piece = layout.piece(unit);
+    const bool is_whole = staging::piece_count(layout.size_of(piece.file)) == 1;
+    (is_whole ? body->piece : body->file) = hashes_[piece.file];
+    return body;
+  }
+
+  bool is_current() const override { return ::access(copy_.c_str(), F_OK) == 0; }
+
+ private:
+  UnitReader reader_;
+  std::vector<staging::Digest> hashes_;  // of each file
+  std::filesystem::path copy_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set,
+                                              const std::string& origin) {
+  auto board = Board::open(boards, set);
+  if (!board) return board.take_error();
+  if ((*board)->origin() != origin || !(*board)->is_alive()) return not_there();
+  auto lines = staging::LineReader::open(Board::list_of(boards, set));
+  if (!lines) return lines.take_error();
+  auto files = read_list(*lines);
+  if (!files) return files.take_error();
+  auto tree = staging::open_tree((*board)->data());
+  if (!tree) return tree.take_error();
+  UnitReader reader(std::move(*tree), std::move(*files));
+  const BoardSize& size = (*board)->size();
+  if (reader.layout().units() != size.units || reader.layout().small_files() != size.small_files)
+    return not_there();
+  return std::make_shared<StagingOffer>(std::move(*board), std::move(reader));
+}
+
+Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
+                                             const std::filesystem::path& manifest) {
+  auto tree = staging::open_tree(copy);
+  if (!tree) return tree.take_error();
+  auto entries = staging::ManifestReader::open(manifest);
+  if (!entries) return entries.take_error();
+  std::vector<ListedFile> files;
+  std::vector<staging::Digest> hashes;
+  while (const auto entry = entries->next()) {
+    if (!staging::is_content(*entry)) continue;
+    files.push_back({entry->path, entry->size});
+    hashes.push_back(entry->hash);
+  }
+  if (auto read = entries->error(); !read) return read.take_error();
+  return std::make_shared<PublishedOffer>(UnitReader(std::move(*tree), std::move(files)), std::move(hashes),
+                                          copy);
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,175 @@
+#include "fleet/serve/server.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "fleet/protocol/set_id.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr unsigned kMostConnections = 512;
+constexpr unsigned kMostBuffers = 8;
+constexpr std::size_t kMostOffers = 8;  // sets whose files are in memory
+// A host that takes nothing of a unit for so long holds its buffer no longer.
+constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
+
+}  // namespace
+
+Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask)
+    : settings_(std::move(settings)),
+      security_(std::move(security)),
+      may_ask_(std::move(may_ask)),
+      published_(settings_.cache),
+      throttle_(settings_.upload) {}
+
+Result<> Server::run(const StopFlag& stop) {
+  const auto listening = listen_on(settings_.listen);
+  if (!listening) return listening.take_error();
+  while (!stop) {
+    pollfd poll{listening->get(), POLLIN, 0};
+    if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
+    UniqueFd socket(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) continue;
+    if (open_ >= kMostConnections || !may_ask_("", address_of(socket.get()))) {
+      ++counts_.refused;
+      continue;
+    }
+    ++open_;
+    auto shared = std::make_shared<UniqueFd>(std::move(socket));
+    auto thread = start_thread([this, shared] {
+      [[maybe_unused]] const Result<> served = no_throw([&] {
+        serve(std::move(*shared));
+        return Result<>();
+      });
+      --open_;
+    });
+    if (thread.joinable()) {
+      thread.detach();
+    } else {
+      --open_;
+    }
+  }
+  return {};
+}
+
+void Server::serve(UniqueFd socket) {
+  const std::string address = address_of(socket.get());
+  auto channel = Channel::accept(security_, std::move(socket), kIdle);
+  if (!channel || !may_ask_((*channel)->peer(), address)) {
+    ++counts_.refused;
+    return;
+  }
+  ++counts_.connections;
+  for (std::string buffered;;) {
+    const auto head = read_request(**channel, buffered);
+    if (!head || !*head) return;
+    const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
+    AnswerHead none;
+    none.status = 404;
+    const auto answered = request ? answer(**channel, *request) : send(**channel, none, "");
+    if (!answered) return;
+  }
+}
+
+Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view body) {
+  AnswerHead whole = head;
+  whole.length = body.size();
+  if (auto sent = channel.write_all(to_text(whole)); !sent) return sent;
+  if (auto sent = channel.write_all(body); !sent) return sent;
+  return channel.flush();
+}
+
+Result<> Server::answer(Channel& channel, const PeerRequest& request) {
+  switch (request.kind) {
+    case PeerRequest::Kind::Node:
+      return send(channel, {},
+                  json::serialize(json::object{{"node", node_text(settings_.node)},
+                                               {"version", settings_.version},
+                                               {"limited", is_limited_.load()}}));
+    case PeerRequest::Kind::Datasets:
+      published_.look();
+      return send(channel, {}, json::serialize(json::object{{"datasets", published_.list()}}));
+    case PeerRequest::Kind::Unit:
+      return send_unit(channel, request);
+    case PeerRequest::Kind::Set:
+      break;
+  }
+  const auto offer = offer_for(request);
+  // Before its state is looked at: from now on its worker leaves the caller's units to the caller.
+  if (offer && request.from != 0) offer->note_member(request.from);
+  SetState state = offer ? offer->state() : SetState{};
+  state.node = settings_.node;
+  return send(channel, {}, to_text(state));
+}
+
+Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
+  const auto offer = offer_for(request);
+  AnswerHead head;
+  head.status = 404;
+  if (!offer) return send(channel, head, "");
+  channel.set_patience(kSending);
+  auto buffer = take_buffer();
+  const auto body = offer->read(request.unit, *buffer);
+  Result<> sent;
+  if (body) {
+    if (is_limited_ && settings_.upload != 0) throttle_.wait(body->bytes.size(), [] { return false; });
+    head.status = 200;
+    head.piece = body->piece;
+    head.file = body->file;
+    sent = send(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
+    ++counts_.units;
+    counts_.bytes += body->bytes.size();
+  } else {
+    sent = send(channel, head, "");
+  }
+  give_back(std::move(buffer));
+  channel.set_patience(kIdle);
+  return sent;
+}
+
+std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
+  const std::string key = request.set + request.origin;
+  {
+    const std::scoped_lock lock(offers_mutex_);
+    const auto known = offers_.find(key);
+    if (known != offers_.end() && known->second->is_current()) return known->second;
+  }
+  auto offer = offer_of_board(settings_.boards, request.set, request.origin);
+  if (!offer) {
+    auto copy = published_.find(request.set);
+    if (!copy) published_.look();  // it may have been published this moment
+    if (!copy) copy = published_.find(request.set);
+    if (!copy) return nullptr;
+    offer = offer_of_copy(copy->path, copy->manifest);
+    if (!offer) return nullptr;
+  }
+  const std::scoped_lock lock(offers_mutex_);
+  if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
+  return offers_[key] = std::move(*offer);
+}
+
+std::unique_ptr<staging::IoBuffer> Server::take_buffer() {
+  std::unique_lock lock(buffers_mutex_);
+  if (free_buffers_.empty() && buffers_ < kMostBuffers) {
+    ++buffers_;
+    lock.unlock();
+    return std::make_unique<staging::IoBuffer>(kUnitBuffer);
+  }
+  buffer_free_.wait(lock, [this] { return !free_buffers_.empty(); });
+  auto buffer = std::move(free_buffers_.back());
+  free_buffers_.pop_back();
+  return buffer;
+}
+
+void Server::give_back(std::unique_ptr<staging::IoBuffer> buffer) {
+  {
+    const std::scoped_lock lock(buffers_mutex_);
+    free_buffers_.push_back(std::move(buffer));
+  }
+  buffer_free_.notify_one();
+}
+
+}  // namespace spark::fleet

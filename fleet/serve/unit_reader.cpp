@@ -1,0 +1,68 @@
+#include "fleet/serve/unit_reader.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "fleet/serve/offer.hpp"
+
+namespace spark::fleet {
+namespace {
+
+// Room for a file's content after the table and what is packed so far, where direct I/O may write.
+constexpr std::size_t kScratch = kUnitBuffer - kPackedFile - staging::kLargestAlignment;
+
+}  // namespace
+
+UnitReader::UnitReader(staging::Tree tree, std::vector<ListedFile> files)
+    : tree_(std::move(tree)), files_(std::move(files)) {
+  for (const ListedFile& file : files_) layout_.add(file.size);
+  layout_.finish();
+}
+
+bool UnitReader::is_there() const {
+  struct stat info {};
+  return ::fstat(tree_.folder.get(), &info) == 0 && info.st_nlink > 0;
+}
+
+bool UnitReader::read(const ListedFile& file, Bytes offset, std::size_t bytes, std::byte* into) const {
+  const UniqueFd fd = staging::open_beneath(tree_, file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (!fd) return false;
+  const staging::IoMode mode = staging::make_direct(fd.get());
+  const auto read = staging::read_at(fd.get(), mode, into, bytes, offset);
+  if (!mode.direct) staging::drop_pages(fd.get(), offset, bytes);
+  return read.error == 0 && read.bytes == bytes;
+}
+
+Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
+  const Piece piece = layout_.piece(unit);
+  const ListedFile& file = files_[piece.file];
+  const std::size_t bytes = staging::piece_bytes(file.size, piece.piece);
+  if (!read(file, piece.piece * staging::kHashPiece, bytes, buffer.data()))
+    return fail(Errc::NotFound, "the copy can't be read");
+  return UnitBody{{buffer.data(), bytes}, {}, {}};
+}
+
+Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
+                                       const SmallDigest& digest_of) const {
+  static_assert(kPackBytes + kPackFiles * kTableEntry <= kScratch,
+                "a pack and its table lie before the scratch");
+  const Pack& pack = layout_.pack(unit);
+  std::byte* const scratch = buffer.data() + kScratch;
+  std::byte* content = buffer.data() + pack.count * kTableEntry;
+  for (std::uint64_t i = 0; i < pack.count; ++i) {
+    std::byte* row = buffer.data() + i * kTableEntry;
+    std::memset(row, 0, kTableEntry);
+    const ListedFile& file = files_[layout_.small(pack.first + i)];
+    const auto digest = digest_of(pack.first + i);
+    if (!digest || (file.size > 0 && !read(file, 0, file.size, scratch))) continue;
+    row[0] = std::byte{1};
+    put_digest(row + 1, *digest);
+    std::memcpy(content, scratch, file.size);
+    content += file.size;
+  }
+  return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}};
+}
+
+}  // namespace spark::fleet

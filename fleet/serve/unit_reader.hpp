@@ -1,0 +1,36 @@
+// Reads units of a copy from the local drive, directly: what peers get stays out of the page cache.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fleet/protocol/file_list.hpp"
+#include "fleet/protocol/layout.hpp"
+#include "staging/files/io/direct_io.hpp"
+#include "staging/files/tree.hpp"
+
+namespace spark::fleet {
+
+struct UnitBody;
+
+class UnitReader {
+ public:
+  UnitReader(staging::Tree tree, std::vector<ListedFile> files);
+  const Layout& layout() const { return layout_; }
+  bool is_there() const;  // false: the copy was deleted
+
+  // Into the buffer, of kUnitBuffer bytes. NotFound: the copy does not have it as it should. Any thread.
+  Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const;
+  using SmallDigest = std::function<std::optional<staging::Digest>(std::uint64_t small)>;
+  Result<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
+                             const SmallDigest& digest_of) const;
+
+ private:
+  staging::Tree tree_;
+  std::vector<ListedFile> files_;
+  Layout layout_;
+
+  bool read(const ListedFile& file, Bytes offset, std::size_t bytes, std::byte* into) const;
+};
+
+}  // namespace spark::fleet

@@ -1,0 +1,197 @@
+#include "fleet/transport/channel.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::size_t kReadAhead = 256 * 1024;  // bytes of one recv or send: a record has 16 KiB at most
+constexpr std::string_view kDigits = "0123456789abcdef";
+// TLS_AES_128_GCM_SHA256, the one cipher that every external key of TLS 1.3 goes with.
+constexpr unsigned char kCipher[] = {0x13, 0x01};
+
+std::string bytes_of_key(const std::string& key) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < key.size(); i += 2)
+    bytes += static_cast<char>(kDigits.find(key[i]) * 16 + kDigits.find(key[i + 1]));
+  return bytes;
+}
+
+SSL_SESSION* session_with(SSL* ssl, const std::string& key) {
+  const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl, kCipher);
+  SSL_SESSION* session = SSL_SESSION_new();
+  const std::string bytes = bytes_of_key(key);
+  const bool made = session != nullptr && cipher != nullptr &&
+                    SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(bytes.data()),
+                                                bytes.size()) == 1 &&
+                    SSL_SESSION_set_cipher(session, cipher) == 1 &&
+                    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
+  if (made) return session;
+  SSL_SESSION_free(session);
+  return nullptr;
+}
+
+Security& security_of(SSL* ssl) {
+  return *static_cast<Security*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+}
+
+int use_key(SSL* ssl, const EVP_MD* /*digest*/, const unsigned char** id, std::size_t* length,
+            SSL_SESSION** session) {
+  const Security& security = security_of(ssl);
+  *session = session_with(ssl, security.key());
+  *id = reinterpret_cast<const unsigned char*>(security.identity().data());
+  *length = security.identity().size();
+  return *session != nullptr ? 1 : 0;
+}
+
+int find_key(SSL* ssl, const unsigned char* identity, std::size_t length, SSL_SESSION** session) {
+  *session = session_with(ssl, security_of(ssl).key());
+  auto* channel = static_cast<Channel*>(SSL_get_app_data(ssl));
+  channel->set_peer(std::string(reinterpret_cast<const char*>(identity), length));
+  return *session != nullptr ? 1 : 0;
+}
+
+SSL_CTX* context_for(const SSL_METHOD* method, Security* security) {
+  SSL_CTX* context = SSL_CTX_new(method);
+  if (context == nullptr) throw std::bad_alloc();
+  SSL_CTX_set_app_data(context, security);
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, kReadAhead);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return context;
+}
+
+bool wait_for(int socket, short events, std::chrono::milliseconds patience) {
+  pollfd poll{socket, events, 0};
+  return ::poll(&poll, 1, static_cast<int>(patience.count())) > 0;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Security>> Security::make(const std::string& key, std::string identity) {
+  if (identity.empty() || identity.size() > 255)
+    return fail(Errc::Invalid, "the name of this host has to have 1 to 255 bytes");
+  std::shared_ptr<Security> made(new Security(key, std::move(identity)));
+  made->client_ = context_for(TLS_client_method(), made.get());
+  SSL_CTX_set_psk_use_session_callback(made->client_, use_key);
+  made->server_ = context_for(TLS_server_method(), made.get());
+  SSL_CTX_set_psk_find_session_callback(made->server_, find_key);
+  return made;
+}
+
+Security::~Security() {
+  SSL_CTX_free(client_);
+  SSL_CTX_free(server_);
+}
+
+Channel::~Channel() {
+  SSL_free(ssl_);
+}
+
+Result<> Channel::begin(ssl_ctx_st* context) {
+  ssl_ = SSL_new(context);
+  if (ssl_ == nullptr || SSL_set_fd(ssl_, socket_.get()) != 1) throw std::bad_alloc();
+  SSL_set_app_data(ssl_, this);
+  const bool accepts = context == security_->server_;
+  const auto hello = repeat([&] { return accepts ? SSL_accept(ssl_) : SSL_connect(ssl_); }, "greeting");
+  if (!hello) {
+    if (hello.error().kind == Errc::TimedOut) return hello.take_error();
+    return fail(Errc::Denied, "the other host does not have this fleet's key, or does not speak TLS 1.3",
+                "put the same fleet.key_file on every host");
+  }
+  // Many records are sent in one call.
+  BIO* buffer = BIO_new(BIO_f_buffer());
+  if (buffer == nullptr || BIO_set_write_buffer_size(buffer, kReadAhead) != 1) throw std::bad_alloc();
+  BIO* plain = SSL_get_wbio(ssl_);
+  BIO_up_ref(plain);
+  SSL_set0_wbio(ssl_, BIO_push(buffer, plain));
+  return {};
+}
+
+// Until it is done: again whenever the socket can go on.
+template <class Step>
+Result<int> Channel::repeat(const Step& step, const char* doing) {
+  for (;;) {
+    ERR_clear_error();
+    const int done = step();
+    if (done > 0) return done;
+    const int why = SSL_get_error(ssl_, done);
+    if (why == SSL_ERROR_ZERO_RETURN) return 0;
+    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
+      return fail(Errc::Unavailable, std::string(doing) + ": the connection to the other host was lost");
+    if (!wait_for(socket_.get(), why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, patience_))
+      return fail(Errc::TimedOut, std::string(doing) + ": the other host is silent");
+  }
+}
+
+Result<std::size_t> Channel::read_some(std::span<char> into) {
+  const auto read =
+      repeat([&] { return SSL_read(ssl_, into.data(), static_cast<int>(into.size())); }, "reading");
+  if (!read) return read.take_error();
+  return static_cast<std::size_t>(*read);
+}
+
+Result<> Channel::read_all(std::span<char> into) {
+  while (!into.empty()) {
+    const auto read = read_some(into);
+    if (!read) return read.take_error();
+    if (*read == 0) return fail(Errc::Unavailable, "reading: the other host closed the connection");
+    into = into.subspan(*read);
+  }
+  return {};
+}
+
+Result<> Channel::write_all(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const int most = static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20));
+    const auto wrote = repeat([&] { return SSL_write(ssl_, bytes.data(), most); }, "sending");
+    if (!wrote) return wrote.take_error();
+    bytes.remove_prefix(static_cast<std::size_t>(*wrote));
+  }
+  return {};
+}
+
+Result<> Channel::flush() {
+  for (;;) {
+    BIO* out = SSL_get_wbio(ssl_);
+    if (BIO_flush(out) > 0) return {};
+    if (!BIO_should_retry(out))
+      return fail(Errc::Unavailable, "sending: the connection to the other host was lost");
+    if (!wait_for(socket_.get(), POLLOUT, patience_))
+      return fail(Errc::TimedOut, "sending: the other host is silent");
+  }
+}
+
+Result<std::unique_ptr<Channel>> Channel::accept(std::shared_ptr<Security> security, UniqueFd socket,
+                                                 std::chrono::milliseconds patience) {
+  ssl_ctx_st* context = security->server_;
+  std::unique_ptr<Channel> channel(new Channel(std::move(security), std::move(socket), patience));
+  if (auto begun = channel->begin(context); !begun) return begun.take_error();
+  return channel;
+}
+
+Result<std::unique_ptr<Channel>> Channel::connect(std::shared_ptr<Security> security, const Endpoint& to,
+                                                  std::chrono::milliseconds patience) {
+  auto socket = connect_to(to, patience);
+  if (!socket) return socket.take_error();
+  ssl_ctx_st* context = security->client_;
+  std::unique_ptr<Channel> channel(new Channel(std::move(security), std::move(*socket), patience));
+  if (auto begun = channel->begin(context); !begun) return begun.take_error();
+  return channel;
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,47 @@
+#include "fleet/transport/key.hpp"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+}  // namespace
+
+Result<std::string> new_key() {
+  std::array<unsigned char, kKeyBytes> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return fail_errno(errno, "asking the kernel for random numbers");
+  std::string key;
+  for (const unsigned char byte : bytes) (key += kHexDigits[byte >> 4]) += kHexDigits[byte & 15];
+  return key;
+}
+
+Result<std::string> read_key(const std::filesystem::path& file) {
+  const std::string shown = printable(file.native());
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0)
+    return fail_errno(errno, "reading the fleet's key " + shown,
+                      "`spark-stage fleet key` prints a new one; every host needs the same");
+  if ((info.st_mode & 077) != 0)
+    return fail(Errc::Refused, "the fleet's key " + shown + " can be read by other users of this host",
+                "chmod 600 " + shown);
+  const auto text = read_line_file(file);
+  if (!text) return fail_with(text.error(), "reading the fleet's key");
+  const std::string key = lower(*text);
+  if (key.size() != 2 * kKeyBytes || key.find_first_not_of(kHexDigits) != std::string::npos)
+    return fail(Errc::Invalid, "the fleet's key " + shown + " is not 64 hexadecimal digits",
+                "`spark-stage fleet key` prints a new one");
+  return key;
+}
+
+}  // namespace spark::fleet

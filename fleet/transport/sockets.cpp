@@ -1,0 +1,126 @@
+#include "fleet/transport/sockets.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "base/text.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr int kBacklog = 128;
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Result<Addresses> look_up(const std::string& name, std::uint16_t port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int failed = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (failed != 0)
+    return fail(Errc::Unavailable, "looking up " + printable(name) + ": " + ::gai_strerror(failed));
+  return Addresses(found, ::freeaddrinfo);
+}
+
+std::string text_of(const sockaddr* address) {
+  char text[NI_MAXHOST] = "";
+  const socklen_t size = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool is_v6 = endpoint.address.find(':') != std::string::npos;
+  return (is_v6 ? "[" + endpoint.address + "]" : endpoint.address) + ":" + std::to_string(endpoint.port);
+}
+
+Result<UniqueFd> listen_on(const Endpoint& at) {
+  const std::string doing = "listening for peers on " + to_string(at);
+  const auto found = look_up(at.address, at.port, AI_PASSIVE | AI_NUMERICHOST);
+  if (!found) return found.take_error();
+  const addrinfo& address = **found;
+  UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return fail_errno(errno, doing);
+  const int yes = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    const int why = errno;
+    auto failed = fail_errno(why, doing, "fleet.listen has to be an address of this host, on a free port");
+    failed.value().kind = Errc::Unavailable;
+    return failed;
+  }
+  return socket;
+}
+
+Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience) {
+  const std::string doing = "connecting to " + to_string(to);
+  const auto found = look_up(to.address, to.port, 0);
+  if (!found) return found.take_error();
+  int why = EHOSTUNREACH;
+  for (const addrinfo* address = found->get(); address != nullptr; address = address->ai_next) {
+    UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) return fail_errno(errno, doing);
+    why = ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+    if (why == EINPROGRESS) {
+      pollfd poll{socket.get(), POLLOUT, 0};
+      socklen_t size = sizeof why;
+      if (::poll(&poll, 1, static_cast<int>(patience.count())) <= 0) {
+        why = ETIMEDOUT;
+      } else {
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
+      }
+    }
+    if (why != 0) continue;
+    const int yes = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    return socket;
+  }
+  auto failed = fail_errno(why, doing);
+  if (why != ETIMEDOUT) failed.value().kind = Errc::Unavailable;
+  return failed;
+}
+
+std::string address_of(int socket) {
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&from), &size) != 0) return "";
+  return text_of(reinterpret_cast<sockaddr*>(&from));
+}
+
+std::string interface_of(const std::string& address) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return "";
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    const bool is_ip = one->ifa_addr != nullptr &&
+                       (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
+    if (is_ip && text_of(one->ifa_addr) == address) return one->ifa_name;
+  }
+  return "";
+}
+
+Result<std::vector<std::string>> resolve(const std::string& name) {
+  const auto found = look_up(name, 0, 0);
+  if (!found) return found.take_error();
+  std::vector<std::string> all;
+  for (const addrinfo* address = found->get(); address != nullptr; address = address->ai_next) {
+    const std::string text = text_of(address->ai_addr);
+    if (!text.empty() && std::ranges::find(all, text) == all.end()) all.push_back(text);
+  }
+  return all;
+}
+
+}  // namespace spark::fleet

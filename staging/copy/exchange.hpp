@@ -1,0 +1,31 @@
+// Another way to get the files of a set: from hosts that stage the same one. What it is, is its maker's; a
+// run without one reads all of it from the source.
+#pragma once
+
+#include <vector>
+
+#include "staging/copy/resume.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
+#include "staging/files/io/io.hpp"
+#include "staging/manifest/manifest.hpp"
+
+namespace spark::staging {
+
+struct ExchangeJob {
+  CopyContext& context;
+  Entries& entries;
+  const Resumed& resumed;
+  std::vector<Entry*>&small, &large;  // to copy, sorted by path; see is_small
+  IoKind io;
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Copies what it can, from others and from the source, and takes that out of the two lists; the caller
+  // copies what stays. An error is one of the source's or of the local drive's, never another host's.
+  virtual Result<> copy(ExchangeJob& job) = 0;
+};
+
+}  // namespace spark::staging

@@ -1,0 +1,173 @@
+"""What several hosts stage is read from the source once."""
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from fleet import BUILD, PORT, Fleet, wait_until
+
+
+def results(jobs):
+    for job in jobs:
+        assert job["state"] == "done", job
+    return [job["result"]["datasets"][0] for job in jobs]
+
+
+def check_copies(fleet, daemons):
+    for daemon in daemons:
+        same = subprocess.run(["diff", "-r", fleet.drive.mount / "imagenet", daemon.copy()], capture_output=True, text=True, check=False)
+        assert same.returncode == 0, same.stdout
+
+
+def check_hashes(staged):
+    assert len({one["hash"] for one in staged}) == 1, staged
+
+
+def test_four_hosts_that_start_together_read_the_source_once(fleet, record_property):
+    before = fleet.drive.bytes_read()
+    staged = results(fleet.stage_all())
+    ratio = (fleet.drive.bytes_read() - before) / fleet.drive.size
+    record_property("ratio", ratio)
+    print(f"read from the source: {ratio:.3f} x the dataset; {[one['bytes_from'] for one in staged]}")
+    check_hashes(staged)
+    assert sum(one["bytes_from"]["volume"] for one in staged) <= 1.05 * fleet.drive.size
+    assert ratio <= 1.05
+    for one in staged:
+        assert one["bytes_from"]["volume"] + one["bytes_from"]["peers"] == fleet.drive.size, one
+        assert not one["warnings"], one
+    check_copies(fleet, fleet.daemons)
+
+
+def test_nothing_is_read_from_the_source_once_a_host_has_the_dataset(fleet):
+    first, others = fleet.daemons[0], fleet.daemons[1:]
+    results([first.stage()])
+    before = fleet.drive.bytes_read()
+    staged = results(fleet.stage_all(others))
+    print(f"{fleet.drive.bytes_read() - before} bytes read")
+    assert all(one["bytes_from"] == {"volume": 0, "peers": fleet.drive.size} for one in staged), staged
+    assert fleet.drive.bytes_read() - before < fleet.drive.size / 100  # metadata
+    check_copies(fleet, fleet.daemons)
+
+
+def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
+    before = fleet.drive.bytes_read()
+    jobs = [daemon.begin() for daemon in fleet.daemons]
+    killed, others = fleet.daemons[0], fleet.daemons[1:]
+    wait_until(lambda: killed.progress().get("bytes_done", 0) > fleet.drive.size / 3, "a third is there")
+    for pid in killed.workers("stage") + killed.workers("serve-peers"):
+        os.kill(pid, signal.SIGSTOP)
+    staged = results([daemon.end_of(job) for daemon, job in zip(others, jobs[1:])])
+    ratio = (fleet.drive.bytes_read() - before) / fleet.drive.size
+    print(f"read from the source: {ratio:.3f} x the dataset")
+    killed.kill()
+    killed.start()
+    assert ratio <= 1.15
+    check_hashes(staged)
+    check_copies(fleet, others)
+    Fleet.wait_for_peers(killed, 3)
+
+
+def flip_bits(path):
+    """On the drive itself, in the middle of the file, its times as they were."""
+    info = path.stat()
+    with open(path, "r+b") as file:
+        file.seek(info.st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 0xff]))
+        file.flush()
+        os.fsync(file.fileno())
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def test_flipped_bits_of_a_peer_are_detected_named_and_never_published(fleet):
+    first, second = fleet.daemons[:2]
+    results([first.stage()])
+    generation = first.folder / "cache/data/imagenet" / str(first.datasets()["imagenet"]["generation"])
+    # Jobs can't change the copy: behind their back, on the drive.
+    script = "import sys; sys.path[:0] = sys.argv[1:3]; from test_exchange import *; [flip_bits(Path(p)) for p in sys.argv[3:]]"
+    here = Path(__file__).resolve().parent
+    first.host.do("unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount "$0" && exec "$@"', first.folder / "cache/data",
+                  "/usr/bin/python3", "-c", script, here, here.parent / "slurm", generation / "large/3.bin", generation / "small/1/150.txt",
+                  generation / "middle/2.bin")
+    [one] = results([second.stage()])
+    print(one["bytes_from"], one["warnings"])
+    assert any("n1" in warning and "wrong bytes" in warning for warning in one["warnings"]), one
+    check_copies(fleet, [second])
+
+
+def test_a_late_host_takes_from_all_that_have_it(fleet):
+    results(fleet.stage_all(fleet.daemons[:2]))
+    late = fleet.daemons[2]
+    served = [daemon.fleet()["served_bytes"] for daemon in fleet.daemons[:2]]
+    [one] = results([late.stage()])
+    assert one["bytes_from"]["volume"] == 0
+    wait_until(lambda: all(daemon.fleet()["served_bytes"] > before for daemon, before in zip(fleet.daemons[:2], served)), "both have served it")
+
+
+def test_without_peers_a_host_reads_all_of_it_itself(fleet):
+    alone, others = fleet.daemons[0], fleet.daemons[1:]
+    for daemon in others:
+        for pid in daemon.workers("serve-peers"):
+            os.kill(pid, signal.SIGSTOP)
+    try:
+        [one] = results([alone.stage()])
+        assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+    finally:
+        for daemon in others:
+            for pid in daemon.workers("serve-peers"):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_another_key_gets_nothing(fleet):
+    daemon = fleet.daemons[3]
+    wrong = fleet.folder / "wrong"
+    Fleet.write_key(wrong)
+    right = daemon.config.read_text()
+    daemon.config.write_text(right.replace(str(fleet.key), str(wrong)))
+    assert daemon.ask("POST", "/v1/reload")[0] == 200
+    try:
+        wait_until(lambda: daemon.fleet()["peers"] and not any(peer["answers"] for peer in daemon.fleet()["peers"]), "no peer answers")
+        assert all("key" in peer["reason"] for peer in daemon.fleet()["peers"])
+        results([fleet.daemons[0].stage()])
+        [one] = results([daemon.stage()])
+        assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+    finally:
+        daemon.config.write_text(right)
+        assert daemon.ask("POST", "/v1/reload")[0] == 200
+        Fleet.wait_for_peers(daemon, 3)
+
+
+def test_who_does_not_speak_tls_gets_nothing(fleet):
+    results([fleet.daemons[0].stage()])
+    script = ("import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10); "
+              "s.sendall(b'GET /fleet/v1/datasets HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); sys.stdout.buffer.write(s.recv(4096))")
+    answer = subprocess.run(fleet.hosts[2].command(["/usr/bin/python3", "-c", script, fleet.hosts[1].address, str(PORT)]),
+                            capture_output=True, check=False, timeout=60)
+    assert b"HTTP" not in answer.stdout and b"imagenet" not in answer.stdout
+    assert len(answer.stdout) < 16, "an alert of TLS at most"
+
+
+def test_the_key_that_the_page_makes_is_one(tmp_path):
+    """`spark-stage fleet key`, installed as the page says; a daemon takes it in the other tests."""
+    made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
+    assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
+    (tmp_path / "fleet.key").write_text(made.stdout)
+    subprocess.run(["install", "-D", "-m", "600", tmp_path / "fleet.key", tmp_path / "keys/fleet"], check=True)
+    assert (tmp_path / "keys/fleet").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_daemon_that_restarts_goes_on_with_its_peers(fleet):
+    jobs = [daemon.begin() for daemon in fleet.daemons]
+    restarted = fleet.daemons[1]
+    wait_until(lambda: restarted.progress().get("bytes_done", 0) > fleet.drive.size / 4, "a quarter is there")
+    restarted.kill()
+    restarted.start()
+    staged = results([daemon.end_of(job) for daemon, job in zip(fleet.daemons, jobs) if daemon is not restarted])
+    Fleet.wait_for_peers(restarted, 3)
+    staged += results([restarted.stage()])
+    check_hashes(staged)
+    check_copies(fleet, fleet.daemons)
+
+
+__all__ = ["flip_bits", "Path"]

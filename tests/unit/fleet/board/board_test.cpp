@@ -1,0 +1,60 @@
+#include "fleet/board/board.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_folder.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using spark::test::TempFolder;
+
+namespace {
+
+const std::string kSet = "p" + std::string(32, 'a');
+constexpr BoardSize kSize{5, 3, 4};
+
+TEST(Board, TheServerSeesWhatTheWorkerHas) {
+  const TempFolder folder;
+  const auto worker = Board::create(folder.path(), kSet, "state-1", "/cache/x", kSize).value();
+  const auto server = Board::open(folder.path(), kSet).value();
+  EXPECT_EQ(server->origin(), "state-1");
+  EXPECT_EQ(server->data(), "/cache/x");
+  EXPECT_EQ(server->unit(2), UnitState::Absent);
+  worker->set_digest(2, {1, 2});
+  worker->set_unit(2, UnitState::HasPiece);
+  EXPECT_EQ(server->unit(2), UnitState::HasPiece);
+  EXPECT_EQ(server->digest(2), (staging::Digest{1, 2}));
+  EXPECT_FALSE(server->small_digest(3));
+  worker->set_small_digest(3, {3, 4});
+  EXPECT_EQ(server->small_digest(3), (staging::Digest{3, 4}));
+  EXPECT_TRUE(server->is_alive());
+  EXPECT_FALSE(server->is_done());
+}
+
+TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
+  const TempFolder folder;
+  const auto worker = Board::create(folder.path(), kSet, "", "/x", kSize).value();
+  const auto server = Board::open(folder.path(), kSet).value();
+  server->note_member(7);
+  server->note_member(8);
+  server->note_member(7);
+  EXPECT_EQ(worker->members(), (std::vector<NodeId>{7, 8}));
+}
+
+TEST(Board, OfOneSetThereIsOneWorkerAtATime) {
+  const TempFolder folder;
+  auto first = Board::create(folder.path(), kSet, "", "/x", kSize).value();
+  EXPECT_EQ(Board::create(folder.path(), kSet, "", "/x", kSize).error().kind, Errc::Unavailable);
+  first.reset();
+  EXPECT_TRUE(Board::create(folder.path(), kSet, "", "/x", kSize));
+}
+
+TEST(Board, OneThatIsNotThereOrCutShortIsNotFound) {
+  const TempFolder folder;
+  EXPECT_EQ(Board::open(folder.path(), kSet).error().kind, Errc::NotFound);
+  const auto cut = write_file_atomically(Board::path_of(folder.path(), kSet), std::string(50, 'x'));
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(Board::open(folder.path(), kSet).error().kind, Errc::NotFound);
+}
+
+}  // namespace

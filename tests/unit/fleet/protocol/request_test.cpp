@@ -1,0 +1,38 @@
+#include "fleet/protocol/request.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using namespace spark::fleet;
+
+namespace {
+
+const std::string kSet = "p" + std::string(32, 'a');
+
+TEST(PeerRequest, IsReadAsItWasWritten) {
+  using Kind = PeerRequest::Kind;
+  const PeerRequest requests[] = {{Kind::Node, "", 0, 0, ""},
+                                  {Kind::Datasets, "", 0, 0, ""},
+                                  {Kind::Set, kSet, 0, 0, ""},
+                                  {Kind::Set, kSet, 0, 0xfedcba9876543210U, "1-a.b"},
+                                  {Kind::Unit, kSet, 7, 0, "state-9"}};
+  for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
+}
+
+TEST(PeerRequest, AnythingElseIsNone) {
+  const std::vector<std::string> others = {std::string(""),
+                                           std::string("/"),
+                                           std::string("/v1/status"),
+                                           std::string("/fleet/v2/node"),
+                                           "/fleet/v1/sets/" + kSet + "/units/",
+                                           "/fleet/v1/sets/" + kSet + "/units/-1",
+                                           "/fleet/v1/sets/" + kSet + "/units/18446744073709551616",
+                                           "/fleet/v1/sets/../units/1",
+                                           "/fleet/v1/sets/" + kSet + "?origin=../x",
+                                           "/fleet/v1/sets/" + kSet + "?from=1",
+                                           "/fleet/v1/node?x=1"};
+  for (const std::string& target : others) EXPECT_FALSE(parse_target(target)) << target;
+}
+
+}  // namespace

@@ -1,0 +1,85 @@
+#include "fleet/transport/channel.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "fleet/transport/key.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::shared_ptr<Security> security(const std::string& key, const std::string& name) {
+  return Security::make(key, name).value();
+}
+
+// A listening socket on a port of the kernel's choice.
+struct Listening {
+  UniqueFd socket = listen_on({"127.0.0.1", 0}).value();
+  Endpoint endpoint() const {
+    sockaddr_in at{};
+    socklen_t size = sizeof at;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    return {"127.0.0.1", ntohs(at.sin_port)};
+  }
+  UniqueFd accept() const {
+    pollfd poll{socket.get(), POLLIN, 0};
+    ::poll(&poll, 1, 10'000);
+    return UniqueFd(::accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  }
+};
+
+TEST(Channel, CarriesManyBytesBothWaysAndTellsWhoAsks) {
+  const std::string key = new_key().value();
+  const Listening listening;
+  const std::string sent(20 << 20, 'x');
+  std::thread server([&] {
+    auto channel = Channel::accept(security(key, "nqn.server"), listening.accept(), 10s).value();
+    EXPECT_EQ(channel->peer(), "nqn.client");
+    std::string got(5, ' ');
+    EXPECT_TRUE(channel->read_all(got));
+    EXPECT_EQ(got, "hello");
+    EXPECT_TRUE(channel->write_all(sent) && channel->flush());
+  });
+  auto channel = Channel::connect(security(key, "nqn.client"), listening.endpoint(), 10s).value();
+  EXPECT_TRUE(channel->write_all("hello") && channel->flush());
+  std::string got(sent.size(), ' ');
+  EXPECT_TRUE(channel->read_all(got));
+  EXPECT_EQ(got, sent);
+  server.join();
+}
+
+TEST(Channel, AnotherKeyIsDeniedOnBothSides) {
+  const Listening listening;
+  std::thread server([&] {
+    const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 10s);
+    EXPECT_EQ(channel.error().kind, Errc::Denied);
+  });
+  const auto channel = Channel::connect(security(new_key().value(), "b"), listening.endpoint(), 10s);
+  server.join();
+  EXPECT_EQ(channel.error().kind, Errc::Denied);
+}
+
+TEST(Channel, WhoDoesNotSpeakTlsGetsNothing) {
+  const Listening listening;
+  std::thread client([&] {
+    const UniqueFd plain = connect_to(listening.endpoint(), 10s).value();
+    EXPECT_GT(::send(plain.get(), "GET /fleet/v1/node HTTP/1.1\r\n\r\n", 31, MSG_NOSIGNAL), 0);
+    char answer[100];
+    pollfd poll{plain.get(), POLLIN, 0};
+    ::poll(&poll, 1, 10'000);
+    const ssize_t got = ::recv(plain.get(), answer, sizeof answer, 0);
+    EXPECT_TRUE(got <= 0 || answer[0] == 21) << "an alert of TLS at most";
+  });
+  const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 10s);
+  EXPECT_EQ(channel.error().kind, Errc::Denied);
+  client.join();
+}
+
+}  // namespace

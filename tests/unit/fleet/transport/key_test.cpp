@@ -1,0 +1,28 @@
+#include "fleet/transport/key.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/file.hpp"
+#include "tests/support/temp_folder.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using spark::test::TempFolder;
+
+namespace {
+
+TEST(Key, IsReadFromAFileOfItsOwnersAlone) {
+  const TempFolder folder;
+  const std::string key = new_key().value();
+  ASSERT_TRUE(write_file_atomically(folder / "key", key + "\n", 0600));
+  EXPECT_EQ(read_key(folder / "key").value(), key);
+  ::chmod((folder / "key").c_str(), 0644);
+  EXPECT_EQ(read_key(folder / "key").error().kind, Errc::Refused);
+  ASSERT_TRUE(write_file_atomically(folder / "key", "secret", 0600));
+  EXPECT_EQ(read_key(folder / "key").error().kind, Errc::Invalid);
+  EXPECT_EQ(read_key(folder / "none").error().kind, Errc::NotFound);
+  EXPECT_NE(new_key().value(), key);
+}
+
+}  // namespace
