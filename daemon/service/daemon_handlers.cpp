@@ -49,6 +49,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
                       {"volumes", std::move(volumes)},
                       {"targets", daemon.watches.to_json(daemon.config.current())},
                       {"stages", daemon.datasets.stages()},
+                      {"stage_outs", daemon.outputs.list()},
                       {"cache", daemon.datasets.cache()},
                       {"stuck_workers", daemon.runner.abandoned().size()}};
   if (daemon.is_simulated) status["simulated"] = true;

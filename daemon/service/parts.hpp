@@ -8,6 +8,7 @@
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
@@ -27,6 +28,7 @@ struct DaemonParts {
   ActiveConfig& config;
   discovery::WatchSet& watches;
   datasets::Datasets& datasets;
+  outputs::StageOuts& outputs;
 };
 
 }  // namespace spark

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/outputs/output_place.hpp"
 #include "daemon/service/dataset_source.hpp"
 #include "daemon/service/metrics_page.hpp"
 #include "daemon/service/routes.hpp"
@@ -57,18 +58,29 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
           [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
             offer_changed(watch, before);
           }),
-      datasets_({context.get_executor(), runner_, clock, options_.state_dir.native(),
-                 [this]() -> const config::Config& { return config_.current(); },
-                 [this](const config::Dataset& dataset) {
-                   auto place = find_source(dataset, volumes_, snapshot_);
-                   if (place) host_->limit_to_host(*place);
-                   return place;
-                 },
-                 [this](const config::Dataset& dataset) {
-                   const auto volume = volumes_.find(dataset.volume);
-                   return volume && volume->is_settling();
-                 }},
-                jobs_),
+      copies_{
+          datasets::Datasets({context.get_executor(), runner_, clock, options_.state_dir.native(),
+                              [this]() -> const config::Config& { return config_.current(); },
+                              [this](const config::Dataset& dataset) {
+                                auto place = find_source(dataset, volumes_, snapshot_);
+                                if (place) host_->limit_to_host(*place);
+                                return place;
+                              },
+                              [this](const config::Dataset& dataset) {
+                                const auto volume = volumes_.find(dataset.volume);
+                                return volume && volume->is_settling();
+                              }},
+                             jobs_),
+          outputs::StageOuts({context.get_executor(), runner_, clock, options_.state_dir / "stage-outs",
+                              [this]() -> const config::Config& { return config_.current(); },
+                              [this](const std::string& volume) {
+                                return outputs::find_output_place(volume, volumes_, host_->is_simulated());
+                              },
+                              [this](const std::string& volume) {
+                                return outputs::find_published_place(volume, volumes_, host_->is_simulated());
+                              },
+                              [this] { return copies_.datasets.must_yield(); }},
+                             jobs_)},
       parts_{.executor = context.get_executor(),
              .clock = clock,
              .started = clock.steady(),
@@ -78,7 +90,8 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .volumes = volumes_,
              .config = config_,
              .watches = watches_,
-             .datasets = datasets_},
+             .datasets = copies_.datasets,
+             .outputs = copies_.outputs},
       metrics_port_(
           context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry) {}
 
@@ -91,7 +104,8 @@ Result<> Service::start() {
   server_->start();
   launch(context_.get_executor(), "signals", handle_signals());
   launch(context_.get_executor(), "watchdog", feed_watchdog());
-  launch(context_.get_executor(), "datasets", datasets_.start());
+  launch(context_.get_executor(), "datasets", copies_.datasets.start());
+  launch(context_.get_executor(), "stage-outs", copies_.outputs.start());
   const config::Config& config = config_.current();
   // Before the volumes: what they look at is as it is to be.
   auto listening = host_->start([this](const Uevent& event) { device_changed(event); });
@@ -146,7 +160,7 @@ void Service::device_changed(const Uevent& event) {
 
 void Service::config_changed() {
   const config::Config& config = config_.current();
-  datasets_.config_changed();
+  copies_.datasets.config_changed();
   watches_.apply(config);
   metrics_port_.apply(config.metrics);
   report_status();

@@ -18,6 +18,7 @@
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/metrics/port.hpp"
+#include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
 #include "daemon/systemd.hpp"
@@ -46,6 +47,11 @@ class Service {
   Result<> start();
 
  private:
+  struct Copies {
+    datasets::Datasets datasets;
+    outputs::StageOuts outputs;
+  };
+
   // Changes that one part reports, passed on to the parts that depend on them.
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
@@ -69,7 +75,7 @@ class Service {
   volumes::VolumeSet volumes_;
   ActiveConfig config_;
   discovery::WatchSet watches_;
-  datasets::Datasets datasets_;
+  Copies copies_;
   DaemonParts parts_;
   std::shared_ptr<api::Server> server_;
   metrics::Port metrics_port_;
