@@ -110,6 +110,17 @@ json::array StageOuts::list() const {
   return rows;
 }
 
+Backlog StageOuts::backlog() const {
+  Backlog backlog;
+  backlog.outputs = transfers_.size();
+  for (const TransferPtr& transfer : transfers_) {
+    const std::int64_t left = get_int(transfer->progress(), "bytes_total").value_or(0) -
+                              get_int(transfer->progress(), "bytes_done").value_or(0);
+    backlog.bytes += static_cast<Bytes>(std::max<std::int64_t>(0, left));
+  }
+  return backlog;
+}
+
 void StageOuts::count(const Outcome& sent) {
   if (!sent) {
     ++(sent.error().kind == Errc::Cancelled ? totals_.cancelled : totals_.failed);

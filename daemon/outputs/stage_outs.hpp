@@ -11,15 +11,10 @@
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/store.hpp"
+#include "daemon/outputs/totals.hpp"
 #include "daemon/outputs/transfer.hpp"
 
 namespace spark::outputs {
-
-// What was sent since the daemon started: counts that only grow.
-struct Totals {
-  std::uint64_t sent = 0, unchanged = 0, failed = 0, cancelled = 0;
-  Bytes sent_bytes = 0;
-};
 
 class StageOuts {
  public:
@@ -35,6 +30,7 @@ class StageOuts {
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
 
   const Totals& totals() const { return totals_; }
+  Backlog backlog() const;
   json::array list() const;                                                 // "stage_outs" of `status --json`
   const std::vector<TransferPtr>& transfers() const { return transfers_; }  // that have not ended
 

@@ -149,6 +149,7 @@ TEST_F(StageOutsTest, OneAtATimeIsSentToAVolume) {
   EXPECT_EQ(get_string(*second->progress(), "phase"), "queued");
   worker.on("stage-out", kSent);
   ASSERT_TRUE(first->cancel());
+  EXPECT_TRUE(ends(first));
   EXPECT_TRUE(ends(second));
   EXPECT_EQ(outs->totals().cancelled, 1U);
   EXPECT_EQ(outs->totals().sent, 1U);
