@@ -14,6 +14,7 @@ void add_all_verbs(App& app) {
   add_stage(app);
   add_prefetch(app);
   add_run(app);
+  add_stage_out(app);
   add_ls(app);
   add_verify(app);
   add_scrub(app);

@@ -76,7 +76,9 @@ std::set<std::string> arguments_of(Context& context, const std::string& verb) {
   if (verb == "release") return listed(context, true);
   if (verb == "cancel" || verb == "wait --job") return running_jobs(context);
   if (verb == "bench report" || verb == "bench compare" || verb == "bench merge") return kept_runs(context);
-  if (verb == "copy" || verb == "bench" || verb == "config check" || verb == "config plan") return {kFiles};
+  if (verb == "copy" || verb == "stage-out" || verb == "bench" || verb == "config check" ||
+      verb == "config plan")
+    return {kFiles};
   return {};
 }
 

@@ -172,6 +172,15 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
   }
 }
 
+void print_stages(std::ostream& out, const Terminal& terminal, const std::string& title,
+                  const json::array* stages) {
+  if (stages == nullptr || stages->empty()) return;
+  out << "\n" << coloured(title, Colour::Faint, terminal.colour) << "\n";
+  for (const json::value& stage : *stages) {
+    if (stage.is_object()) print_stage(out, terminal, stage.get_object());
+  }
+}
+
 }  // namespace
 
 std::string volume_in_words(const json::object& volume) {
@@ -190,13 +199,8 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
     print_volumes(out, terminal, *volumes, now);
   }
   if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);
-  const json::array* stages = get_array(status, "stages");
-  if (stages != nullptr && !stages->empty()) {
-    out << "\n" << coloured("STAGING", Colour::Faint, terminal.colour) << "\n";
-    for (const json::value& stage : *stages) {
-      if (stage.is_object()) print_stage(out, terminal, stage.get_object());
-    }
-  }
+  print_stages(out, terminal, "STAGING", get_array(status, "stages"));
+  print_stages(out, terminal, "STAGING OUT", get_array(status, "stage_outs"));
   if (const json::object* cache = get_object(status, "cache")) {
     out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
     out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "

@@ -31,6 +31,8 @@ class Datasets {
   const Leases& leases() const { return leases_; }
   JobLeases& job_leases() { return job_leases_; }
   const Totals& totals() const { return activity_.totals; }
+  // A training job uses a copy, and what is copied meanwhile stands back (`cache.yield`).
+  bool must_yield() const { return turns_.must_yield(); }
   void config_changed() { attempts_.config_changed(); }
 
   Result<json::object> list() const;  // the object of `ls --json`

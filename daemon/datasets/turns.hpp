@@ -39,9 +39,9 @@ class Turns {
   // Workers that copy run at idle priority while a lease is in use, if the configuration wants that.
   void set_priorities() const;
 
- private:
-  bool must_yield() const;
+  bool must_yield() const;  // while a lease is in use, if the configuration wants that
 
+ private:
   const Context& context_;
   const Activity& activity_;
   const Leases& leases_;

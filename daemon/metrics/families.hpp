@@ -9,6 +9,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/totals.hpp"
 #include "daemon/metrics/page.hpp"
+#include "daemon/outputs/totals.hpp"
 #include "daemon/volumes/status.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -27,6 +28,12 @@ struct DatasetFacts {
   std::size_t leases = 0;
 };
 void add_datasets(Page& page, const DatasetFacts& facts);
+
+struct OutputFacts {
+  outputs::Totals totals;
+  outputs::Backlog backlog;
+};
+void add_outputs(Page& page, const OutputFacts& facts);
 
 struct DaemonFacts {
   workers::WorkerCounts workers;

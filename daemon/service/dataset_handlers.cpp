@@ -60,7 +60,11 @@ Answer post_staging(const DaemonParts& daemon, const Request& request) {
 Answer post_verify(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   const bool sha256 = get_bool(request.body, "sha256").value_or(false);
-  return job_answer(daemon.datasets.upkeep().verify(request.path[2], sha256, asker_of(request.caller)));
+  const std::string& name = request.path[2];
+  const auto job = daemon.datasets.upkeep().verify(name, sha256, asker_of(request.caller));
+  const bool may_be_output =
+      !job && job.error().kind == Errc::NotFound && name.find(':') != std::string::npos;
+  return may_be_output ? verify_output(daemon, request) : job_answer(job);
 }
 
 Answer post_evict(const DaemonParts& daemon, const Request& request) {

@@ -35,6 +35,10 @@ api::Answer post_evict(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_scrub(const DaemonParts& daemon, const api::Request& request);
 boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api::Request request);
 
+// output_handlers.cpp
+boost::asio::awaitable<api::Answer> post_stage_out(const DaemonParts& daemon, api::Request request);
+api::Answer verify_output(const DaemonParts& daemon, const api::Request& request);
+
 // job_handlers.cpp
 // Whether the caller may end what this asker asked for: its own user, the user of its scheduler's job, root.
 boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);

@@ -23,6 +23,7 @@ std::string metrics_text(const DaemonParts& daemon) {
   metrics::Page page;
   metrics::add_volumes(page, volumes);
   metrics::add_datasets(page, datasets);
+  metrics::add_outputs(page, {daemon.outputs.totals(), daemon.outputs.backlog()});
   metrics::add_daemon(page, facts);
   metrics::add_process(page, SystemRoot{});
   return metrics::to_text(page);

@@ -9,6 +9,7 @@
 #include "daemon/discovery/watch_set.hpp"
 #include "daemon/fleet/peer_service.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
@@ -28,6 +29,7 @@ struct DaemonParts {
   ActiveConfig& config;
   discovery::WatchSet& watches;
   datasets::Datasets& datasets;
+  outputs::StageOuts& outputs;
   fleet::PeerService& peers;
 };
 

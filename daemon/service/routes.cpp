@@ -65,6 +65,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/datasets/{name}/verify"}, post_verify},
     {{"POST", "/v1/datasets/{name}/evict"}, post_evict},
     {{"POST", "/v1/scrubs"}, post_scrub},
+    {{"POST", "/v1/stage-outs"}, post_stage_out},
     {{"DELETE", "/v1/leases/{id}"}, delete_lease},
     {{"GET", "/v1/jobs"}, get_jobs},
     {{"GET", "/v1/jobs/{id}"}, get_job},

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/outputs/output_place.hpp"
 #include "daemon/service/dataset_source.hpp"
 #include "daemon/service/metrics_page.hpp"
 #include "daemon/service/routes.hpp"
@@ -58,18 +59,29 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
           [this](const discovery::TargetWatch& watch, const std::set<std::string>& before) {
             offer_changed(watch, before);
           }),
-      datasets_({context.get_executor(), runner_, clock, options_.state_dir.native(),
-                 [this]() -> const config::Config& { return config_.current(); },
-                 [this](const config::Dataset& dataset) {
-                   auto place = find_source(dataset, volumes_, snapshot_);
-                   if (place) host_->limit_to_host(*place);
-                   return place;
-                 },
-                 [this](const config::Dataset& dataset) {
-                   const auto volume = volumes_.find(dataset.volume);
-                   return volume && volume->is_settling();
-                 }},
-                jobs_),
+      copies_{
+          datasets::Datasets({context.get_executor(), runner_, clock, options_.state_dir.native(),
+                              [this]() -> const config::Config& { return config_.current(); },
+                              [this](const config::Dataset& dataset) {
+                                auto place = find_source(dataset, volumes_, snapshot_);
+                                if (place) host_->limit_to_host(*place);
+                                return place;
+                              },
+                              [this](const config::Dataset& dataset) {
+                                const auto volume = volumes_.find(dataset.volume);
+                                return volume && volume->is_settling();
+                              }},
+                             jobs_),
+          outputs::StageOuts({context.get_executor(), runner_, clock, options_.state_dir / "stage-outs",
+                              [this]() -> const config::Config& { return config_.current(); },
+                              [this](const std::string& volume) {
+                                return outputs::find_output_place(volume, volumes_, host_->is_simulated());
+                              },
+                              [this](const std::string& volume) {
+                                return outputs::find_published_place(volume, volumes_, host_->is_simulated());
+                              },
+                              [this] { return copies_.datasets.must_yield(); }},
+                             jobs_)},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native(), [this] { return is_leased(); }}},
       parts_{.executor = context.get_executor(),
@@ -81,11 +93,12 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .volumes = volumes_,
              .config = config_,
              .watches = watches_,
-             .datasets = datasets_,
+             .datasets = copies_.datasets,
+             .outputs = copies_.outputs,
              .peers = ports_.peers} {}
 
 bool Service::is_leased() const {
-  return std::ranges::any_of(datasets_.leases().all(),
+  return std::ranges::any_of(copies_.datasets.leases().all(),
                              [](const auto& one) { return one.second.is_staged() && !one.second.is_soft; });
 }
 
@@ -98,7 +111,8 @@ Result<> Service::start() {
   server_->start();
   launch(context_.get_executor(), "signals", handle_signals());
   launch(context_.get_executor(), "watchdog", feed_watchdog());
-  launch(context_.get_executor(), "datasets", datasets_.start());
+  launch(context_.get_executor(), "datasets", copies_.datasets.start());
+  launch(context_.get_executor(), "stage-outs", copies_.outputs.start());
   const config::Config& config = config_.current();
   // Before the volumes: what they look at is as it is to be.
   auto listening = host_->start([this](const Uevent& event) { device_changed(event); });
@@ -153,7 +167,7 @@ void Service::device_changed(const Uevent& event) {
 
 void Service::config_changed() {
   const config::Config& config = config_.current();
-  datasets_.config_changed();
+  copies_.datasets.config_changed();
   watches_.apply(config);
   ports_.apply(config, host_->is_simulated());
   report_status();

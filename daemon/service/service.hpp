@@ -17,6 +17,7 @@
 #include "daemon/host/host.hpp"
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
 #include "daemon/service/ports.hpp"
@@ -46,6 +47,11 @@ class Service {
   Result<> start();
 
  private:
+  struct Copies {
+    datasets::Datasets datasets;
+    outputs::StageOuts outputs;
+  };
+
   // Changes that one part reports, passed on to the parts that depend on them.
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
@@ -70,7 +76,7 @@ class Service {
   volumes::VolumeSet volumes_;
   ActiveConfig config_;
   discovery::WatchSet watches_;
-  datasets::Datasets datasets_;
+  Copies copies_;
   Ports ports_;
   DaemonParts parts_;
   std::shared_ptr<api::Server> server_;

@@ -18,9 +18,6 @@
 namespace spark::workers {
 namespace {
 
-// Nobody stops a worker but by ending it: the journal of finished files is for that.
-const StopFlag kNeverStopped{false};
-
 // The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
 // disk. What is returned keeps that mount, the host's own, from being taken off, to be mounted anew, while
 // the source is read; and it names this worker among the users of the volume.

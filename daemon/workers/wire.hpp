@@ -3,11 +3,15 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "base/threads.hpp"
 #include "daemon/config/model.hpp"
 #include "staging/cache/cache.hpp"
 #include "staging/cache/catalog.hpp"
 
 namespace spark::workers {
+
+// The daemon ends a worker by killing it: the copy's journal is made for that.
+inline const StopFlag kNeverStopped{false};
 
 json::object to_json(Change change);
 Change change_from_json(const json::object& object);

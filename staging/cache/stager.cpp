@@ -12,6 +12,7 @@
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/outputs/published_copies.hpp"
 
 namespace spark::staging {
 namespace {
@@ -34,6 +35,14 @@ Result<> check_device(const Source& source, const Tree& tree) {
   if (!source.device || (::fstat(tree.folder.get(), &info) == 0 && info.st_dev == *source.device)) return {};
   return fail(Errc::Unavailable, tree.shown("") + " does not lie on the volume's file system",
               "`spark-stage status` shows the volume");
+}
+
+// The next attempt reads all of it again.
+Result<> refuse_damaged(const Tree& tree, PartialArea& area) {
+  if (auto cleared = area.clear(); !cleared) return cleared;
+  return fail(Errc::Mismatch,
+              tree.shown("") + " is not what stage-out published there: its content has another hash",
+              "`spark-stage verify VOLUME:PATH` names the files that differ");
 }
 
 Staged blocked(const Source& source, std::vector<std::string> prefetches) {
@@ -125,6 +134,9 @@ Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
 // With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
+  // What is left out, or replaced, is not in its manifest's hash.
+  const bool is_all = options.exclude.empty() && options.links == OutsideLinks::Keep;
+  const auto promised = is_all ? published_hash(tree, stop_) : std::nullopt;
   std::optional<Room> room;  // none: there is none for it
   Bytes shared = 0;
   std::uint64_t generation = 0;
@@ -147,6 +159,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     return source.is_still_so ? source.is_still_so() : Result<>();
   };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
+    if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
     const auto published = publish(sealed, area, not_copied);
     if (!published) return published.take_error();
     generation = *published;

@@ -7,6 +7,7 @@
 #include "staging/copy/pipeline.hpp"
 #include "staging/copy/verify/digest_check.hpp"
 #include "staging/copy/verify/verify.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/files/walk.hpp"
 
@@ -107,7 +108,9 @@ class Copy {
       header.source = source.root();
       return Result<>();
     };
+    const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
+      if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;
       return publish(destination, area, sealed.root, hooks_.step);
     };
     PipelineJob job{&source,

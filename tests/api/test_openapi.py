@@ -43,6 +43,7 @@ TALK = [
     ("POST", "/v1/volumes/{name}/up", "/v1/volumes/nothing/up", None),
     ("POST", "/v1/volumes/{name}/take", "/v1/volumes/datasets/take", None),
     ("POST", "/v1/volumes/{name}/publish", "/v1/volumes/datasets/publish", {"then_write": True}),
+    ("POST", "/v1/stage-outs", "/v1/stage-outs", {"source": "/out/step-1", "destination": "datasets:step-1", "keep": 3}),
     ("POST", "/v1/plan", "/v1/plan", {"yaml": "version: 1\n"}),
     ("POST", "/v1/reload", "/v1/reload", None),
     ("DELETE", "/v1/jobs/{id}", "/v1/jobs/1", None),

@@ -20,8 +20,6 @@ Request stage_request(const StageOptions& options) {
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
-namespace {
-
 std::vector<std::string> texts(const json::object& object, std::string_view key) {
   std::vector<std::string> all;
   const json::array* array = get_array(object, key);
@@ -30,6 +28,8 @@ std::vector<std::string> texts(const json::object& object, std::string_view key)
   }
   return all;
 }
+
+namespace {
 
 // What was left out, or could not be kept: said once, when it was copied.
 void warn(ProgressView& view, const json::object& dataset) {

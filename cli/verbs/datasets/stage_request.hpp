@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -24,6 +25,9 @@ struct StageOptions {
 };
 
 Request stage_request(const StageOptions& options);
+
+// Of an array, printable.
+std::vector<std::string> texts(const json::object& object, std::string_view key);
 
 // Tells the job's number, and how to follow and end it.
 void tell_detached(Context& context, const Job& job, bool as_json);

@@ -24,6 +24,9 @@ struct CopyOptions {
   std::optional<SteadyTime> finish_by{};  // at the lowest rate with which all is copied by then; none: soon
   std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
   OutsideLinks links = OutsideLinks::Keep;
+  // The copy is of one state of the source: if any file changed since the walk, nothing is published
+  // (Mismatch).
+  bool needs_quiet_source = false;
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files
   Exchange* exchange =

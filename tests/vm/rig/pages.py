@@ -18,6 +18,9 @@ BLOCKS_ELSEWHERE = {
         "tests/slurm/test_page.py", "test_the_line_of_the_page_enables_the_plugin", "spank_spark_stage.so"),
     "spark-stage fleet key > fleet.key": (
         "tests/fleet/test_exchange.py", "test_the_key_that_the_page_makes_is_one", "spark-stage fleet key"),
+    "spark-stage stage-out ": ("tests/vm/test_stage_out.py",
+                               "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
+                               "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (

@@ -100,6 +100,23 @@ TEST(DatasetMetrics, ACacheThatCannotBeReadShowsNoNumbersInsteadOfZeroes) {
   EXPECT_THAT(page, Not(HasSubstr("\nspark_stage_datasets{")));
 }
 
+TEST(OutputMetrics, OutputsAreCountedByHowTheyEndedAndWhatIsLeft) {
+  OutputFacts facts;
+  facts.totals.sent = 3;
+  facts.totals.failed = 1;
+  facts.totals.sent_bytes = 141'000'000'000;
+  facts.backlog = {2, 5};
+  Page families;
+  add_outputs(families, facts);
+  const std::string page = to_text(families);
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_outs_total{result=\"sent\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_outs_total{result=\"failed\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_outs_total{result=\"cancelled\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_out_sent_bytes_total 141000000000\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_outs_pending 2\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_stage_out_backlog_bytes 5\n"));
+}
+
 TEST(DatasetMetrics, DatasetsAreCountedByState) {
   DatasetFacts facts;
   facts.list = json::parse(R"({"datasets": [{"state": "ready"}, {"state": "ready"}, {"state": "failed"}]})")

@@ -1,0 +1,84 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/job.hpp"
+#include "cli/verbs/datasets/stage_request.hpp"
+#include "cli/verbs/datasets/verbs.hpp"
+#include "cli/view/progress_view.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+struct StageOutArguments {
+  std::string path, destination, max_rate;
+  unsigned keep = 0;
+  bool detach = false, as_json = false;
+};
+
+Result<Request> request_of(const StageOutArguments& arguments) {
+  auto source = absolute_path(arguments.path);
+  if (!source) return source.take_error();
+  while (!source->has_filename() && source->has_relative_path()) *source = source->parent_path();
+  json::object body{{"source", source->native()}, {"destination", arguments.destination}};
+  if (arguments.keep > 0) body["keep"] = arguments.keep;
+  if (!arguments.max_rate.empty()) {
+    const auto rate = parse_rate(arguments.max_rate);
+    if (!rate) return fail_with(rate.error(), "--max-rate");
+    body["max_rate"] = *rate;
+  }
+  return Request{"POST", "/v1/stage-outs", json::serialize(body)};
+}
+
+void tell_result(ProgressView& view, const json::object& result) {
+  const std::string name = printable(get_string(result, "name").value_or(""));
+  const bool was_there = get_string(result, "served_from") == "unchanged";
+  view.note(name + ": " + (was_there ? "was there already, complete" : staged_in_words(result)));
+  const auto skipped = texts(result, "skipped");
+  if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
+  for (const std::string& warning : texts(result, "warnings")) view.note("spark-stage: " + warning);
+  for (const std::string& older : texts(result, "removed")) view.note("  " + older + " was deleted there");
+}
+
+Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
+  const auto request = request_of(arguments);
+  if (!request) return request.take_error();
+  if (arguments.detach) {
+    const auto job = start_job(context, *request);
+    if (!job) return job.take_error();
+    tell_detached(context, *job, arguments.as_json);
+    return 0;
+  }
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto result = run_job(context, *request, view);
+  if (!result) return result.take_error();
+  view.clear();
+  tell_result(view, *result);
+  if (arguments.as_json) {
+    context.out << pretty(*result) << "\n";
+  } else {
+    context.out << printable(get_string(*result, "path").value_or("")) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_stage_out(App& app) {
+  constexpr unsigned kMostKept = 1 << 20;
+  const auto arguments = std::make_shared<StageOutArguments>();
+  Verb verb = app.verb("stage-out", "send a job's output to a volume, complete or not at all",
+                       "  spark-stage stage-out /data/out/step-1000 checkpoints:run7/step-1000\n"
+                       "  spark-stage stage-out step-1000 checkpoints:run7/step-1000 --keep 3\n"
+                       "  spark-stage stage-out model nas:models/v2 --detach    look later: jobs",
+                       [arguments](Context& context) { return stage_out(context, *arguments); });
+  verb.argument("PATH", arguments->path, "a complete file or folder of this host");
+  verb.argument("VOLUME:PATH", arguments->destination, "its name on a volume that this host writes, or NFS");
+  verb.count("--keep", arguments->keep, {1, kMostKept},
+             "then delete all but the N newest outputs in that folder");
+  verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
+  verb.flag("--json", arguments->as_json, "what was sent, as JSON");
+}
+
+}  // namespace spark::cli

@@ -1,0 +1,162 @@
+#include "daemon/outputs/stage_outs.hpp"
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::outputs {
+
+StageOuts::StageOuts(Context context, Jobs& jobs)
+    : context_(std::move(context)),
+      jobs_(jobs),
+      store_(context_),
+      freed_(context_.executor, asio::steady_timer::time_point::max()) {}
+
+asio::awaitable<void> StageOuts::start() {
+  auto recorded = co_await store_.load();
+  if (!recorded) log::survived(recorded.error());
+  for (std::size_t i = 0; recorded && i < recorded->size(); ++i) {
+    StageOutRequest& request = (*recorded)[i];
+    if (find(request)) {  // it was asked for again meanwhile
+      std::string id = std::move(request.id);
+      co_await store_.forget(std::move(id));
+      continue;
+    }
+    log::info("stage-out of " + printable(request.source) + " to " + printable(request.destination()) +
+              " is resumed");
+    begin(std::move(request));
+  }
+}
+
+TransferPtr StageOuts::find(const StageOutRequest& request) const {
+  const auto found = std::ranges::find_if(transfers_, [&](const TransferPtr& one) {
+    return one->request().volume == request.volume && one->request().path == request.path &&
+           !one->is_cancelled();
+  });
+  return found == transfers_.end() ? nullptr : *found;
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest request) {
+  const auto place = context_.find_volume(request.volume);
+  if (!place && place.error().kind != Errc::Unavailable) {
+    co_return fail_with(place.error(),
+                        "sending " + printable(request.source) + " to " + printable(request.destination()));
+  }
+  if (const TransferPtr other = find(request)) {
+    if (other->request().is_same(request)) co_return other->job();
+    co_return fail(
+        Errc::Unavailable,
+        "sending " + printable(request.source) + " to " + printable(request.destination()) + ": job " +
+            std::to_string(other->job()->id()) + " sends " + printable(other->request().source) + " there",
+        "`spark-stage wait --job " + std::to_string(other->job()->id()) + "` ends when that is done");
+  }
+  auto id = fresh_uuid(SystemRoot{});
+  if (!id) co_return id.take_error();
+  request.id = std::move(*id);
+  const TransferPtr transfer = begin(request);  // before it is recorded: nothing else takes the destination
+  auto saved = co_await store_.save(std::move(request));
+  if (saved) co_return transfer->job();
+  transfer->cancel();
+  co_return saved.take_error();
+}
+
+TransferPtr StageOuts::begin(StageOutRequest request) {
+  auto job = jobs_.create({"stage-out", {request.destination()}, request.asker});
+  auto transfer = std::make_shared<Transfer>(context_, std::move(request), job);
+  transfers_.push_back(transfer);
+  // The job has this function, and the transfer has the job.
+  job->on_cancel = [this, weak = std::weak_ptr<Transfer>(transfer)] {
+    if (const TransferPtr one = weak.lock()) one->cancel();
+    freed_.cancel();
+  };
+  launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
+  return transfer;
+}
+
+asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
+  const std::string volume = transfer->request().volume;
+  if (busy_.contains(volume)) transfer->show_queued();
+  while (busy_.contains(volume) && !transfer->is_cancelled()) co_await freed_.async_wait(kToken);
+  const bool has_turn = busy_.insert(volume).second;
+  auto sent = co_await transfer->run();
+  if (has_turn) busy_.erase(volume);
+  freed_.cancel();
+  std::string id = transfer->request().id;
+  co_await store_.forget(std::move(id));
+  std::erase(transfers_, transfer);
+  count(sent);
+  if (sent) {
+    sent->insert_or_assign("name", printable(transfer->request().destination()));
+    log::info("stage-out of " + printable(transfer->request().source) + " to " +
+              printable(transfer->request().destination()) + " is complete");
+  } else {
+    log::warning(sent.error().message());
+  }
+  transfer->job()->finish(std::move(sent));
+}
+
+json::array StageOuts::list() const {
+  json::array rows;
+  for (const TransferPtr& transfer : transfers_) {
+    json::object row = transfer->progress();
+    row["source"] = printable(transfer->request().source);
+    row["jobs"] = json::array{std::to_string(transfer->job()->id())};
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Backlog StageOuts::backlog() const {
+  Backlog backlog;
+  backlog.outputs = transfers_.size();
+  for (const TransferPtr& transfer : transfers_) {
+    const std::int64_t left = get_int(transfer->progress(), "bytes_total").value_or(0) -
+                              get_int(transfer->progress(), "bytes_done").value_or(0);
+    backlog.bytes += static_cast<Bytes>(std::max<std::int64_t>(0, left));
+  }
+  return backlog;
+}
+
+void StageOuts::count(const Outcome& sent) {
+  if (!sent) {
+    ++(sent.error().kind == Errc::Cancelled ? totals_.cancelled : totals_.failed);
+  } else if (get_string(*sent, "served_from") == "unchanged") {
+    ++totals_.unchanged;
+  } else {
+    ++totals_.sent;
+    totals_.sent_bytes += static_cast<Bytes>(std::max<std::int64_t>(0, get_int(*sent, "bytes").value_or(0)));
+  }
+}
+
+Result<std::shared_ptr<Job>> StageOuts::verify(std::string volume, std::string path, Asker asker) {
+  const std::string name = volume + ":" + path;
+  const auto place = context_.find_readable(volume);
+  if (!place) return fail_with(place.error(), "verifying " + printable(name));
+  auto job = jobs_.create({"verify", {name}, std::move(asker)});
+  workers::Cancellation cancellation;
+  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  workers::Call call;
+  call.verb = "verify-output";
+  call.subject = "volume " + printable(volume);
+  call.request = {{"root", place->root}, {"mount", place->mount}, {"path", path}};
+  call.on_progress = [job, shown = printable(name)](json::object progress) {
+    progress["dataset"] = shown;
+    job->set_progress(std::move(progress));
+  };
+  launch(context_.executor, "verify " + name, run_verify(job, std::move(call), cancellation));
+  return job;
+}
+
+asio::awaitable<void> StageOuts::run_verify(std::shared_ptr<Job> job, workers::Call call,
+                                            workers::Cancellation cancellation) {
+  auto verified = co_await context_.runner.run(std::move(call), cancellation);
+  if (verified) verified->insert_or_assign("dataset", printable(job->subjects().front()));
+  if (!verified && verified.error().kind == Errc::Mismatch) log::error(verified.error().message());
+  job->finish(std::move(verified));
+}
+
+}  // namespace spark::outputs

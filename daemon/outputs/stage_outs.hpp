@@ -1,0 +1,54 @@
+// Everything that is being sent to volumes: each request is a job, is recorded before it is answered, and
+// survives a restart of the daemon and of the host. One copy at a time is sent to each volume.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/jobs.hpp"
+#include "daemon/outputs/context.hpp"
+#include "daemon/outputs/store.hpp"
+#include "daemon/outputs/totals.hpp"
+#include "daemon/outputs/transfer.hpp"
+
+namespace spark::outputs {
+
+class StageOuts {
+ public:
+  StageOuts(Context context, Jobs& jobs);
+
+  // Resumes what was recorded.
+  asio::awaitable<void> start();
+
+  // A request for a copy that is being sent already joins its job. NotFound, Refused: see find_volume;
+  // Unavailable: something else is being sent to that destination.
+  asio::awaitable<Result<std::shared_ptr<Job>>> send(StageOutRequest request);
+  // Compares what was published at VOLUME:PATH with its manifest.
+  Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
+
+  const Totals& totals() const { return totals_; }
+  Backlog backlog() const;
+  json::array list() const;                                                 // "stage_outs" of `status --json`
+  const std::vector<TransferPtr>& transfers() const { return transfers_; }  // that have not ended
+
+ private:
+  TransferPtr find(const StageOutRequest& request) const;
+  TransferPtr begin(StageOutRequest request);
+  asio::awaitable<void> run(TransferPtr transfer);
+  asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
+                                   workers::Cancellation cancellation);
+  void count(const Outcome& sent);
+
+  Context context_;
+  Jobs& jobs_;
+  Store store_;
+  std::vector<TransferPtr> transfers_;  // in the order of their requests
+  std::set<std::string> busy_;          // volumes that are being written
+  asio::steady_timer freed_;            // never expires: cancelling it wakes all who wait for a volume
+  Totals totals_;
+};
+
+}  // namespace spark::outputs

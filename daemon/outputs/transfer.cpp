@@ -1,0 +1,200 @@
+#include "daemon/outputs/transfer.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::outputs {
+namespace {
+
+constexpr Duration kLongestRetry{60'000};
+
+json::object no_progress() {
+  return {{"phase", "queued"}, {"bytes_done", 0},  {"bytes_total", 0},
+          {"files_done", 0},   {"files_total", 0}, {"bytes_per_second", 0},
+          {"seconds", 0},      {"eta_s", nullptr}, {"bottleneck", ""}};
+}
+
+std::string continues(const Error& why) {
+  return why.what + "; it continues when that is over";
+}
+
+}  // namespace
+
+Transfer::Transfer(const Context& context, StageOutRequest request, std::shared_ptr<Job> job)
+    : context_(context),
+      request_(std::move(request)),
+      job_(std::move(job)),
+      progress_(no_progress()),
+      pause_(context.executor) {}
+
+asio::awaitable<Outcome> Transfer::run() {
+  const auto self = shared_from_this();
+  unsigned tries = 0;
+  Duration pause = context_.timings.retry;
+  while (!is_cancelled_) {
+    auto place = context_.find_volume(request_.volume);
+    if (!place && place.error().kind != Errc::Unavailable) co_return explain(place.error());
+    if (!place) {
+      show_stalled(continues(place.error()));
+      co_await wait(context_.timings.look);
+      continue;
+    }
+    auto sent = co_await attempt(std::move(*place));
+    if (sent || is_cancelled_) co_return sent;
+    const bool is_away = attempt_->saw_outage || !context_.find_volume(request_.volume);
+    if (!may_pass(sent.error()) || (!is_away && sent.error().kind == Errc::NotFound))
+      co_return explain(sent.error());
+    if (attempt_->has_moved || is_away) {
+      tries = 0;
+      pause = context_.timings.retry;
+    }
+    if (!is_away && ++tries >= context_.timings.tries) co_return explain(sent.error());
+    log::warning("stage-out to " + printable(request_.destination()) + " stalled: " + sent.error().message());
+    show_stalled(continues(sent.error()));
+    co_await wait(is_away ? context_.timings.look : pause);
+    if (!is_away) pause = std::min(pause * 2, kLongestRetry);
+  }
+  co_return fail(Errc::Cancelled, "stage-out to " + printable(request_.destination()) + " was cancelled",
+                 "the same command resumes it; the local copy is as it was");
+}
+
+// Errors that a volume which goes away may cause, as the worker sees them: while it is being replaced, its
+// folder is not there.
+bool Transfer::may_pass(const Error& error) const {
+  switch (error.kind) {
+    case Errc::NoSpace:
+    case Errc::Mismatch:
+    case Errc::Invalid:
+    case Errc::Denied:
+    case Errc::Refused:
+    case Errc::Unsupported:
+      return false;
+    default:
+      return true;
+  }
+}
+
+tl::unexpected<Error> Transfer::explain(Error error) const {
+  error.what = "sending " + printable(request_.source) + " to " + printable(request_.destination()) + ": " +
+               error.what + "; nothing incomplete is visible there, and the local copy is as it was";
+  return fail(std::move(error));
+}
+
+asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
+  auto attempt = std::make_shared<Attempt>();
+  attempt_ = attempt;
+  attempt->last_moved = context_.clock.steady();
+  const config::EngineSettings& engine = context_.config().cache.engine;
+  workers::Call call;
+  call.verb = "stage-out";
+  call.subject = "volume " + printable(request_.volume);
+  call.request = {{"source", request_.source},     {"root", place.root},        {"mount", place.mount},
+                  {"path", request_.path},         {"uid", request_.asker.uid}, {"keep", request_.keep},
+                  {"max_rate", request_.max_rate}, {"threads", engine.threads}, {"depth", engine.depth},
+                  {"chunk", engine.chunk}};
+  call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
+  call.on_start = [this, attempt](pid_t pid) {
+    attempt->worker = pid;
+    set_priority(*attempt);
+  };
+  launch(context_.executor, "watching the stage-out to " + request_.destination(), watch(attempt));
+  const workers::Cancellation cancellation = attempt->cancellation;
+  auto sent = co_await context_.runner.run(std::move(call), cancellation);
+  attempt->worker = 0;
+  attempt->is_over = true;
+  if (!sent && !attempt->given_up.empty()) co_return fail(Errc::Unavailable, attempt->given_up);
+  co_return sent;
+}
+
+// A worker that hangs in the kernel reports nothing.
+asio::awaitable<void> Transfer::watch(std::shared_ptr<Attempt> attempt) {
+  const auto self = shared_from_this();
+  asio::steady_timer timer(context_.executor);
+  for (;;) {
+    timer.expires_after(context_.timings.look);
+    co_await timer.async_wait(kToken);
+    if (attempt->is_over) co_return;
+    set_priority(*attempt);
+    look_at(*attempt);
+  }
+}
+
+void Transfer::look_at(Attempt& attempt) {
+  const SteadyTime now = context_.clock.steady();
+  const auto place = context_.find_volume(request_.volume);
+  if (!place) {
+    attempt.saw_outage = true;
+    attempt.back_since = now;
+    show_stalled(continues(place.error()));
+    // Its writes would wait for a volume that is not this host's any more.
+    if (place.error().kind != Errc::Unavailable) give_up(attempt, place.error().what);
+  } else if (attempt.saw_outage &&
+             now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
+    give_up(attempt, "its writer hangs although the volume is back; it is replaced");
+  } else if (now - attempt.last_moved > context_.timings.stalled) {
+    show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));
+  }
+}
+
+void Transfer::give_up(Attempt& attempt, std::string reason) {
+  show_stalled(reason);
+  attempt.given_up = std::move(reason);
+  attempt.cancellation.cancel();
+}
+
+void Transfer::set_priority(Attempt& attempt) {
+  const auto wanted = context_.must_yield() ? workers::Priority::Idle : workers::Priority::Normal;
+  if (attempt.worker == 0 || wanted == attempt.priority) return;
+  attempt.priority = wanted;
+  if (const auto set = workers::set_priority(attempt.worker, wanted); !set) log::survived(set.error());
+}
+
+void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
+  const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
+  const bool copies = get_string(progress, "phase") == "copying";
+  if (bytes != attempt.last_bytes || !copies) {
+    // What an earlier attempt finished is there at once, and is no movement.
+    if (copies && attempt.last_bytes > 0) attempt.has_moved = true;
+    attempt.last_bytes = bytes;
+    attempt.last_moved = context_.clock.steady();
+    attempt.saw_outage = false;
+    show(progress);
+  }
+}
+
+void Transfer::show_queued() {
+  progress_["phase"] = "queued";
+  progress_.erase("reason");
+  show(progress_);
+}
+
+void Transfer::show_stalled(const std::string& reason) {
+  progress_["phase"] = "stalled";
+  progress_["reason"] = reason;
+  progress_["bytes_per_second"] = 0;
+  progress_["eta_s"] = nullptr;
+  show(progress_);
+}
+
+void Transfer::show(json::object progress) {
+  progress["dataset"] = printable(request_.destination());
+  progress_ = std::move(progress);
+  job_->set_progress(progress_);
+}
+
+asio::awaitable<void> Transfer::wait(Duration time) {
+  pause_.expires_after(time);
+  co_await pause_.async_wait(kToken);
+}
+
+void Transfer::cancel() {
+  is_cancelled_ = true;
+  pause_.cancel();
+  if (attempt_) attempt_->cancellation.cancel();
+}
+
+}  // namespace spark::outputs

@@ -1,0 +1,70 @@
+// One copy on its way to a volume: tried until it is published or has failed for good.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+
+#include "daemon/jobs.hpp"
+#include "daemon/outputs/context.hpp"
+#include "daemon/outputs/store.hpp"
+#include "daemon/workers/priority.hpp"
+
+namespace spark::outputs {
+
+using Outcome = Result<json::object>;
+
+class Transfer : public std::enable_shared_from_this<Transfer> {
+ public:
+  Transfer(const Context& context, StageOutRequest request, std::shared_ptr<Job> job);
+
+  const StageOutRequest& request() const { return request_; }
+  const std::shared_ptr<Job>& job() const { return job_; }
+  const json::object& progress() const { return progress_; }
+  bool is_cancelled() const { return is_cancelled_; }
+
+  // While another one is sent to its volume.
+  void show_queued();
+  // To its end. Waits while the volume is away.
+  asio::awaitable<Outcome> run();
+  void cancel();
+
+ private:
+  // One worker's try. A new value for each.
+  struct Attempt {
+    workers::Cancellation cancellation;
+    pid_t worker = 0;  // 0: none
+    workers::Priority priority = workers::Priority::Normal;
+    std::string given_up;  // why its worker was ended; empty: it was not
+    bool is_over = false, has_moved = false;
+    bool saw_outage = false;  // its volume was away since a byte moved
+    std::int64_t last_bytes = -1;
+    SteadyTime last_moved{}, back_since{};
+  };
+
+  asio::awaitable<Outcome> attempt(VolumePlace place);
+  asio::awaitable<void> watch(std::shared_ptr<Attempt> attempt);
+  void look_at(Attempt& attempt);
+  void give_up(Attempt& attempt, std::string reason);
+  void set_priority(Attempt& attempt);
+  void note_progress(Attempt& attempt, const json::object& progress);
+  bool may_pass(const Error& error) const;
+  asio::awaitable<void> wait(Duration time);
+  void show_stalled(const std::string& reason);
+  void show(json::object progress);
+  tl::unexpected<Error> explain(Error error) const;
+
+  const Context& context_;
+  StageOutRequest request_;
+  std::shared_ptr<Job> job_;
+  json::object progress_;
+  std::shared_ptr<Attempt> attempt_;  // the one that runs, or ran last; none before the first
+  asio::steady_timer pause_;
+  bool is_cancelled_ = false;
+};
+using TransferPtr = std::shared_ptr<Transfer>;
+
+}  // namespace spark::outputs

@@ -1,0 +1,181 @@
+// Outputs of jobs, on their way to a volume.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "daemon/mounts/table.hpp"
+#include "daemon/workers/as_user.hpp"
+#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/wire.hpp"
+#include "staging/copy/copy.hpp"
+#include "staging/outputs/destination_folder.hpp"
+#include "staging/outputs/published_copies.hpp"
+
+namespace spark::workers {
+namespace {
+
+std::string text_of(const json::object& request, std::string_view key) {
+  return get_string(request, key).value_or("");
+}
+
+// The volume's own mount, held: an unmounted mount point is a folder of the root disk, and a volume that is
+// written is busy for whoever wants to unmount it.
+Result<UniqueFd> hold_volume(const std::string& mount_point, bool for_writing) {
+  if (mount_point.empty()) return UniqueFd();  // a simulated host
+  UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat at_root {};
+  const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
+  if (!table) return table.take_error();
+  const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
+  if (mount == nullptr || !root || ::fstat(root.get(), &at_root) != 0 ||
+      mount->device_number != at_root.st_dev) {
+    return fail(Errc::Unavailable, "the volume is not mounted at " + printable(mount_point),
+                "`spark-stage status` shows the volume");
+  }
+  if (for_writing && mounts::is_read_only(*mount)) {
+    return fail(Errc::Unavailable, "the volume at " + printable(mount_point) + " is mounted read-only",
+                "`spark-stage status` says why");
+  }
+  return root;
+}
+
+staging::CopyOptions options_of(const json::object& request) {
+  staging::CopyOptions options;
+  const auto number = [&](std::string_view key) {
+    return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
+  };
+  options.threads = static_cast<unsigned>(number("threads"));
+  options.depth = static_cast<unsigned>(number("depth"));
+  options.chunk = number("chunk");
+  options.max_rate = number("max_rate");
+  options.needs_quiet_source = true;
+  return options;
+}
+
+// The engine's words are those of a staging, which writes to the local drive.
+json::object show_progress(staging::CopyProgress progress) {
+  if (progress.bottleneck == "local drive") {
+    progress.bottleneck = "volume";
+  } else if (progress.bottleneck == "source") {
+    progress.bottleneck = "local drive";
+  }
+  return to_json(progress);
+}
+
+double rate_of(const staging::CopyReport& report) {
+  const Bytes kept = std::min(report.bytes, report.resumed_bytes + report.unchanged_bytes);
+  const bool copied = !report.unchanged && report.seconds > 0;
+  return copied ? static_cast<double>(report.bytes - kept) / report.seconds : 0;
+}
+
+json::object report_to_json(const staging::CopyReport& report, const std::filesystem::path& path) {
+  json::array skipped, warnings;
+  for (const std::string& name : report.skipped) skipped.emplace_back(name);
+  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
+  return {{"state", "ready"},
+          {"path", path.native()},
+          {"served_from", report.unchanged ? "unchanged" : "copied"},
+          {"bytes", report.bytes},
+          {"files", report.files},
+          {"seconds", report.seconds},
+          {"bytes_per_second", rate_of(report)},
+          {"hash", report.hash},
+          {"memfree_drop_bytes", report.memfree_drop_bytes},
+          {"resumed_bytes", report.resumed_bytes},
+          {"skipped", std::move(skipped)},
+          {"warnings", std::move(warnings)}};
+}
+
+// No error of the copy's, which is published by now.
+void prune(const json::object& request, const std::filesystem::path& folder, json::object& answer) {
+  json::array removed;
+  const auto keep = get_int(request, "keep").value_or(0);
+  if (keep > 0) {
+    const auto gone = staging::keep_newest(folder, static_cast<std::size_t>(keep),
+                                           {std::filesystem::path(text_of(request, "path")).filename()});
+    if (!gone) {
+      answer["warnings"].as_array().emplace_back("older copies were not all deleted: " +
+                                                 gone.error().message());
+    }
+    for (std::size_t i = 0; gone && i < gone->size(); ++i) removed.emplace_back(printable((*gone)[i]));
+  }
+  answer["removed"] = std::move(removed);
+}
+
+}  // namespace
+
+// {"source", "root", "mount", "path", "uid", "keep", "max_rate", "threads", "depth", "chunk"} → the result of
+// `stage-out --json`. "root": where the volume is; "mount": its mount point, which has to be mounted, empty
+// on a simulated host; "path": below it. Reads and writes with the rights of "uid".
+Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
+  const auto held = hold_volume(text_of(request, "mount"), true);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const std::filesystem::path path = text_of(request, "path");
+  const auto folder = staging::make_destination_folder(text_of(request, "root"), path.parent_path().native());
+  if (!folder) return folder.take_error();
+  const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
+  const auto report = staging::copy(text_of(request, "source"), *folder / path.filename(),
+                                    options_of(request), sink, kNeverStopped);
+  if (!report) return report.take_error();
+  json::object answer = report_to_json(*report, *folder / path.filename());
+  prune(request, *folder, answer);
+  return answer;
+}
+
+// {"root", "mount", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: what stage-out published
+// there is as its manifest says.
+Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
+  const auto held = hold_volume(text_of(request, "mount"), false);
+  if (!held) return held.take_error();
+  const std::filesystem::path path =
+      std::filesystem::path(text_of(request, "root")) / text_of(request, "path");
+  struct stat info {};
+  // A user's copy has that user as the owner of all that it holds.
+  if (::lstat(path.c_str(), &info) == 0) {
+    if (auto user = become_user(info.st_uid); !user) return user.take_error();
+  }
+  const auto sink = [&](const staging::CopyProgress& now) { progress(to_json(now)); };
+  return staging::verify_published(path, options_of(request), sink, kNeverStopped)
+      .map([&](const staging::CopyReport& report) {
+        return json::object{{"bytes", report.bytes},
+                            {"files", report.files},
+                            {"seconds", report.seconds},
+                            {"sha256_files", 0},
+                            {"hash", report.hash}};
+      });
+}
+
+// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. One that can't be read is left out.
+Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  json::array records;
+  std::error_code error;
+  std::filesystem::directory_iterator files(text_of(request, "folder"), error);
+  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
+    if (files->path().extension() != ".json") continue;
+    const auto text = read_file(files->path());
+    auto content = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
+    if (content)
+      records.push_back(json::object{{"file", files->path().native()}, {"content", std::move(*content)}});
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail_errno(error.value(), "reading " + printable(text_of(request, "folder")));
+  return json::object{{"records", std::move(records)}};
+}
+
+// {"file"} → {}: removes what "record" wrote.
+Result<json::object> forget_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::filesystem::path file = text_of(request, "file");
+  if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+    return fail_errno(errno, "removing " + printable(file.native()));
+  auto flushed = flush_folder(file.parent_path());
+  if (!flushed) return flushed.take_error();
+  return json::object{};
+}
+
+}  // namespace spark::workers

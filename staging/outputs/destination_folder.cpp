@@ -1,0 +1,41 @@
+#include "staging/outputs/destination_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "staging/files/tree.hpp"
+
+namespace spark::staging {
+
+Result<std::filesystem::path> make_destination_folder(const std::filesystem::path& mount_point,
+                                                      const std::string& folder) {
+  const auto tree = open_tree(mount_point);
+  if (!tree) return tree.take_error();
+  std::string at;
+  for (const std::string& part : split(folder, '/')) {
+    if (part.empty() || part == ".") continue;
+    const std::string next = join_path(at, part);
+    const std::string shown = tree->shown(next);
+    const UniqueFd parent = open_beneath(*tree, at, O_RDONLY | O_DIRECTORY);
+    if (!parent) return fail_errno(errno, "opening folder " + tree->shown(at));
+    if (::mkdirat(parent.get(), part.c_str(), 0755) == 0) {
+      if (::fsync(parent.get()) != 0) return fail_errno(errno, "flushing folder " + tree->shown(at));
+    } else if (errno != EEXIST) {
+      return fail_errno(errno, "making folder " + shown,
+                        errno == EACCES ? "make it, and give it to the user who sends the data" : "");
+    }
+    const UniqueFd made = open_beneath(*tree, next, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!made) {
+      return fail(Errc::Invalid, shown + " is no folder of the volume's own file system",
+                  "choose another destination: symbolic links are not followed there");
+    }
+    at = next;
+  }
+  return mount_point / at;
+}
+
+}  // namespace spark::staging

@@ -1,0 +1,40 @@
+// The copies that stage-out has published in a folder of a volume: each is complete, and has its manifest
+// beside it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "staging/copy/copy.hpp"
+#include "staging/files/tree.hpp"
+
+namespace spark::staging {
+
+struct PublishedCopy {
+  std::string name;
+  std::int64_t mtime_ns = 0;  // of its root: when the job finished writing it
+};
+
+// Newest first. What has no manifest of its own is not listed.
+Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
+
+// Deletes all published copies but the newest `keep`, and those in `spared`. A copy disappears by one rename
+// before any of it is deleted. Also deletes what an interrupted call left. Gives the names deleted.
+Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder, std::size_t keep,
+                                             const std::set<std::string>& spared);
+
+// The hash of the set as its manifest has it. None: `tree` is not published, or was changed since, as far as
+// names, sizes and times tell.
+std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop);
+
+// Reads a published copy back and compares it with its manifest. NotFound: nothing is published there;
+// Mismatch: it differs.
+Result<CopyReport> verify_published(const std::filesystem::path& path, const CopyOptions& options,
+                                    const ProgressSink& progress, const StopFlag& stop);
+
+}  // namespace spark::staging

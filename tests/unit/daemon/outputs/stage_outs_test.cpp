@@ -1,0 +1,217 @@
+#include "daemon/outputs/stage_outs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kSent[] =
+    R"(echo '{"result": {"state": "ready", "path": "/v/x", "served_from": "copied", "bytes": 5, "files": 1}}')";
+constexpr char kTrouble[] =
+    R"(echo '{"error": {"kind": "unavailable", "what": "writing /v/x: Input/output error", "hint": ""}}')";
+constexpr char kFull[] =
+    R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": "free some"}}')";
+constexpr char kHangs[] = "read -r request; sleep 60";
+
+class StageOutsTest : public testing::Test {
+ protected:
+  StageOutsTest() {
+    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
+    worker.on("forget", R"(echo '{"result": {}}')");
+    worker.on("recorded", R"(echo '{"result": {"records": []}}')");
+    worker.on("stage-out", note_request("stage-outs.log") + kSent);
+    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
+                         [this]() -> const config::Config& { return settings; },
+                         [this](const std::string&) { return place(); },
+                         [this](const std::string&) { return place(); }, [] { return false; },
+                         Timings{.look = Duration(10),
+                                 .retry = Duration(10),
+                                 .tries = 3,
+                                 .stuck = Duration(300),
+                                 .stalled = Duration(200)}},
+                 jobs);
+  }
+  Result<VolumePlace> place() const {
+    if (away) return fail(*away);
+    return VolumePlace{"/v", "/v"};
+  }
+  static StageOutRequest request(const std::string& path = "run/step-1",
+                                 const std::string& source = "/out/step-1") {
+    StageOutRequest wanted;
+    wanted.source = source;
+    wanted.volume = "checkpoints";
+    wanted.path = path;
+    wanted.asker.uid = 1000;
+    return wanted;
+  }
+  std::shared_ptr<Job> send(StageOutRequest wanted = request()) {
+    auto job = await(context, outs->send(std::move(wanted)));
+    EXPECT_TRUE(job && *job) << (*job ? "" : job->error().message());
+    return job && *job ? **job : nullptr;
+  }
+  bool ends(const std::shared_ptr<Job>& job) {
+    return run_until(context, [&] { return !job->is_running(); });
+  }
+  static std::string error_of(const std::shared_ptr<Job>& job) {
+    return json::serialize(job->to_json()["error"]);
+  }
+  std::string text_of(const std::string& file) {
+    std::ifstream in(worker.folder() / file);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  ScriptedWorker worker;
+  asio::io_context context;
+  SystemClock clock;
+  workers::Runner runner{context.get_executor(), worker.program()};
+  Jobs jobs{context.get_executor(), clock};
+  config::Config settings;
+  std::optional<Error> away;
+  std::optional<StageOuts> outs;
+};
+
+TEST_F(StageOutsTest, ARequestIsRecordedBeforeItIsAnsweredAndForgottenWhenItHasEnded) {
+  const auto job = send();
+  EXPECT_EQ(worker.calls("record"), 1);
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("source":"/out/step-1")"));
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("forget"), 1);
+  EXPECT_EQ(outs->totals().sent, 1U);
+  EXPECT_EQ(outs->totals().sent_bytes, 5U);
+  EXPECT_TRUE(outs->list().empty());
+}
+
+TEST_F(StageOutsTest, TheWorkerGetsTheUserWhoAsked) {
+  ASSERT_TRUE(ends(send()));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("uid":1000)"));
+}
+
+TEST_F(StageOutsTest, ARequestThatCannotBeRecordedIsRefused) {
+  worker.on("record", kFull);
+  const auto job = await(context, outs->send(request()));
+  ASSERT_TRUE(job && !*job);
+  EXPECT_EQ(job->error().kind, Errc::NoSpace);
+  EXPECT_TRUE(run_until(context, [&] { return outs->transfers().empty(); }));
+}
+
+TEST_F(StageOutsTest, WhatWasRecordedIsResumedAtTheStart) {
+  StageOutRequest earlier = request();
+  earlier.id = "one";
+  const json::object row{{"file", "/state/stage-outs/one.json"}, {"content", to_json(earlier)}};
+  const json::object answer{{"result", json::object{{"records", json::array{row}}}}};
+  worker.on("recorded", "echo '" + json::serialize(answer) + "'");
+  asio::co_spawn(context, outs->start(), asio::detached);
+  EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent == 1; }));
+}
+
+TEST_F(StageOutsTest, ARecordWithoutAUserIsNotSent) {
+  json::object content = to_json(request());
+  content["id"] = "one";
+  content.erase("uid");
+  const json::object row{{"file", "/state/stage-outs/one.json"}, {"content", content}};
+  const json::object answer{{"result", json::object{{"records", json::array{row}}}}};
+  worker.on("recorded", "echo '" + json::serialize(answer) + "'");
+  const auto started = [this]() -> asio::awaitable<bool> {
+    co_await outs->start();
+    co_return true;
+  };
+  ASSERT_TRUE(await(context, started()));
+  EXPECT_TRUE(outs->transfers().empty());
+}
+
+TEST_F(StageOutsTest, TheSameRequestJoinsTheJobAndAnotherToThatNameIsRefused) {
+  worker.on("stage-out", kHangs);
+  const auto first = send();
+  EXPECT_EQ(send(), first);
+  const auto other = await(context, outs->send(request("run/step-1", "/out/other")));
+  ASSERT_TRUE(other && !*other);
+  EXPECT_EQ(other->error().kind, Errc::Unavailable);
+  EXPECT_THAT(other->error().message(), HasSubstr("wait --job"));
+  ASSERT_TRUE(first->cancel());
+  EXPECT_TRUE(ends(first));
+}
+
+TEST_F(StageOutsTest, OneAtATimeIsSentToAVolume) {
+  worker.on("stage-out", kHangs);
+  const auto first = send();
+  const auto second = send(request("run/step-2"));
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  ASSERT_TRUE(run_until(context, [&] { return second->progress().has_value(); }));
+  EXPECT_EQ(get_string(*second->progress(), "phase"), "queued");
+  worker.on("stage-out", kSent);
+  ASSERT_TRUE(first->cancel());
+  EXPECT_TRUE(ends(first));
+  EXPECT_TRUE(ends(second));
+  EXPECT_EQ(outs->totals().cancelled, 1U);
+  EXPECT_EQ(outs->totals().sent, 1U);
+}
+
+TEST_F(StageOutsTest, ItWaitsForAVolumeThatIsAwayHoweverLong) {
+  away = Error{Errc::Unavailable, "volume checkpoints is lost", ""};
+  const auto job = send();
+  ASSERT_TRUE(run_until(
+      context, [&] { return job->progress() && get_string(*job->progress(), "phase") == "stalled"; }));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+  away.reset();
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(outs->totals().sent, 1U);
+}
+
+TEST_F(StageOutsTest, AVolumeThatWillNotBeWritableIsRefusedAtOnce) {
+  away = Error{Errc::Refused, "volume checkpoints is read-only on this host", "send it elsewhere"};
+  const auto job = await(context, outs->send(request()));
+  ASSERT_TRUE(job && !*job);
+  EXPECT_EQ(job->error().kind, Errc::Refused);
+  EXPECT_EQ(worker.calls("record"), 0);
+}
+
+TEST_F(StageOutsTest, AVolumeThatIsTakenOverMidwayEndsIt) {
+  worker.on("stage-out", kHangs);
+  const auto job = send();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  away = Error{Errc::Refused, "host2 holds it", "send it from there"};
+  ASSERT_TRUE(ends(job));
+  EXPECT_THAT(error_of(job), HasSubstr("host2 holds it; nothing incomplete is visible there"));
+}
+
+TEST_F(StageOutsTest, AFailureOfAHealthyVolumeHasSomeTries) {
+  worker.on("stage-out", kTrouble);
+  const auto job = send();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 3);
+  EXPECT_THAT(error_of(job), HasSubstr("the local copy is as it was"));
+  EXPECT_EQ(outs->totals().failed, 1U);
+}
+
+TEST_F(StageOutsTest, AFullVolumeIsToldAtOnce) {
+  worker.on("stage-out", kFull);
+  const auto job = send();
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
+  EXPECT_THAT(error_of(job), HasSubstr("nothing incomplete is visible there"));
+}
+
+TEST_F(StageOutsTest, AWriterThatHangsAfterItsVolumeCameBackIsReplaced) {
+  worker.on("stage-out", "if [ $n = 1 ]; then " + std::string(kHangs) + "; else " + kSent + "; fi");
+  const auto job = send();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  ASSERT_TRUE(run_until(
+      context, [&] { return job->progress() && get_string(*job->progress(), "phase") == "stalled"; }));
+  away.reset();
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(worker.calls("stage-out"), 2);
+  EXPECT_EQ(outs->totals().sent, 1U);
+}
+
+}  // namespace
+}  // namespace spark::outputs

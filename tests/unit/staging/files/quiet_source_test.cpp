@@ -1,0 +1,63 @@
+#include "staging/copy/copy_with.hpp"
+#include "tests/unit/staging/copy/copy_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class QuietSourceTest : public CopyTest {
+ protected:
+  QuietSourceTest() {
+    options_.needs_quiet_source = true;
+    write_text(source_ / "large", noise(20'000'000, 1));
+    write_text(source_ / "small", "x");
+  }
+  // `change` happens once, while the large file is read.
+  Result<CopyReport> copy_while(const std::function<void()>& change) {
+    CopyHooks hooks;
+    bool changed = false;
+    hooks.before_read = [&](const std::string& path, Bytes offset) {
+      if (path != "large" || offset == 0 || changed) return;
+      changed = true;
+      change();
+    };
+    options_.threads = 1;
+    options_.depth = 1;
+    options_.chunk = kMiB;
+    return copy_with(hooks, source_, copy_, options_, kQuiet, stop_);
+  }
+  void expect_not_published(const Result<CopyReport>& report) {
+    EXPECT_KIND(report, Errc::Mismatch);
+    EXPECT_FALSE(std::filesystem::exists(copy_));
+  }
+};
+
+TEST_F(QuietSourceTest, ThatStayedAsItWasIsPublished) {
+  ASSERT_OK(copy_while([] {}));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(QuietSourceTest, WithAFileMoreIsNotPublished) {
+  expect_not_published(copy_while([&] { write_text(source_ / "late", "y"); }));
+}
+
+TEST_F(QuietSourceTest, WithAFileLessIsNotPublished) {
+  expect_not_published(copy_while([&] { std::filesystem::remove(source_ / "small"); }));
+}
+
+TEST_F(QuietSourceTest, WithAFileThatWasReplacedIsNotPublished) {
+  expect_not_published(copy_while([&] {
+    write_text(source_ / "new", "z");
+    std::filesystem::rename(source_ / "new", source_ / "small");
+  }));
+}
+
+TEST_F(QuietSourceTest, IsSentByTheNextAttemptAsItIsThen) {
+  expect_not_published(copy_while([&] { write_text(source_ / "late", "y"); }));
+  ASSERT_OK(copy_while([] {}));
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+}  // namespace
+}  // namespace spark::staging

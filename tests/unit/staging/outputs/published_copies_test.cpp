@@ -1,0 +1,121 @@
+#include "staging/outputs/published_copies.hpp"
+
+#include "staging/copy/copy_with.hpp"
+#include "tests/unit/staging/support.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+class PublishedCopies : public testing::Test {
+ protected:
+  // Each is a second younger than the one before.
+  void send(const std::string& name) {
+    const auto source = folder_ / ("source/" + name);
+    std::filesystem::create_directories(source);
+    std::filesystem::create_directories(volume_);
+    write_text(source / "shard", noise(100'000, ++sent_));
+    std::filesystem::last_write_time(
+        source, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1000 - 10 * sent_));
+    ASSERT_OK(copy(source, volume_ / name, {}, kQuiet, stop_));
+  }
+  std::vector<std::string> names() {
+    std::vector<std::string> all;
+    const auto copies = published_copies(volume_);
+    for (std::size_t i = 0; copies && i < copies->size(); ++i) all.push_back((*copies)[i].name);
+    return all;
+  }
+  using Names = std::vector<std::string>;
+
+  TempFolder folder_;
+  std::filesystem::path volume_ = folder_ / "volume";
+  std::uint64_t sent_ = 0;
+  StopFlag stop_{false};
+};
+
+TEST_F(PublishedCopies, AreThoseWithAManifestOfTheirOwnNewestFirst) {
+  send("step-1");
+  send("step-2");
+  std::filesystem::create_directories(volume_ / "by-hand");
+  std::filesystem::create_directories(volume_ / ".step-3.spark-partial/data");
+  EXPECT_EQ(names(), (Names{"step-2", "step-1"}));
+}
+
+TEST_F(PublishedCopies, OneThatWasReplacedByHandIsNoneOfOurs) {
+  send("step-1");
+  std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
+  std::filesystem::create_directories(volume_ / "step-1");
+  EXPECT_EQ(names(), Names{});
+  ASSERT_OK(keep_newest(volume_, 1, {}));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1"));
+}
+
+TEST_F(PublishedCopies, KeepDeletesTheOldestWithItsManifestAndNothingElse) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  std::filesystem::create_directories(volume_ / "by-hand");
+  const auto removed = keep_newest(volume_, 2, {});
+  ASSERT_OK(removed);
+  EXPECT_EQ(*removed, Names{"step-1"});
+  EXPECT_EQ(names(), (Names{"step-3", "step-2"}));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / "by-hand"));
+}
+
+TEST_F(PublishedCopies, KeepSparesTheOneThatWasJustSentHoweverOldItIs) {
+  for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
+  ASSERT_OK(keep_newest(volume_, 1, {"step-1"}));
+  EXPECT_EQ(names(), (Names{"step-3", "step-1"}));
+}
+
+TEST_F(PublishedCopies, KeepNeverDeletesTheLastOne) {
+  send("step-1");
+  ASSERT_OK(keep_newest(volume_, 0, {}));
+  EXPECT_EQ(names(), Names{"step-1"});
+}
+
+TEST_F(PublishedCopies, AnInterruptedRemovalIsFinishedByTheNext) {
+  send("step-1");
+  send("step-2");
+  std::filesystem::rename(volume_ / "step-1", volume_ / ".step-1.spark-removed");
+  ASSERT_OK(keep_newest(volume_, 2, {}));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-removed"));
+  EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+  EXPECT_EQ(names(), Names{"step-2"});
+}
+
+TEST_F(PublishedCopies, TheManifestOfACopyThatIsBeingPublishedIsSpared) {
+  send("step-1");
+  std::filesystem::rename(volume_ / "step-1", folder_ / "aside");
+  std::filesystem::create_directories(volume_ / ".step-1.spark-partial");
+  ASSERT_OK(keep_newest(volume_, 1, {}));
+  EXPECT_TRUE(std::filesystem::exists(volume_ / ".step-1.spark-manifest"));
+}
+
+TEST_F(PublishedCopies, VerifyFindsOtherContentOfTheSameSizeAndTime) {
+  send("step-1");
+  ASSERT_OK(verify_published(volume_ / "step-1", {}, kQuiet, stop_));
+  const auto time = std::filesystem::last_write_time(volume_ / "step-1/shard");
+  write_text(volume_ / "step-1/shard", noise(100'000, 99));
+  std::filesystem::last_write_time(volume_ / "step-1/shard", time);
+  EXPECT_KIND(verify_published(volume_ / "step-1", {}, kQuiet, stop_), Errc::Mismatch);
+}
+
+TEST_F(PublishedCopies, VerifyOfWhatWasNotPublishedSaysSo) {
+  std::filesystem::create_directories(volume_ / "by-hand");
+  EXPECT_KIND(verify_published(volume_ / "by-hand", {}, kQuiet, stop_), Errc::NotFound);
+}
+
+TEST_F(PublishedCopies, TheirHashIsKnownUntilTheyAreChanged) {
+  send("step-1");
+  const auto tree = open_tree(volume_ / "step-1");
+  ASSERT_OK(tree);
+  const auto verified = verify_published(volume_ / "step-1", {}, kQuiet, stop_);
+  ASSERT_OK(verified);
+  EXPECT_EQ(published_hash(*tree, stop_), verified->hash);
+  write_text(volume_ / "step-1/more", "x");
+  EXPECT_EQ(published_hash(*tree, stop_), std::nullopt);
+}
+
+}  // namespace
+}  // namespace spark::staging

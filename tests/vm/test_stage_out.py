@@ -1,0 +1,265 @@
+"""A checkpoint on its way to a volume: whatever happens meanwhile, the volume has all of it, or nothing under its name."""
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from rig.house import LOCAL, NAS_MOUNT, TARGET_ADDRESS
+from rig.pair import MOUNT, NAME
+from rig.settings import patience
+
+NEW = f"{LOCAL}/out/step-1000"
+MIB = 48
+VOLUME = "checkpoints"
+ON_VOLUME = f"/mnt/{VOLUME}"
+
+
+@contextmanager
+def checkpoints(house, size="256M", **engine):
+    """A volume that this host alone writes; its file system is sound afterwards."""
+    device = house.target.image(VOLUME, size)
+    house.target.filesystem(device, name=VOLUME, mmp=True)
+    house.target.export(VOLUME, device)
+    body = {"target": "rose", "subsystem": VOLUME, "mount": ON_VOLUME, "access": "exclusive", "fence": "mmp"}
+    try:
+        house.product.configure(house.config(volumes={VOLUME: body}, cache=engine))
+        house.product.wait_volume(VOLUME, "ready", 120)
+        yield
+        down = house.product.run(f"volumes down {VOLUME}", 120)
+        assert down.rc == 0, down.err
+        house.product.configure(house.config())
+        house.target.remove(VOLUME)
+        checked = house.target_machine.run(f"e2fsck -fn {device}", 120)
+        assert checked.rc == 0, checked.out + checked.err
+    finally:
+        house.product.run(f"volumes down {VOLUME}", 120)
+        house.product.configure(house.config())
+        house.target.remove(VOLUME)
+        house.target_machine.sh(f"rm -f {device}")
+        house.forget(VOLUME)
+
+
+def save(machine, path=NEW, mib=MIB):
+    """As a job does: shards, a large one and small ones, under their final name."""
+    machine.sh(f"""set -e
+        rm -rf {path}; mkdir -p {path}
+        head -c {mib}M /dev/urandom >{path}/model.safetensors
+        for i in 1 2 3; do head -c 100k /dev/urandom >{path}/shard-$i.distcp; done
+        echo '{{}}' >{path}/config.json; sync -f {path}""", 120)
+
+
+def content(machine, path):
+    """One sum over all names and bytes; the page cache does not answer."""
+    return machine.sh(f"sync; echo 3 >/proc/sys/vm/drop_caches; cd {path} && find . -type f | sort | xargs sha256sum | sha256sum",
+                      120)
+
+
+def begin(product, destination, rate="3MB/s"):
+    """A slow one, once it has copied something; returns its job's number."""
+    job = product.sh(f"stage-out {NEW} {destination} --max-rate {rate} --detach", 60).strip()
+    product.machine.wait_until(f"spark-stage jobs --json | grep -A6 '\"verb\": \"stage-out\"' >/dev/null", 60)
+    wait_progress(product, lambda row: row.get("bytes_done", 0) > 4 << 20)
+    return job
+
+
+def rows(product):
+    return product.status()["stage_outs"]
+
+
+def wait_progress(product, wanted, deadline=60):
+    """Until the only stage-out satisfies it."""
+    end = time.monotonic() + patience(deadline)
+    while not (found := rows(product)) or not wanted(found[0]):
+        assert time.monotonic() < end, found
+        time.sleep(0.3)
+    return found[0]
+
+
+def wait_sent(product, deadline=180):
+    """Until nothing is being sent."""
+    end = time.monotonic() + patience(deadline)
+    while found := rows(product):
+        assert time.monotonic() < end, found
+        time.sleep(0.5)
+
+
+def assert_sent(house, name):
+    assert content(house.host, f"{ON_VOLUME}/{name}") == content(house.host, NEW)
+    assert house.product.run(f"verify {VOLUME}:{name}", 120).rc == 0
+    assert not hidden(house.host, ON_VOLUME), "something is left beside it"
+
+
+def hidden(machine, folder):
+    return machine.sh(f"ls -A {folder} | grep 'spark-partial$' || true").split()
+
+
+def test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was(house):
+    save(house.host)
+    with checkpoints(house):
+        house.host.sh("sync; echo 3 >/proc/sys/vm/drop_caches")
+        sent = house.product.json(f"stage-out {NEW} {VOLUME}:run7/step-1000", 120)
+        assert sent["state"] == "ready" and sent["served_from"] == "copied"
+        resident = house.host.sh(f"fincore -bno RES {NEW}/model.safetensors {ON_VOLUME}/run7/step-1000/model.safetensors")
+        assert sum(int(size) for size in resident.split()) < 4 << 20, resident
+        assert content(house.host, f"{ON_VOLUME}/run7/step-1000") == content(house.host, NEW)
+        assert house.product.json(f"stage-out {NEW} {VOLUME}:run7/step-1000")["served_from"] == "unchanged"
+        assert house.product.run(f"verify {VOLUME}:run7/step-1000", 120).rc == 0
+
+
+def test_a_later_stage_compares_with_the_manifest_beside_the_data(house):
+    save(house.host, mib=8)
+    copy = f"{NAS_MOUNT}/run7/step-1000"
+    try:
+        house.product.sh(f"stage-out {NEW} nas:run7/step-1000", 120)
+        house.product.sh("stage nas:run7/step-1000", 120)
+        house.product.sh("evict nas:run7/step-1000")
+        house.host.sh(f"""printf X | dd of={copy}/config.json conv=notrunc status=none
+                          touch -r {NEW}/config.json {copy}/config.json; sync -f {copy}""")
+        refused = house.product.run("stage nas:run7/step-1000", 120)
+        assert refused.rc == 6 and "not what stage-out published" in refused.err, refused.err
+        compared = house.product.run("verify nas:run7/step-1000", 120)
+        assert compared.rc == 6 and "config.json" in compared.err, compared.err
+    finally:
+        house.host.sh(f"rm -rf {NAS_MOUNT}/run7")
+
+
+def test_destinations_that_this_host_does_not_write_are_refused_with_the_remedy(house):
+    save(house.host, mib=1)
+    refused = house.product.run(f"stage-out {NEW} datasets:x", 60)
+    assert refused.rc == 7 and "read-only on this host" in refused.err and "NFS" in refused.err, refused.err
+    unknown = house.product.run(f"stage-out {NEW} nowhere:x", 60)
+    assert unknown.rc == 3 and "no volume nowhere" in unknown.err, unknown.err
+
+
+def test_keep_deletes_the_oldest_and_never_what_it_did_not_make(house):
+    folder = f"{NAS_MOUNT}/kept"
+    try:
+        house.host.sh(f"mkdir -p {folder}/mine")
+        for step in (1, 2, 3):
+            save(house.host, mib=1)
+            house.product.sh(f"stage-out {NEW} nas:kept/step-{step} --keep 2", 120)
+        assert house.host.sh(f"ls {folder}").split() == ["mine", "step-2", "step-3"]
+    finally:
+        house.host.sh(f"rm -rf {folder}")
+
+
+def test_a_user_sends_with_its_own_rights(house):
+    """Neither reads what only root may read, nor writes where only root may write."""
+    house.host.sh(f"useradd -m -G spark-stage saver; rm -rf {LOCAL}/secret; mkdir -m 700 -p {LOCAL}/secret && echo k >{LOCAL}/secret/key")
+    try:
+        as_saver = "setpriv --reuid=saver --regid=saver --init-groups spark-stage stage-out"
+        unread = house.host.run(f"{as_saver} {LOCAL}/secret nas:secret", 60)
+        assert unread.rc != 0 and "ermission denied" in unread.err, unread.err
+        house.host.sh("install -d -o saver -g saver /home/saver/out && echo data >/home/saver/out/file")
+        unwritten = house.host.run(f"{as_saver} /home/saver/out nas:theirs", 60)
+        assert unwritten.rc != 0 and "ermission denied" in unwritten.err, unwritten.err
+        house.host.sh(f"install -d -o saver {NAS_MOUNT}/saver; chown -R saver: /home/saver/out")
+        sent = house.host.run(f"{as_saver} /home/saver/out nas:saver/out", 60)
+        assert sent.rc == 0, sent.err
+        assert house.host.sh(f"stat -c %U {NAS_MOUNT}/saver/out/file").strip() == "saver"
+    finally:
+        house.host.sh(f"rm -rf {LOCAL}/secret {NAS_MOUNT}/saver; userdel -r saver || true")
+
+
+def test_a_checkpoint_that_changes_while_it_is_read_is_not_published(house):
+    save(house.host)
+    with checkpoints(house):
+        job = begin(house.product, f"{VOLUME}:step-1000")
+        house.host.sh(f"echo more >>{NEW}/config.json")
+        ended = house.product.run(f"wait --job {job}", 120)
+        assert ended.rc == 6 and "changed while it was read" in ended.err, ended.err
+        assert house.host.run(f"ls {ON_VOLUME}/step-1000").rc != 0
+        house.product.sh(f"stage-out {NEW} {VOLUME}:step-1000", 120)
+        assert_sent(house, "step-1000")
+
+
+def test_a_volume_that_fills_up_midway_shows_nothing_and_the_local_copy_stays(house):
+    save(house.host, mib=4)
+    house.host.sh(f"for i in $(seq 10); do head -c 4M /dev/urandom >{NEW}/model-$i.safetensors; done; sync -f {NEW}")
+    with checkpoints(house, size="128M", chunk="256KiB", depth=1):  # one file after the other: none has all of its room early
+        job = begin(house.product, f"{VOLUME}:step-1000")
+        house.host.run(f"dd if=/dev/zero of={ON_VOLUME}/full bs=1M status=none; sync -f {ON_VOLUME}", 120)
+        ended = house.product.run(f"wait --job {job}", 120)
+        assert ended.rc == 5 and "the local copy is as it was" in ended.err, ended.err
+        assert house.host.run(f"ls {ON_VOLUME}/step-1000").rc != 0
+        refused = house.product.run(f"stage-out {NEW} {VOLUME}:step-1000", 120)
+        assert refused.rc == 5, refused.err
+        house.host.sh(f"rm {ON_VOLUME}/full")
+        house.product.sh(f"stage-out {NEW} {VOLUME}:step-1000", 120)
+        assert_sent(house, "step-1000")
+
+
+def test_it_is_resumed_after_the_daemon_was_killed(house):
+    save(house.host)
+    with checkpoints(house):
+        begin(house.product, f"{VOLUME}:step-1000")
+        house.product.kill()
+        wait_progress(house.product, lambda row: row.get("bytes_done", 0) > 4 << 20)
+        assert house.host.run(f"ls {ON_VOLUME}/step-1000").rc != 0
+        wait_sent(house.product)
+        assert_sent(house, "step-1000")
+
+
+def test_it_waits_while_the_cable_is_out_and_ends_complete(house):
+    save(house.host)
+    with checkpoints(house):
+        job = begin(house.product, f"{VOLUME}:step-1000")
+        house.host.set_link(False)
+        try:
+            wait_progress(house.product, lambda row: row["phase"] == "stalled", 60)
+            print("it says:", rows(house.product)[0]["reason"])
+            time.sleep(60)
+            assert rows(house.product)[0]["phase"] == "stalled"
+        finally:
+            house.host.set_link(True)
+        ended = house.product.run(f"wait --job {job}", 300)
+        assert ended.rc == 0, ended.err
+        house.wait_ready()
+        assert_sent(house, "step-1000")
+
+
+def test_it_is_resumed_after_a_power_cut_of_the_host(house):
+    save(house.host)
+    earlier = f"{LOCAL}/out/step-900"
+    with checkpoints(house):
+        save(house.host, earlier, mib=8)
+        house.product.sh(f"stage-out {earlier} {VOLUME}:step-900", 120)
+        begin(house.product, f"{VOLUME}:step-1000")
+        house.host.sh("sync /var/lib/spark-stage/stage-outs/*.json")
+        configuration = house.host.get("/etc/spark-stage/spark-stage.yaml")
+        house.host.sh("sync -f /etc/spark-stage")
+        house.host.kill()
+        house.start_host()
+        assert house.host.get("/etc/spark-stage/spark-stage.yaml") == configuration
+        house.product.wait_volume(VOLUME, "ready", 180)
+        wait_sent(house.product)
+        assert_sent(house, "step-1000")
+        assert content(house.host, f"{ON_VOLUME}/step-900") == content(house.host, earlier)
+        house.wait_ready()
+
+
+def test_a_volume_that_another_host_takes_over_has_nothing_incomplete(pair):
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    pair.configure(1, "exclusive")
+    pair.products[1].wait_volume(NAME, "refused", 120)
+    save(pair.hosts[0])
+    save(pair.hosts[1], mib=8)
+    refused = pair.products[1].run(f"stage-out {NEW} {NAME}:theirs", 60)
+    assert refused.rc == 7 and "host1" in refused.err, refused.err
+    pair.products[0].sh(f"stage-out {NEW} {NAME}:whole", 180)
+    whole = content(pair.hosts[0], f"{MOUNT}/whole")
+    if not pair.has_reservations():
+        pytest.skip("without reservations nothing can stop a host that still writes: this target's kernel has none")
+    job = begin(pair.products[0], f"{NAME}:half")
+    taken = pair.products[1].run(f"volumes take {NAME} --yes", 300)
+    assert taken.rc == 0, taken.err
+    pair.products[1].wait_volume(NAME, "ready", 120)
+    ended = pair.products[0].run(f"wait --job {job}", 180)
+    print("the host that lost it says:", ended.err)
+    assert ended.rc not in (0, 124) and "nothing incomplete is visible" in ended.err, ended.err
+    assert pair.hosts[1].sh(f"ls {MOUNT}").split() == ["file", "lost+found", "whole"]
+    assert content(pair.hosts[1], f"{MOUNT}/whole") == whole
+    pair.products[1].sh(f"stage-out {NEW} {NAME}:half", 180)
+    assert pair.products[1].run(f"verify {NAME}:half", 120).rc == 0
