@@ -1,6 +1,7 @@
 #include "bench/demand/job_watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace spark::bench {
 namespace {
@@ -29,8 +30,20 @@ void JobWatch::take_over_ended(const std::map<pid_t, ProcessReads>& processes) {
   }
 }
 
+// A file that is read within a millisecond is seldom seen open. Workers are alike, also those
+// that come later: one parent, one name.
+void JobWatch::recognise_workers() {
+  for (const auto& [pid, process] : processes_) {
+    if (process.is_reader) readers_.emplace(process.last.parent, process.last.name);
+  }
+  for (auto& [pid, process] : processes_) {
+    process.is_reader |= readers_.contains({process.last.parent, process.last.name});
+  }
+}
+
 void JobWatch::look(double seconds, const std::map<pid_t, ProcessReads>& processes) {
   take_over_ended(processes);
+  const bool had_reader = has_reader_;
   for (const auto& [pid, reads] : processes) {
     Process& process = processes_[pid];
     const Bytes called = less(reads.called, process.last.called + process.inherited_called);
@@ -40,11 +53,18 @@ void JobWatch::look(double seconds, const std::map<pid_t, ProcessReads>& process
     process.is_reader |= files_.see(reads, called);
     process.last = reads;
     has_reader_ |= process.is_reader;
-    if (!process.is_reader) continue;
-    called_ += called;
-    from_storage_ += from_storage;
+    if (!had_reader) continue;
+    process.unclaimed_called += called;
+    process.unclaimed_storage += from_storage;
   }
-  if (has_reader_) points_.push_back({seconds, called_, from_storage_});
+  if (!has_reader_) return;
+  recognise_workers();
+  for (auto& [pid, process] : processes_) {
+    if (!process.is_reader) continue;
+    called_ += std::exchange(process.unclaimed_called, 0);
+    from_storage_ += std::exchange(process.unclaimed_storage, 0);
+  }
+  points_.push_back({seconds, called_, from_storage_});
 }
 
 Result<JobReads> JobWatch::result() const {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -37,17 +40,20 @@ class JobWatch {
     ProcessReads last;
     bool is_reader = false;
     Bytes inherited_called = 0, inherited_storage = 0;  // at this look, from children that ended
+    Bytes unclaimed_called = 0, unclaimed_storage = 0;  // since the first read of data, while not a reader
   };
   struct Point {
     double seconds;
     Bytes called, from_storage;
   };
+  void recognise_workers();
   void take_over_ended(const std::map<pid_t, ProcessReads>& processes);
 
   JobFiles files_;
   std::map<pid_t, Process> processes_;
   Bytes called_ = 0, from_storage_ = 0;  // by processes that read data, since they were seen to
   bool has_reader_ = false;
+  std::set<std::pair<pid_t, std::string>> readers_;  // parent and name of those that were seen to read data
   std::vector<Point> points_;
 };
 

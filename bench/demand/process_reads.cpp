@@ -41,15 +41,20 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+struct Child {
+  pid_t pid;
+  std::string name;
+};
+
 // Children by parent, of every process.
-std::multimap<pid_t, pid_t> all_processes(const SystemRoot& root) {
-  std::multimap<pid_t, pid_t> children;
+std::multimap<pid_t, Child> all_processes(const SystemRoot& root) {
+  std::multimap<pid_t, Child> children;
   for (const std::string& name : names_in(root / "proc")) {
     const auto pid = number_of<pid_t>(name);
     if (!pid) continue;
     const auto stat = read_file(root / ("proc/" + name + "/stat"));
     const auto parent = stat ? parse_parent(*stat) : std::nullopt;
-    if (parent) children.emplace(*parent, *pid);
+    if (parent) children.emplace(*parent, Child{*pid, parse_name(*stat)});
   }
   return children;
 }
@@ -93,6 +98,12 @@ std::optional<IoCounters> parse_process_io(std::string_view text) {
   return IoCounters{*called, *from_storage};
 }
 
+std::string parse_name(std::string_view stat) {
+  const std::size_t begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
+  return std::string(stat.substr(begin + 1, end - begin - 1));
+}
+
 std::optional<pid_t> parse_parent(std::string_view stat) {
   const std::size_t end = stat.rfind(')');
   if (end == std::string_view::npos) return std::nullopt;
@@ -109,14 +120,14 @@ std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t
     waiting.pop_back();
     const auto [begin, end] = children.equal_range(parent);
     for (auto child = begin; child != end; ++child) {
-      const pid_t pid = child->second;
+      const pid_t pid = child->second.pid;
       if (processes.contains(pid)) continue;
       waiting.push_back(pid);
       const fs::path folder = root / ("proc/" + std::to_string(pid));
       const auto io = read_file(folder / "io");
       const auto counters = io ? parse_process_io(*io) : std::nullopt;
       if (!counters) continue;
-      ProcessReads reads{parent, counters->called, counters->from_storage, {}, {}};
+      ProcessReads reads{parent, counters->called, counters->from_storage, {}, {}, child->second.name};
       add_files(folder, pid, reads);
       add_mapped(folder, reads);
       processes.emplace(pid, std::move(reads));

@@ -31,6 +31,7 @@ struct ProcessReads {
   Bytes from_storage = 0;  // fetched from storage for it; mapped files count here alone
   std::vector<OpenFile> files;
   std::vector<std::string> mapped;  // paths of the files that it maps
+  std::string name;                 // of its program, as the kernel has it
 };
 
 // /proc/PID/io. No value for what is not its content.
@@ -38,6 +39,9 @@ struct IoCounters {
   Bytes called = 0, from_storage = 0;
 };
 std::optional<IoCounters> parse_process_io(std::string_view text);
+
+// The program's name from /proc/PID/stat; empty for what is not its content.
+std::string parse_name(std::string_view stat);
 
 // The parent's number from /proc/PID/stat, whose second field may hold blanks and parentheses.
 std::optional<pid_t> parse_parent(std::string_view stat);

@@ -4,6 +4,9 @@
 
 #include <new>
 
+#include "base/text.hpp"
+#include "bench/measure/bench.hpp"
+
 namespace spark::bench {
 
 double RateMeter::rate_after(double seconds, Bytes bytes) {
@@ -29,6 +32,17 @@ void Teller::operator()() {
   if (seconds - told_ < 1 || counter_.get() == nullptr) return;
   told_ = seconds;
   tell_(meter_.rate_after(seconds, counter_.get()->load()));
+}
+
+std::string progress_line(const Progress& progress) {
+  std::string line;
+  if (progress.cell > 0) {
+    line = "[" + std::to_string(progress.cell) + "/" + std::to_string(progress.cells) + "] ";
+  }
+  line += progress.path + ": " + progress.doing;
+  if (progress.bytes_per_second > 0) line += "  " + format_rate(progress.bytes_per_second);
+  const std::string left = "  " + format_duration(progress.left) + " left";
+  return cut_short(line, 79 - display_width(left)) + left;
 }
 
 }  // namespace spark::bench

@@ -1,8 +1,4 @@
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -14,26 +10,11 @@
 #include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
+#include "bench/measure/run_id.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
 namespace {
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  while (::getrandom(&seed, sizeof seed, 0) < 0 && errno == EINTR) {
-  }
-  return seed;
-}
-
-// "20261120T162126Z-1f3a": sorts by time, differs between hosts that start together.
-std::string run_id_of(WallTime started, std::uint64_t seed) {
-  std::string id = rfc3339(started);
-  std::erase_if(id, [](char c) { return c == '-' || c == ':'; });
-  char suffix[8];
-  std::snprintf(suffix, sizeof suffix, "-%04x", static_cast<unsigned>(seed & 0xFFFF));
-  return id + suffix;
-}
 
 std::string title_of(const Scenario& scenario) {
   return std::string(scenario.title) + ", " + std::string(scenario.shape);

@@ -90,6 +90,23 @@ def test_without_paths_it_would_measure_the_configured_volumes_and_the_cache(hou
         assert path in told
 
 
+def test_a_dataset_of_small_files_on_a_read_only_volume_is_judged_by_them_and_read_where_it_is(house):
+    files = "mkdir set && cd set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done"
+    with house.volume("herd", fill=files):
+        house.product.wait_volume("herd", "ready")
+        house.product.run("bench herd=/mnt/herd local=/local --quick --dataset /mnt/herd/set --demand 100GB/s "
+                          "--size 64MiB --runtime 1s --json /tmp/small.json", 600)
+    record = json.loads(house.host.get("/tmp/small.json"))
+    print("\n".join(record["verdict"]["sentences"]))
+    assert record["verdict"]["inputs"]["judged_by"] == "smallfiles"
+    there, here = record["paths"]
+    assert there["read_only"] and not here["read_only"]
+    assert there["small_files_bytes"] == here["small_files_bytes"] == 300 * 20_000
+    assert {cell["bytes"] / cell["ios"] for cell in record["cells"] if cell["scenario"] == "smallfiles"} == {20_000}
+    copies = [cell["ios"] for cell in record["cells"] if (cell["path"], cell["scenario"]) == ("herd", "stagecopy")]
+    assert set(copies) == {300}  # small files, not a large one
+
+
 def test_a_path_held_to_a_known_rate_is_never_measured_faster(house):
     """How much slower, a busy computer decides: that is printed."""
     run = "spark-stage bench local=/local --scenario shards --size 64MiB --runtime 8s --rounds 3 --json /tmp/limited.json"

@@ -9,11 +9,11 @@ using testing::HasSubstr;
 
 // A process that has a file of the dataset open.
 ProcessReads reader(pid_t parent, Bytes called, Bytes from_storage = 0) {
-  return {parent, called, from_storage, {{1, 3, "/data/file", 100'000, 0}}, {}};
+  return {parent, called, from_storage, {{1, 3, "/data/file", 100'000, 0}}, {}, "worker"};
 }
 
 ProcessReads other(pid_t parent, Bytes called) {
-  return {parent, called, 0, {}, {}};
+  return {parent, called, 0, {}, {}, "other"};
 }
 
 TEST(JobWatch, TheRateIsFromTheFirstReadOfDataToTheLast) {
@@ -64,10 +64,33 @@ TEST(JobWatch, AProcessThatReadsNoDataIsNotCounted) {
   EXPECT_NEAR(watch.result()->rate.value, 10e6, 1);
 }
 
+TEST(JobWatch, AWorkerThatIsNeverSeenWithAFileIsCountedAsItsLikeIs) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    const auto at = static_cast<Bytes>(second);
+    ProcessReads unseen = reader(1, at * 10'000'000);
+    unseen.files.clear();
+    watch.look(second, {{1, other(0, 0)}, {2, reader(1, at * 10'000'000)}, {3, unseen}});
+  }
+  EXPECT_NEAR(watch.result()->rate.value, 20e6, 1);
+}
+
+TEST(JobWatch, WhatAProcessReadBeforeItWasSeenWithAFileCountsFromTheFirstReadOfData) {
+  JobWatch watch({"/data"});
+  for (int second = 0; second <= 10; ++second) {
+    const auto at = static_cast<Bytes>(second);
+    ProcessReads late = reader(1, 700'000'000 + at * 10'000'000);
+    late.name = "late";
+    if (second < 5) late.files.clear();
+    watch.look(second, {{1, other(0, 0)}, {2, reader(1, at * 10'000'000)}, {3, late}});
+  }
+  EXPECT_EQ(watch.result()->bytes, 200'000'000u);
+}
+
 TEST(JobWatch, MappedFilesAreCountedAtTheStorage) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
-    ProcessReads reads{0, 100, static_cast<Bytes>(second) * 30'000'000, {}, {"/data/a.arrow"}};
+    ProcessReads reads{0, 100, static_cast<Bytes>(second) * 30'000'000, {}, {"/data/a.arrow"}, "python"};
     watch.look(second, {{1, reads}});
   }
   const auto reads = watch.result();

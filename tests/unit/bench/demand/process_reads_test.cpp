@@ -19,6 +19,8 @@ TEST(ProcessReads, ThePartsOfProcAreRead) {
   EXPECT_EQ(io->called, 4096u);
   EXPECT_EQ(io->from_storage, 512u);
   EXPECT_EQ(parse_parent("17 (a) b) c) S 12 17 0"), 12);
+  EXPECT_EQ(parse_name("17 (a) b) c) S 12 17 0"), "a) b) c");
+  EXPECT_EQ(parse_name("17"), "");
 }
 
 TEST(ProcessReads, WhatIsNotTheirContentIsNone) {

@@ -55,7 +55,7 @@ TEST_F(Complete, OffersTheChoicesOfAnOption) {
 }
 
 TEST_F(Complete, OffersFilesBesideTheVerbsOfBench) {
-  EXPECT_EQ(offered({"bench", ""}), (Words{"report", "compare", "merge", "list", ":files"}));
+  EXPECT_EQ(offered({"bench", ""}), (Words{"demand", "report", "compare", "merge", "list", ":files"}));
   EXPECT_EQ(offered({"bench", "list", ""}), Words{""});
   EXPECT_TRUE(offers({"bench", "report", ""}, "last"));
 }
