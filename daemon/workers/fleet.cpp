@@ -20,7 +20,7 @@ fleet::Endpoint endpoint_from(const json::object& object) {
           static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
-json::object to_json(const nvmetcp::Portal& portal) {
+json::object portal_to_json(const nvmetcp::Portal& portal) {
   return {{"address", portal.address}, {"port", portal.port}};
 }
 
@@ -30,10 +30,10 @@ json::object to_json(const config::FleetSettings& fleet) {
   json::array peers;
   for (const auto& [name, addresses] : fleet.peers) {
     json::array endpoints;
-    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(to_json(address));
+    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(portal_to_json(address));
     peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
   }
-  return {{"listen", to_json(*fleet.listen)},
+  return {{"listen", portal_to_json(*fleet.listen)},
           {"key_file", fleet.key_file.native()},
           {"peers", std::move(peers)},
           {"upload_bytes", fleet.upload.bytes},

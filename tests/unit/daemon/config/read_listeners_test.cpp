@@ -40,7 +40,7 @@ TEST(FleetConfig, WithoutItThereIsNoFleet) {
 }
 
 TEST(FleetConfig, WhatIsWrongIsNamedWithItsPlace) {
-  EXPECT_THAT(refusal("{key_file: /etc/k, peers: {a: [10.0.0.2]}}"), HasSubstr("c.yaml:2:8: fleet.listen"));
+  EXPECT_THAT(refusal("{key_file: /etc/k, peers: {a: [10.0.0.2]}}"), HasSubstr("c.yaml:2:1: fleet.listen"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, peers: {a: [10.0.0.2]}}"), HasSubstr("spark-stage fleet key"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /etc/k}"), HasSubstr("fleet.peers"));
   EXPECT_THAT(refusal("{listen: host:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}"),
