@@ -16,7 +16,7 @@
 #include "daemon/service/service.hpp"
 #include "daemon/sim/confinement.hpp"
 #include "daemon/sim/simulation.hpp"
-#include "daemon/workers/protocol.hpp"
+#include "daemon/workers/verbs/protocol.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 
 namespace {

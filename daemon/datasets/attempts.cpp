@@ -6,7 +6,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/waits.hpp"
 #include "daemon/log.hpp"
-#include "daemon/workers/fleet.hpp"
+#include "daemon/workers/wire.hpp"
 
 namespace spark::datasets {
 namespace {

@@ -6,7 +6,6 @@
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
-#include "daemon/workers/fleet.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::fleet {

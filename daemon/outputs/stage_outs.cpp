@@ -28,7 +28,7 @@ asio::awaitable<void> StageOuts::start() {
     }
     log::info("stage-out of " + printable(request.source) + " to " + printable(request.destination()) +
               " is resumed");
-    begin(std::move(request));
+    begin(add(std::move(request)));
   }
 }
 
@@ -57,14 +57,18 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   auto id = fresh_uuid(SystemRoot{});
   if (!id) co_return id.take_error();
   request.id = std::move(*id);
-  const TransferPtr transfer = begin(request);  // before it is recorded: nothing else takes the destination
+  const TransferPtr transfer = add(request);  // before it is recorded: nothing else takes the destination
   auto saved = co_await store_.save(std::move(request));
-  if (saved) co_return transfer->job();
-  transfer->cancel();
+  if (saved) {
+    begin(transfer);
+    co_return transfer->job();
+  }
+  std::erase(transfers_, transfer);
+  transfer->job()->finish(fail(Error(saved.error())));
   co_return saved.take_error();
 }
 
-TransferPtr StageOuts::begin(StageOutRequest request) {
+TransferPtr StageOuts::add(StageOutRequest request) {
   auto job = jobs_.create({"stage-out", {request.destination()}, request.asker});
   auto transfer = std::make_shared<Transfer>(context_, std::move(request), job);
   transfers_.push_back(transfer);
@@ -73,8 +77,12 @@ TransferPtr StageOuts::begin(StageOutRequest request) {
     if (const TransferPtr one = weak.lock()) one->cancel();
     freed_.cancel();
   };
-  launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
   return transfer;
+}
+
+// Once it is recorded, so that its end finds the record.
+void StageOuts::begin(const TransferPtr& transfer) {
+  launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 
 asio::awaitable<void> StageOuts::run(TransferPtr transfer) {

@@ -36,7 +36,8 @@ class StageOuts {
 
  private:
   TransferPtr find(const StageOutRequest& request) const;
-  TransferPtr begin(StageOutRequest request);
+  TransferPtr add(StageOutRequest request);
+  void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
                                    workers::Cancellation cancellation);

@@ -119,7 +119,8 @@ Result<> Service::start() {
   if (!listening) log::survived(listening.error());
   volumes_.start(config);
   watches_.apply(config);
-  ports_.apply(config, host_->is_simulated());
+  ports_.metrics.apply(config.metrics);
+  if (!host_->is_simulated()) ports_.peers.apply(config);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config.volumes.size()) +
             " volumes from " + config.file.native());
   notifier_.ready();
@@ -169,7 +170,8 @@ void Service::config_changed() {
   const config::Config& config = config_.current();
   copies_.datasets.config_changed();
   watches_.apply(config);
-  ports_.apply(config, host_->is_simulated());
+  ports_.metrics.apply(config.metrics);
+  if (!host_->is_simulated()) ports_.peers.apply(config);
   report_status();
 }
 

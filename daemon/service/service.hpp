@@ -14,13 +14,14 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/datasets/datasets.hpp"
 #include "daemon/discovery/watch_set.hpp"
+#include "daemon/fleet/peer_service.hpp"
 #include "daemon/host/host.hpp"
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/metrics/port.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
-#include "daemon/service/ports.hpp"
 #include "daemon/systemd.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
 #include "daemon/workers/runner.hpp"
@@ -50,6 +51,11 @@ class Service {
   struct Copies {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
+  };
+  // What the daemon answers on beside its socket.
+  struct Ports {
+    metrics::Port metrics;
+    fleet::PeerService peers;
   };
 
   // Changes that one part reports, passed on to the parts that depend on them.

@@ -34,6 +34,10 @@ staging::SchedulerJob job_from_json(const json::object& object) {
   return job;
 }
 
+json::object portal_to_json(const nvmetcp::Portal& portal) {
+  return {{"address", portal.address}, {"port", portal.port}};
+}
+
 }  // namespace
 
 json::object to_json(Change change) {
@@ -71,6 +75,20 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
   settings.engine = {number<unsigned>(object, "threads"), number<unsigned>(object, "depth"),
                      number<Bytes>(object, "chunk")};
   return settings;
+}
+
+json::object to_json(const config::FleetSettings& fleet) {
+  json::array peers;
+  for (const auto& [name, addresses] : fleet.peers) {
+    json::array endpoints;
+    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(portal_to_json(address));
+    peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
+  }
+  return {{"listen", portal_to_json(*fleet.listen)},
+          {"key_file", fleet.key_file.native()},
+          {"peers", std::move(peers)},
+          {"upload_bytes", fleet.upload.bytes},
+          {"upload_percent", fleet.upload.percent}};
 }
 
 json::object to_json(const staging::CopyProgress& progress) {

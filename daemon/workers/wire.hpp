@@ -20,6 +20,8 @@ Change change_from_json(const json::object& object);
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir);
 config::CacheSettings cache_settings_from_json(const json::object& object);
 
+json::object to_json(const config::FleetSettings& fleet);
+
 json::object to_json(const staging::CopyProgress& progress);
 
 // Times as seconds since 1970, 0 for none.

@@ -6,12 +6,9 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "daemon/config/model.hpp"
 #include "fleet/fetch/peer_exchange.hpp"
 
 namespace spark::workers {
-
-json::object to_json(const config::FleetSettings& fleet);
 
 // This host and the others, from "fleet" of a request.
 struct FleetMembers {

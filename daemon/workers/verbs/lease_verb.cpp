@@ -1,5 +1,5 @@
 #include "base/text.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/catalog.hpp"
 

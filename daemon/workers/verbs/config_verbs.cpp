@@ -1,6 +1,6 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/config/plan.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 
 namespace spark::workers {
 

@@ -9,9 +9,9 @@
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/table.hpp"
-#include "daemon/workers/fleet.hpp"
-#include "daemon/workers/open_cache.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/fleet.hpp"
+#include "daemon/workers/verbs/open_cache.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/cache.hpp"
 

@@ -1,4 +1,4 @@
-#include "daemon/workers/open_cache.hpp"
+#include "daemon/workers/verbs/open_cache.hpp"
 
 #include <sys/statvfs.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "daemon/workers/protocol.hpp"
+#include "daemon/workers/verbs/protocol.hpp"
 
 namespace spark::workers {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "staging/leases/scheduler_job.hpp"
 
 namespace spark::workers {

@@ -1,6 +1,6 @@
-#include "daemon/workers/fleet.hpp"
+#include "daemon/workers/verbs/fleet.hpp"
 
-#include "daemon/workers/open_cache.hpp"
+#include "daemon/workers/verbs/open_cache.hpp"
 #include "fleet/transport/key.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "staging/cache/cache_folder.hpp"
@@ -20,25 +20,7 @@ fleet::Endpoint endpoint_from(const json::object& object) {
           static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
-json::object portal_to_json(const nvmetcp::Portal& portal) {
-  return {{"address", portal.address}, {"port", portal.port}};
-}
-
 }  // namespace
-
-json::object to_json(const config::FleetSettings& fleet) {
-  json::array peers;
-  for (const auto& [name, addresses] : fleet.peers) {
-    json::array endpoints;
-    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(portal_to_json(address));
-    peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
-  }
-  return {{"listen", portal_to_json(*fleet.listen)},
-          {"key_file", fleet.key_file.native()},
-          {"peers", std::move(peers)},
-          {"upload_bytes", fleet.upload.bytes},
-          {"upload_percent", fleet.upload.percent}};
-}
 
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;

@@ -1,4 +1,4 @@
-#include "daemon/workers/as_user.hpp"
+#include "daemon/workers/verbs/as_user.hpp"
 
 #include <grp.h>
 #include <pwd.h>

@@ -8,8 +8,8 @@
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
-#include "daemon/workers/as_user.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/as_user.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/outputs/destination_folder.hpp"

@@ -1,4 +1,4 @@
-#include "daemon/workers/protocol.hpp"
+#include "daemon/workers/verbs/protocol.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/threads.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 
 namespace spark::workers {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "daemon/workers/messages.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 #include "nvmetcp/device/device_owner.hpp"

@@ -15,7 +15,7 @@
 #include "daemon/mounts/shutdown.hpp"
 #include "daemon/mounts/users.hpp"
 #include "daemon/workers/messages.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 
 namespace spark::workers {

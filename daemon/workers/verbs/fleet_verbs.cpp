@@ -9,9 +9,9 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "daemon/workers/fleet.hpp"
-#include "daemon/workers/open_cache.hpp"
-#include "daemon/workers/verbs.hpp"
+#include "daemon/workers/verbs/fleet.hpp"
+#include "daemon/workers/verbs/open_cache.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
 #include "fleet/serve/server.hpp"
 
 namespace spark::workers {
