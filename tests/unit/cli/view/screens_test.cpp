@@ -224,7 +224,7 @@ TEST_F(Screen, OfImportOnAHostThatHasNothing) {
 TEST_F(Screen, OfCopyInANarrowTerminal) {
   program.context.terminal.columns = 60;
   program.context.copy = [](auto&&...) -> Result<staging::CopyReport> {
-    return staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, kMiB, 0, false, {}, {}};
+    return staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, 0, kMiB, 0, false, {}, {}};
   };
   type({"copy", "/mnt/a/imagenet", "/data/imagenet"});
   program.context.copy = [](auto&&...) -> Result<staging::CopyReport> {

@@ -8,15 +8,15 @@ using namespace spark::fleet;
 
 namespace {
 
-const std::string kSet = "p" + std::string(32, 'a');
+const std::string kAsked = "p" + std::string(32, 'a');
 
 TEST(PeerRequest, IsReadAsItWasWritten) {
   using Kind = PeerRequest::Kind;
   const PeerRequest requests[] = {{Kind::Node, "", 0, 0, ""},
                                   {Kind::Datasets, "", 0, 0, ""},
-                                  {Kind::Set, kSet, 0, 0, ""},
-                                  {Kind::Set, kSet, 0, 0xfedcba9876543210U, "1-a.b"},
-                                  {Kind::Unit, kSet, 7, 0, "state-9"}};
+                                  {Kind::Set, kAsked, 0, 0, ""},
+                                  {Kind::Set, kAsked, 0, 0xfedcba9876543210U, "1-a.b"},
+                                  {Kind::Unit, kAsked, 7, 0, "state-9"}};
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
@@ -25,12 +25,12 @@ TEST(PeerRequest, AnythingElseIsNone) {
                                            std::string("/"),
                                            std::string("/v1/status"),
                                            std::string("/fleet/v2/node"),
-                                           "/fleet/v1/sets/" + kSet + "/units/",
-                                           "/fleet/v1/sets/" + kSet + "/units/-1",
-                                           "/fleet/v1/sets/" + kSet + "/units/18446744073709551616",
+                                           "/fleet/v1/sets/" + kAsked + "/units/",
+                                           "/fleet/v1/sets/" + kAsked + "/units/-1",
+                                           "/fleet/v1/sets/" + kAsked + "/units/18446744073709551616",
                                            "/fleet/v1/sets/../units/1",
-                                           "/fleet/v1/sets/" + kSet + "?origin=../x",
-                                           "/fleet/v1/sets/" + kSet + "?from=1",
+                                           "/fleet/v1/sets/" + kAsked + "?origin=../x",
+                                           "/fleet/v1/sets/" + kAsked + "?from=1",
                                            "/fleet/v1/node?x=1"};
   for (const std::string& target : others) EXPECT_FALSE(parse_target(target)) << target;
 }

@@ -41,7 +41,7 @@ class Copy : public ::testing::Test {
   std::optional<double> eta;
   std::string bottleneck;
   Result<staging::CopyReport> answer =
-      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, kMiB, 0, false, {}, {}};
+      staging::CopyReport{4 * kGiB, 4, 12.0, "abcd", kGiB, 0, 0, kMiB, 0, false, {}, {}};
 };
 
 TEST_F(Copy, TellsHowItWent) {
