@@ -74,6 +74,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Daemon:
+    inside = ()  # a command that starts it
+
     def __init__(self, host, folder, shared):
         self.host, self.folder, self.socket = host, folder, folder / "api.sock"
         self.inside = shared.inside
