@@ -68,7 +68,7 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
 # what differs.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging"]
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]
@@ -142,7 +142,7 @@ OTHERS = [
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    machines("vm-6.1-more", "6.1", "publishing, formatting, discovery and staging", *scenarios(NOT_ON_6_1)),
+    machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging and stage-out", *scenarios(NOT_ON_6_1)),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
     *(replace(machines(f"soak-{kernel}", kernel, "300 steps of a random walk of faults", *scenarios(WALK),
                        SPARK_SOAK_SEED="2", SPARK_SOAK_STEPS="300"), deadline_s=3 * 3600) for kernel in ("newest", "6.1")),

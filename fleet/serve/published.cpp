@@ -54,7 +54,7 @@ void PublishedCopies::look() {
       }
       auto copy = read_copy(place, generation);
       const std::scoped_lock lock(mutex_);
-      if (copy) copies_[place.manifest()] = std::move(*copy);
+      copies_[place.manifest()] = std::move(copy);
     }
   }
   const std::scoped_lock lock(mutex_);
@@ -64,7 +64,7 @@ void PublishedCopies::look() {
 std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& set) const {
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    if (copy.exact == set || copy.plain == set) return copy;
+    if (copy && (copy->exact == set || copy->plain == set)) return copy;
   }
   return std::nullopt;
 }
@@ -73,8 +73,9 @@ json::array PublishedCopies::list() const {
   std::map<std::string, const Copy*> newest;
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    const Copy*& known = newest[copy.dataset];
-    if (known == nullptr || known->generation < copy.generation) known = &copy;
+    if (!copy) continue;
+    const Copy*& known = newest[copy->dataset];
+    if (known == nullptr || known->generation < copy->generation) known = &*copy;
   }
   json::array all;
   for (const auto& [name, copy] : newest)

@@ -37,7 +37,7 @@ class PublishedCopies {
   std::filesystem::path cache_;  // its folder
   std::mutex looking_;           // held before mutex_: each manifest is read once
   mutable std::mutex mutex_;
-  std::map<std::filesystem::path, Copy> copies_;  // by manifest
+  std::map<std::filesystem::path, std::optional<Copy>> copies_;  // by manifest; none: it is not offered
 };
 
 }  // namespace spark::fleet
