@@ -101,7 +101,7 @@ Result<AnswerHead> read_answer(Channel& channel, std::string& buffered) {
   auto head = read_head<AnswerHead>(channel, buffered, parse_answer);
   if (!head) return head.take_error();
   if (!*head) return fail(Errc::Unavailable, "the other host closed the connection");
-  return std::move(**head);
+  return **head;
 }
 
 }  // namespace spark::fleet

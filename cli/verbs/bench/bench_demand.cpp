@@ -178,7 +178,7 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   if (auto good = check_status(command, *status, sampler); !good) return good.take_error();
   auto reads = sampler.result();
   if (!reads) return reads.take_error();
-  const bench::StoredDemand demand{context.timer.wall(), command, options.dataset, std::move(*reads),
+  const bench::StoredDemand demand{context.timer.wall(), command, options.dataset, *reads,
                                    sampler.waiting_share()};
   if (auto saved = bench::save_demand(runs, demand); !saved) return saved.take_error();
   context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())
