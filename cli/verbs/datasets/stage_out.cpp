@@ -73,7 +73,8 @@ void add_stage_out(App& app) {
                        "  spark-stage stage-out model nas:models/v2 --detach    look later: jobs",
                        [arguments](Context& context) { return stage_out(context, *arguments); });
   verb.argument("PATH", arguments->path, "a complete file or folder of this host");
-  verb.argument("VOLUME:PATH", arguments->destination, "its name on a volume that this host writes, or NFS");
+  verb.argument("DESTINATION", arguments->destination,
+                "VOLUME:PATH, on a volume that this host writes, or NFS");
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
