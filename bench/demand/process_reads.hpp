@@ -34,13 +34,13 @@ struct ProcessReads {
   std::string name;                 // of its program, as the kernel has it
 };
 
-// /proc/PID/io. No value for what is not its content.
+// Parses /proc/PID/io; none if a counter is missing.
 struct IoCounters {
   Bytes called = 0, from_storage = 0;
 };
 std::optional<IoCounters> parse_process_io(std::string_view text);
 
-// The program's name from /proc/PID/stat; empty for what is not its content.
+// The program's name from /proc/PID/stat; empty if the text has none.
 std::string parse_name(std::string_view stat);
 
 // The parent's number from /proc/PID/stat, whose second field may hold blanks and parentheses.

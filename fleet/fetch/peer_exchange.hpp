@@ -26,7 +26,7 @@ struct ExchangeSettings {
 class PeerExchange final : public staging::Exchange {
  public:
   explicit PeerExchange(ExchangeSettings settings);
-  ~PeerExchange() override;  // from now on peers get nothing of what is not published
+  ~PeerExchange() override;  // withdraws a copy that is not published from peers
 
   Result<> copy(staging::ExchangeJob& job) override;
   void published();  // the copy: peers go on with it

@@ -32,7 +32,7 @@ std::string address_of(int socket);
 // The network interface that carries this address; empty: none of this network namespace.
 std::string interface_of(const std::string& address);
 
-// What the name stands for now: several addresses where one name stands for all peers.
+// Resolves a host name: several addresses if it is the name of several peers.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
 }  // namespace spark::fleet
