@@ -132,10 +132,11 @@ def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
 
     def has_run():
         # Slurm keeps a requeued job back for two minutes, counted from when the first attempt has been cleared away. Asked more
-        # often than it looks, it would begin a second later each time.
+        # often than it looks, it would begin later each time. Begun in the second in which the first attempt was killed, it
+        # fails: slurmd tells attempts apart by the second of their credentials ("already killed, do not launch batch job").
         reason = cluster.slurm("squeue", "-h", "-j", job, "-o", "%r").stdout.strip()
         if reason == "BeginTime" and (not asked or time.monotonic() - asked[-1] > 10):
-            cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now", user="root")
+            cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now+3seconds", user="root")
             asked.append(time.monotonic())
         return started.exists() and "ran 40" in started.read_text()
 
