@@ -2,8 +2,9 @@
 """Everything that tests spark-stage, step by step: tools/check.py [--long] [STEP…]. All steps run, then all failures are told.
 With --long, or by their names, the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
-First what everything needs, built and fetched; then lanes side by side: virtual machines, in three lanes, which wait for
-timers now and then, and builds with their tests, in two, at the lowest priority, which take the time that the machines leave.
+First what everything needs, built and fetched; then lanes side by side: servers and a browser in two lanes; after them virtual
+machines, in three, which wait for timers now and then; and all the while builds with their tests, in two, at the lowest
+priority, which take the time that the others leave.
 Tests that failed there run once more when all else has ended: three lanes share two cores with the builds, and a deadline
 may pass that means nothing. That is told, and what fails again fails the check.
 A step's output goes to build/check/STEP.log; its end is shown if it fails.
@@ -18,7 +19,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, MACHINES, OTHERS, PACKAGE, PROGRAMS, SERVED, Step
+from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS, SERVED, Step
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build/check"
@@ -119,9 +120,7 @@ def of_failures(command, log):
         failed = re.findall(r"^\s+\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT)\)", log, re.MULTILINE)
         return failed, [*command, "--rerun-failed"]
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", log, re.MULTILINE)
-    folders = ("tests/vm", "tests/crash")
-    options = [argument for argument in command
-               if argument.endswith(".ini") or not argument.startswith((*folders, "--ignore="))]
+    options = [argument for argument in command if argument.endswith(".ini") or not argument.startswith(("tests/", "--ignore="))]
     return failed, [*options, *failed]
 
 
@@ -145,20 +144,26 @@ def chosen(steps):
     return [*(step for step in needed if needed[step] and step not in steps), *steps]
 
 
-def run_lanes(lanes, background=()):
-    """Side by side; each is a list of steps, one after the other. Returns the outcomes in the order of their ends.
-    What is in the background gives way to the others, if there are others."""
+def run_lanes(*groups, background=()):
+    """A group's lanes run side by side, group after group; a lane is a list of steps, one after the other. Returns the outcomes
+    in the order of their ends. Lanes in the background run beside all groups and give way to them, if there are any."""
     outcomes = []
 
     def run_lane(lane, is_background):
         for step in lane:
             outcomes.append(run_step(step, is_background))
 
-    threads = [threading.Thread(target=run_lane, args=(lane, False), daemon=True) for lane in lanes]
-    threads += [threading.Thread(target=run_lane, args=(lane, bool(lanes)), daemon=True) for lane in background]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
+    def started(lanes, is_background):
+        threads = [threading.Thread(target=run_lane, args=(lane, is_background), daemon=True) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    beside = started(background, any(groups))
+    for lanes in groups:
+        for thread in started(lanes, False):
+            thread.join()
+    for thread in beside:
         thread.join()
     return outcomes
 
@@ -171,10 +176,9 @@ def run_all(steps):
         chosen_lanes = [[step for step in lane if step in steps] for lane in lanes]
         return [lane for lane in chosen_lanes if lane]
 
-    side_by_side = [step for lane in [*LANES, *BUILDS] for step in lane]
-    outcomes = run_lanes([of(FIRST)])
-    outcomes += run_lanes([of([PROGRAMS, PACKAGE, *SERVED]), of([IMAGES])])
-    outcomes += run_lanes(lanes_of(LANES), lanes_of(BUILDS))
+    side_by_side = [step for lane in [*SERVED, *LANES, *BUILDS] for step in lane]
+    outcomes = run_lanes([of(FIRST)], [of([PROGRAMS, PACKAGE]), of([IMAGES])])
+    outcomes += run_lanes(lanes_of(SERVED), lanes_of(LANES), background=lanes_of(BUILDS))
     outcomes += run_lanes([of(OTHERS)])
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 
@@ -182,8 +186,8 @@ def run_all(steps):
 def main(arguments):
     is_long = "--long" in arguments
     names = [argument for argument in arguments if argument != "--long"]
-    usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES, *SERVED, *MACHINES,
-                                         *(step for lane in BUILDS for step in lane)]}
+    usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES,
+                                         *(step for lane in [*SERVED, *LANES, *BUILDS] for step in lane)]}
     known = usual | {step.name: step for step in OTHERS}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
