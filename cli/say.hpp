@@ -13,9 +13,14 @@ inline void say(Context& context, const std::string& words) {
   context.out << sentence(words, context.terminal.columns, context.terminal.out) << std::flush;
 }
 
-// What else there is to know, on stderr.
-inline void tell(Context& context, const std::string& words) {
+// What has to be known, on stderr: errors, and what a question is about.
+inline void warn(Context& context, const std::string& words) {
   context.err << sentence(words, context.terminal.columns, context.terminal.err) << std::flush;
+}
+
+// What else there is to know, on stderr; nothing with --quiet.
+inline void tell(Context& context, const std::string& words) {
+  if (!context.terminal.is_quiet) warn(context, words);
 }
 
 }  // namespace spark::cli

@@ -6,12 +6,16 @@
 
 namespace spark::cli {
 
-Result<> ask_to_type(Context& context, const std::string& what, const std::string& wanted,
-                     const std::string& untouched, const std::string& hint) {
-  context.err << "\nType " << what << " to go on: " << std::flush;
+Result<> ask_to_type(Context& context, const TypedQuestion& question) {
+  if (question.given == question.wanted) return {};
+  if (!question.given.empty()) {
+    return fail(Errc::Invalid, question.untouched + ": --confirm says '" + printable(question.given) +
+                                   "', and " + question.what + " is " + printable(question.wanted));
+  }
+  context.err << "\nType " << question.what << " to go on: " << std::flush;
   std::string typed;
-  if (std::getline(context.in, typed) && trim(typed) == wanted) return {};
-  return fail(Errc::Cancelled, untouched + ": that is not " + what, hint);
+  if (std::getline(context.in, typed) && trim(typed) == question.wanted) return {};
+  return fail(Errc::Failed, question.untouched + ": that is not " + question.what, question.hint);
 }
 
 }  // namespace spark::cli

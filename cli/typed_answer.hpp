@@ -8,9 +8,15 @@
 
 namespace spark::cli {
 
-// Asks for `wanted`, called `what` in sentences ("the volume's name"). Anything else is Errc::Cancelled:
-// "`untouched`: that is not …" ("nothing was written"), with `hint`, how to go on without being asked.
-Result<> ask_to_type(Context& context, const std::string& what, const std::string& wanted,
-                     const std::string& untouched, const std::string& hint);
+struct TypedQuestion {
+  std::string what;       // in sentences: "the volume's name"
+  std::string wanted;     // what has to be typed
+  std::string given;      // what --confirm has; empty: the person is asked
+  std::string untouched;  // when the answer is another: "nothing was written"
+  std::string hint;       // how to go on without being asked
+};
+
+// Errc::Failed when another answer is typed, or none; Errc::Invalid when another is given.
+Result<> ask_to_type(Context& context, const TypedQuestion& question);
 
 }  // namespace spark::cli

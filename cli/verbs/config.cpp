@@ -23,10 +23,18 @@ Result<config::Config> load(const std::string& file) {
   return loaded;
 }
 
-Result<int> check(Context& context, const std::string& given) {
+Result<int> check(Context& context, const std::string& given, bool as_json) {
   const std::string file = given.empty() ? context.config_file : given;
   const auto loaded = load(file);
   if (!loaded) return loaded.take_error();
+  if (as_json) {
+    context.out << pretty(json::object{{"file", file},
+                                       {"targets", loaded->targets.size()},
+                                       {"volumes", loaded->volumes.size()},
+                                       {"datasets", loaded->datasets.size()}})
+                << "\n";
+    return 0;
+  }
   say(context, printable(file) + ": in order - " + counted(loaded->targets.size(), "target") + ", " +
                    counted(loaded->volumes.size(), "volume") + ", " +
                    counted(loaded->datasets.size(), "dataset"));
@@ -143,11 +151,12 @@ void add_config(App& app) {
                          "  spark-stage config check ./new.yaml\n"
                          "  spark-stage config show --json");
   const auto file = std::make_shared<std::string>();
-  Verb check_verb = app.verb_of(group, "check", "every mistake in it, with file:line:column",
-                                "  spark-stage config check ./new.yaml",
-                                [file](Context& context) { return check(context, *file); });
-  check_verb.optional_argument("FILE", *file, "another file than the installed one");
   const auto as_json = std::make_shared<bool>(false);
+  Verb check_verb = app.verb_of(
+      group, "check", "every mistake in it, with file:line:column", "  spark-stage config check ./new.yaml",
+      [file, as_json](Context& context) { return check(context, *file, *as_json); });
+  check_verb.optional_argument("FILE", *file, "another file than the installed one");
+  check_verb.flag("--json", *as_json, "how much it has, as JSON");
   Verb show_verb = app.verb_of(group, "show", "what is in force, with every default filled in",
                                "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
                                [as_json](Context& context) { return show(context, *as_json); });

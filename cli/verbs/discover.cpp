@@ -1,5 +1,6 @@
 #include "base/text.hpp"
 #include "cli/client/bounded_call.hpp"
+#include "cli/new_file.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/view/screens.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
@@ -12,7 +13,7 @@ namespace {
 constexpr Duration kDeadline{60'000};
 
 struct DiscoverOptions {
-  std::string address;
+  std::string address, output;
   std::uint16_t port = 4420;
   bool as_json = false, as_yaml = false;
 };
@@ -72,12 +73,17 @@ Result<int> discover(Context& context, const DiscoverOptions& options) {
                 "is it the right address, and is port " + std::to_string(options.port) + " open?");
   }
   if (!answer) return answer.take_error();
-  if (options.as_json) {
-    context.out << pretty(*answer) << "\n";
-  } else if (options.as_yaml) {
-    context.out << discovery_as_config(*answer, context.timer.wall());
-  } else {
+  const bool as_yaml = options.as_yaml || (!options.output.empty() && !options.as_json);
+  if (!as_yaml && !options.as_json) {
     print_discovery(context.out, context.terminal, *answer);
+    return 0;
+  }
+  const std::string text =
+      as_yaml ? discovery_as_config(*answer, context.timer.wall()) : pretty(*answer) + "\n";
+  if (options.output.empty()) {
+    context.out << text;
+  } else if (auto written = write_new_file(options.output, text); !written) {
+    return written.take_error();
   }
   return 0;
 }
@@ -89,12 +95,13 @@ void add_discover(App& app) {
   Verb verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
                        "  sudo spark-stage discover 192.168.0.100\n"
                        "  sudo spark-stage discover rose.lan --port 8009\n"
-                       "  sudo spark-stage discover 192.168.0.100 --yaml > spark-stage.yaml",
+                       "  sudo spark-stage discover 192.168.0.100 --output spark-stage.yaml",
                        [options](Context& context) { return discover(context, *options); });
   verb.argument("ADDRESS", options->address, "the target's address or host name");
   verb.option("--port", "N", options->port, "its port (4420)");
   verb.flag("--json", options->as_json, "the discovery log, as JSON");
   verb.flag("--yaml", options->as_yaml, "a configuration to start from");
+  verb.option("--output", "FILE", options->output, "that configuration as a new file");
 }
 
 }  // namespace spark::cli

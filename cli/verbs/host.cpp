@@ -123,7 +123,8 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   if (!fresh) return fail_with(fresh.error(), kDoing);
   print_plan(context.err, old, *fresh);
   if (!options.yes) {
-    auto agreed = ask_to_type(context, "yes", "yes", "nothing was changed", "--yes goes on without asking");
+    auto agreed =
+        ask_to_type(context, {"yes", "yes", "", "nothing was changed", "--yes goes on without asking"});
     if (!agreed) return agreed.take_error();
   }
   const auto kept = nvmetcp::write_host_identity(context.root, *fresh);

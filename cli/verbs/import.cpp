@@ -1,31 +1,19 @@
-#include <filesystem>
-
-#include "base/file.hpp"
+#include "migration/import.hpp"
 #include "base/text.hpp"
+#include "cli/new_file.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/view/text.hpp"
-#include "migration/import.hpp"
 
 namespace spark::cli {
 namespace {
-
-Result<> write_new(const std::string& file, const std::string& yaml) {
-  std::error_code error;
-  if (std::filesystem::exists(file, error)) {
-    return fail(Errc::Refused, "writing " + printable(file) + ": it is there already",
-                "name another file, and compare the two");
-  }
-  const auto path = absolute_path(file);
-  return path ? write_file_atomically(*path, yaml) : fail(path.error());
-}
 
 Result<int> import(Context& context, const std::string& file) {
   const auto imported =
       host::import_configuration(context.root, host::survey(context.root), context.timer.wall());
   if (file.empty()) {
     context.out << imported.yaml;
-  } else if (auto written = write_new(file, imported.yaml); !written) {
+  } else if (auto written = write_new_file(file, imported.yaml); !written) {
     return written.take_error();
   }
   if (imported.targets + imported.volumes + imported.left_out == 0) {

@@ -19,18 +19,26 @@ Result<int> jobs(Context& context, bool as_json) {
   return 0;
 }
 
+struct CancelOptions {
+  std::vector<std::string> ids;
+  bool as_json = false;
+};
+
 // Each of them, whatever becomes of the others; the exit status of the first that could not be cancelled.
-Result<int> cancel(Context& context, const std::vector<std::string>& ids) {
+Result<int> cancel(Context& context, const CancelOptions& options) {
   int status = 0;
-  for (const std::string& id : ids) {
+  json::array done;
+  for (const std::string& id : options.ids) {
     const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(id), {}});
     if (cancelled) {
-      say(context, "job " + printable(id) + ": cancelled");
+      done.emplace_back(id);
+      if (!options.as_json) say(context, "job " + printable(id) + ": cancelled");
       continue;
     }
     const int failed = report(context, cancelled.error());
     if (status == 0) status = failed;
   }
+  if (options.as_json) context.out << pretty(json::object{{"cancelled", std::move(done)}}) << "\n";
   return status;
 }
 
@@ -46,12 +54,13 @@ void add_jobs(App& app) {
 }
 
 void add_cancel(App& app) {
-  const auto ids = std::make_shared<std::vector<std::string>>();
+  const auto options = std::make_shared<CancelOptions>();
   Verb verb = app.verb("cancel", "end jobs; what is copied stays for the next attempt",
                        "  spark-stage jobs            shows their numbers\n"
                        "  spark-stage cancel 7",
-                       [ids](Context& context) { return cancel(context, *ids); });
-  verb.argument("JOB", *ids, "numbers of jobs; of another user's: root alone");
+                       [options](Context& context) { return cancel(context, *options); });
+  verb.argument("JOB", options->ids, "numbers of jobs; of another user's: root alone");
+  verb.flag("--json", options->as_json, "those that were cancelled, as JSON");
 }
 
 }  // namespace spark::cli

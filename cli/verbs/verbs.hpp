@@ -1,7 +1,7 @@
 // The verbs about this host and its configuration, and all verbs. Each adds itself to the command line.
 #pragma once
 
-#include "cli/app.hpp"
+#include "cli/command_line/app.hpp"
 
 namespace spark::cli {
 
@@ -14,7 +14,10 @@ void add_fleet(App& app);
 void add_host(App& app);
 void add_config(App& app);
 void add_import(App& app);
+void add_help(App& app);
+void add_version(App& app);
 void add_complete(App& app);
+void add_manual(App& app);
 
 // In the order of the help.
 void add_all_verbs(App& app);

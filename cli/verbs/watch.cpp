@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "base/text.hpp"
-#include "cli/client/api.hpp"
+#include "cli/status.hpp"
 #include "cli/view/screens.hpp"
 #include "cli/view/table.hpp"
 #include "cli/view/text.hpp"
@@ -21,22 +21,23 @@ std::string in_words(Duration interval) {
 
 class Watch {
  public:
-  Watch(Context& context, Duration interval, bool as_json)
-      : context_(context), interval_(interval), as_json_(as_json), first_look_(context.timer.wall()) {}
+  Watch(Context& context, const WatchOptions& options)
+      : context_(context), options_(options), first_look_(context.timer.wall()) {}
 
   // One look. An error that does not pass by itself ends the watch.
   Result<> look() {
-    const auto status = call(*context_.client, {"GET", "/v1/status", {}});
+    auto status = ask_status(context_);
+    if (status) status = about(std::move(*status), options_.names);
     if (!status && status.error().kind != Errc::Unavailable) return status.take_error();
     context_.terminal = context_.look_at_terminal();
-    const bool in_place = context_.terminal.redraws && !as_json_;
+    const bool in_place = context_.terminal.redraws && !options_.as_json;
     const std::string trouble = status ? "" : "spark-stage: " + status.error().what + " - still trying";
     if (in_place) {
       redraw(trouble.empty() ? screen_of(*status, context_.timer.wall())
                              : sentence(trouble, context_.terminal.columns, true));
     } else if (!trouble.empty()) {
       if (std::exchange(said_, trouble) != trouble) context_.err << trouble << std::endl;
-    } else if (as_json_) {
+    } else if (options_.as_json) {
       context_.out << json::serialize(*status) << std::endl;
     } else {
       append(*status);
@@ -81,15 +82,14 @@ class Watch {
     }
     std::string frame = std::exchange(is_drawn_, true) ? "" : std::string(terminal.rows, '\n');
     const std::string title =
-        rfc3339(context_.timer.wall()) + ", every " + in_words(interval_) + "; ^C ends it";
+        rfc3339(context_.timer.wall()) + ", every " + in_words(options_.interval) + "; ^C ends it";
     frame += "\x1b[H" + coloured(title, Colour::Faint, terminal.colour) + "\x1b[K\n\x1b[K\n";
     for (const std::string& line : lines) frame += line + "\x1b[K\n";
     context_.out << frame << "\x1b[J" << std::flush;
   }
 
   Context& context_;
-  const Duration interval_;
-  const bool as_json_;
+  const WatchOptions options_;
   const WallTime first_look_;
   std::string appended_;  // the last block, as of the first look
   std::string said_;      // of a daemon that is away
@@ -113,15 +113,15 @@ Result<Duration> parse_interval(const std::string& text) {
               "for example: --watch=5");
 }
 
-Result<int> watch_status(Context& context, Duration interval, bool as_json) {
+Result<int> watch_status(Context& context, const WatchOptions& options) {
   context.catch_interrupts();
-  Watch watch(context, interval, as_json);
+  Watch watch(context, options);
   while (!context.stop && context.out.good()) {
     if (auto looked = watch.look(); !looked) {
       watch.end();
       return looked.take_error();
     }
-    context.timer.sleep(interval);
+    context.timer.sleep(options.interval);
   }
   watch.end();
   return exit_status(Errc::Cancelled);

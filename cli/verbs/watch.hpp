@@ -11,6 +11,11 @@ Result<Duration> parse_interval(const std::string& text);
 
 // On a terminal redrawn in place; elsewhere the screen, with its time, when it changed. As JSON: one object a
 // line. Goes on over restarts of the daemon. 130 when it is interrupted.
-Result<int> watch_status(Context& context, Duration interval, bool as_json);
+struct WatchOptions {
+  std::vector<std::string> names;  // volumes; none: everything
+  Duration interval;
+  bool as_json = false;
+};
+Result<int> watch_status(Context& context, const WatchOptions& options);
 
 }  // namespace spark::cli

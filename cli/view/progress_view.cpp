@@ -113,6 +113,7 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
 }
 
 void ProgressView::update(const Progress& progress) {
+  if (terminal_.is_quiet) return;
   const SteadyTime now = clock_.steady();
   const auto [entry, is_new] = rows_.try_emplace(progress.dataset);
   if (is_new) order_.push_back(progress.dataset);
@@ -134,6 +135,7 @@ void ProgressView::update(const Progress& progress) {
 }
 
 void ProgressView::note(const std::string& words) {
+  if (terminal_.is_quiet) return;
   erase_bars();
   err_ << cli::sentence(words, terminal_.columns, terminal_.err);
   if (terminal_.err) draw_bars(clock_.steady());

@@ -192,10 +192,10 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (get_bool(status, "simulated").value_or(false))
     out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
   const json::array* volumes = get_array(status, "volumes");
-  if (volumes == nullptr || volumes->empty()) {
+  if (volumes != nullptr && volumes->empty()) {
     out << "No volumes are configured - 'spark-stage discover ADDRESS --yaml' prints a\n"
            "configuration to start from.\n";
-  } else {
+  } else if (volumes != nullptr) {
     print_volumes(out, terminal, *volumes, now);
   }
   if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);

@@ -10,6 +10,7 @@ struct Terminal {
   bool colour = false;   // of stdout
   bool redraws = false;  // stdout: the cursor can be moved
   unsigned rows = 24;
+  bool is_quiet = false;  // neither progress nor notes on stderr
 };
 
 // Of two file descriptors, with $TERM and $NO_COLOR as they are now.

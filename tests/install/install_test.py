@@ -52,6 +52,15 @@ class Install(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, r"\d+\.\d+\.\d+")
 
+    def test_the_manual_page_has_the_verbs_of_the_program(self):
+        tree = self.install("/usr")
+        page = (tree / "share/man/man1/spark-stage.1").read_text()
+        self.assertNotIn("@", page.replace("@reboot", ""))
+        for verb in ("status [NAME...]", "volumes take NAME", "run DATASET... \\-\\- COMMAND..."):
+            self.assertIn(f'.SS "spark\\-stage {verb}"\n', page)
+        done = run("mandoc", "-T", "lint", "-W", "warning", str(tree / "share/man/man1/spark-stage.1"))
+        self.assertEqual((done.stdout, done.returncode), ("", 0))
+
     def test_the_example_configurations_are_right(self):
         tree = self.install("/usr")
         for config in ("spark-stage.yaml", "examples/rosa.yaml", "examples/try.yaml"):

@@ -62,7 +62,7 @@ def test_an_empty_namespace_becomes_a_volume(house):
     with empty(house, name) as device:
         before = fingerprint(house, device)
         wrong = house.host.run(f"echo yes | spark-stage volumes format {name}", 60)
-        assert wrong.rc == 130 and TARGET_ADDRESS in wrong.err and f"{SIZE} bytes" in wrong.err, wrong.err
+        assert wrong.rc == 1 and TARGET_ADDRESS in wrong.err and f"{SIZE} bytes" in wrong.err, wrong.err
         assert house.product.run(f"volumes format {name} --yes").rc == 2
         assert house.product.run(f"volumes format {name} --confirm other", 60).rc == 2
         assert fingerprint(house, device) == before
@@ -221,7 +221,7 @@ def test_a_host_gets_an_identity_of_its_own(house):
     assert busy.rc == 7 and "volumes are up: datasets" in busy.err, busy.err
     assert house.product.run("volumes down datasets", 120).rc == 0
     try:
-        assert house.host.run("echo no | spark-stage host new-identity").rc == 130
+        assert house.host.run("echo no | spark-stage host new-identity").rc == 1
         assert {name: house.host.get(f"/etc/nvme/{name}") for name in files} == before
         fresh = json.loads(house.host.sh("umask 077; echo yes | spark-stage host new-identity --json"))
         assert house.host.get("/etc/nvme/hostnqn") == fresh["nqn"] + "\n" == f"nqn.2014-08.org.nvmexpress:uuid:{fresh['id']}\n"

@@ -28,7 +28,7 @@ ADAPTERS = [
     (r"systemd/sd-(device|event)\.h", ["daemon/uevents"]),
     (r"systemd/(?!sd-(device|event)\.h).*", ["daemon/systemd"]),
     (r"spdlog/.*|fmt/.*", ["daemon/log"]),
-    (r"CLI/.*", ["cli/app.", "cli/verb.", "daemon/main."]),
+    (r"CLI/.*", ["cli/command_line/", "daemon/main."]),
     (r"openssl/.*", ["staging/copy/verify/sha256.", "fleet/transport/channel."]),
     (r"boost/beast.*", ["daemon/api", "cli/client/client.", "fleet/transport/http."]),
     (r"boost/asio.*", ["daemon/", "cli/client/client."]),

@@ -1,11 +1,8 @@
-"""The manual pages have every verb, option and key that there is and no other, and are well-formed."""
+"""The manual pages of spark-staged and of the configuration have every option and key that there is and no other."""
 import re
 
-_VERB = re.compile(r"^\$ spark-stage (.+) --help$", re.MULTILINE)
-_OPTION = re.compile(r"^  (?:-\w,)?(--[a-z0-9-]+)", re.MULTILINE)
 _KEY = re.compile(r"^(?:\s+# |\s*)([a-z_]+):", re.MULTILINE)
 _NAMES = {"rose", "datasets", "scratch", "nas", "imagenet", "models"}  # of the examples; `datasets` is a section too
-_EVERYWHERE = {"--help", "--config", "--socket"}  # of every verb; the page has them once
 _DEFINED = re.compile(r'(?:add_option|add_flag|set_help_flag|set_version_flag)\(\s*"([^"]+)"')
 _VARIABLE = re.compile(r'envname\("(\w+)"\)')
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -29,29 +26,6 @@ def _differences(page, what, there, in_page):
 def _section(roff, title):
     found = re.search(rf'^\.SH "?{title}"?\n(.*?)(?=^\.SH |\Z)', roff, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
-
-
-def _verbs_in_page(roff):
-    verbs = {}
-    for section in re.split(r'^\.SS "', plain(_section(roff, "VERBS")), flags=re.MULTILINE)[1:]:
-        title, _, text = section.partition("\n")
-        words = re.match(r"spark-stage((?: [a-z][a-z-]*)+)", title)
-        verbs[words[1].strip() if words else title] = _tags(text)
-    return verbs
-
-
-def check_command(program_help, verb_help, roff):
-    """program_help, verb_help: the golden files of the help, and of every verb's."""
-    parts = _VERB.split(verb_help)[1:]
-    there = {verb: set(_OPTION.findall(text)) - _EVERYWHERE for verb, text in zip(parts[::2], parts[1::2])}
-    groups = {verb for verb, text in zip(parts[::2], parts[1::2]) if re.search(r"^Usage: .* VERB$", text, re.MULTILINE)}
-    in_page = _verbs_in_page(roff)
-    problems = [f"spark-stage.1 has no section for '{verb}'" for verb in there if verb not in groups | set(in_page)]
-    problems += [f"spark-stage.1 has a section for '{verb}', which is none" for verb in in_page if verb not in there]
-    for verb in there.keys() & in_page.keys():
-        problems += _differences("spark-stage.1", verb, there[verb], in_page[verb])
-    options = set(_OPTION.findall(program_help))
-    return problems + _differences("spark-stage.1", "spark-stage", options, _tags(_section(roff, "OPTIONS")))
 
 
 def check_daemon(source, roff):

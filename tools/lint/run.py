@@ -78,8 +78,6 @@ def manual():
 
     pages = sorted((sources.ROOT / "docs/man").iterdir())
     return (_tool(["mandoc", "-T", "lint", "-W", "warning"], pages)
-            + man.check_command(text("tests/unit/cli/golden/help.txt"), text("tests/unit/cli/golden/help-verbs.txt"),
-                                text("docs/man/spark-stage.1"))
             + man.check_daemon(text("daemon/main.cpp"), text("docs/man/spark-staged.8"))
             + man.check_keys(text("configs/spark-stage.yaml"), text("docs/man/spark-stage.yaml.5")))
 

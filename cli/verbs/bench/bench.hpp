@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/measure/bench.hpp"
-#include "cli/app.hpp"
+#include "cli/command_line/app.hpp"
 
 namespace spark::cli {
 

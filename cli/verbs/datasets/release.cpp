@@ -6,9 +6,19 @@
 namespace spark::cli {
 namespace {
 
-Result<int> release(Context& context, const std::string& lease) {
+struct ReleaseOptions {
+  std::string lease;
+  bool as_json = false;
+};
+
+Result<int> release(Context& context, const ReleaseOptions& options) {
+  const std::string& lease = options.lease;
   const auto answer = call(*context.client, {"DELETE", "/v1/leases/" + percent_encoded(lease), {}});
   if (!answer) return answer.take_error();
+  if (options.as_json) {
+    context.out << pretty(json::object{{"released", lease}}) << "\n";
+    return 0;
+  }
   say(context, "lease " + printable(lease) + ": released");
   return 0;
 }
@@ -16,12 +26,13 @@ Result<int> release(Context& context, const std::string& lease) {
 }  // namespace
 
 void add_release(App& app) {
-  const auto lease = std::make_shared<std::string>();
+  const auto options = std::make_shared<ReleaseOptions>();
   Verb verb = app.verb("release", "end a lease before its time",
                        "  spark-stage ls                shows the leases\n"
                        "  spark-stage release 3ee4d2ad",
-                       [lease](Context& context) { return release(context, *lease); });
-  verb.argument("LEASE", *lease, "its id, as 'spark-stage ls' has it");
+                       [options](Context& context) { return release(context, *options); });
+  verb.argument("LEASE", options->lease, "its id, as 'spark-stage ls' has it");
+  verb.flag("--json", options->as_json, "what was released, as JSON");
 }
 
 }  // namespace spark::cli

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
+#include "cli/verbs/datasets/scrub.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/text.hpp"
 
@@ -40,6 +41,8 @@ int exit_status_of(const json::array& rows) {
   return has([](const auto& state) { return !state; }) ? exit_status(Errc::Failed) : 0;
 }
 
+}  // namespace
+
 Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bool as_json) {
   ProgressView view(context.err, context.terminal, context.timer);
   const auto result = run_job(context, scrub_request(datasets), view);
@@ -58,8 +61,6 @@ Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bo
   return rows == nullptr ? 0 : exit_status_of(*rows);
 }
 
-}  // namespace
-
 void add_scrub(App& app) {
   struct Options {
     std::vector<std::string> datasets;
@@ -67,15 +68,12 @@ void add_scrub(App& app) {
   };
   const auto options = std::make_shared<Options>();
   Verb verb =
-      app.verb("scrub", "read all copies back at idle priority and compare them",
-               "  spark-stage scrub               all that is staged\n"
-               "  spark-stage scrub imagenet models\n\n"
-               "A damaged copy is served no more: the next request stages it again. The exit\n"
-               "status is 6 if there was one. The daemon scrubs by itself too: cache.scrub.",
+      app.verb("scrub", "the old spelling of verify --all", "  spark-stage verify --all",
                [options](Context& context) { return scrub(context, options->datasets, options->as_json); });
   verb.optional_argument("DATASET", options->datasets,
                          "their names, as 'spark-stage ls' has them; none: all");
   verb.flag("--json", options->as_json, "what was found, as JSON");
+  app.hide(verb);
 }
 
 }  // namespace spark::cli

@@ -2,6 +2,7 @@
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
+#include "cli/verbs/datasets/scrub.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/text.hpp"
 
@@ -9,12 +10,11 @@ namespace spark::cli {
 namespace {
 
 struct VerifyOptions {
-  std::string dataset;
-  bool sha256 = false, as_json = false;
+  std::vector<std::string> datasets;
+  bool all = false, sha256 = false, as_json = false;
 };
 
-Result<int> verify(Context& context, const VerifyOptions& options) {
-  const std::string& dataset = options.dataset;
+Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {
   ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
   const auto result =
@@ -39,16 +39,38 @@ Result<int> verify(Context& context, const VerifyOptions& options) {
   return 0;
 }
 
+// Each of them, whatever becomes of the others; the exit status of the first that is not right.
+Result<int> verify(Context& context, const VerifyOptions& options) {
+  if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, {}, options.as_json);
+  if (options.all || options.datasets.empty()) {
+    return fail(Errc::Invalid, "verify takes names of datasets, or --all without --sha256",
+                "for example: 'spark-stage verify imagenet', 'spark-stage verify --all'");
+  }
+  int status = 0;
+  for (const std::string& dataset : options.datasets) {
+    if (context.stop) break;
+    const auto verified = verify_one(context, dataset, options);
+    if (verified) continue;
+    const int failed = report(context, verified.error());
+    if (status == 0) status = failed;
+  }
+  return status;
+}
+
 }  // namespace
 
 void add_verify(App& app) {
   const auto options = std::make_shared<VerifyOptions>();
-  Verb verb = app.verb("verify", "read a dataset's copy back and compare the hashes",
+  Verb verb = app.verb("verify", "read copies back and compare the hashes",
                        "  spark-stage verify imagenet\n"
                        "  spark-stage verify imagenet || spark-stage evict imagenet\n"
-                       "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests",
+                       "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests\n"
+                       "  spark-stage verify --all             # at idle priority\n\n"
+                       "The daemon verifies all copies from time to time: cache.scrub. A copy that\n"
+                       "--all finds damaged is served no more: the next request stages it again.",
                        [options](Context& context) { return verify(context, *options); });
-  verb.argument("DATASET", options->dataset, "its name, as 'spark-stage ls' has it");
+  verb.optional_argument("DATASET", options->datasets, "names that 'spark-stage ls' has, or VOLUME:PATH");
+  verb.flag("--all", options->all, "all copies, at idle priority");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
   verb.flag("--json", options->as_json, "what was read, as JSON");
 }

@@ -209,7 +209,7 @@ void print_plan(Context& context, const Plan& plan, nvmetcp::Hold hold) {
     context.err << title << wrapped(words, columns, kIndent).substr(title.size());
   };
   const std::string id = plan.block.id().empty() ? "" : ", " + printable(plan.block.id());
-  tell(context, "Volume " + printable(plan.volume.name) + " gets its first file system:\n");
+  warn(context, "Volume " + printable(plan.volume.name) + " gets its first file system:\n");
   row("target", printable(address_of(plan.target)));
   row("subsystem", printable(plan.request.subsystem));
   row("namespace", std::to_string(plan.request.nsid) + id);
@@ -219,19 +219,9 @@ void print_plan(Context& context, const Plan& plan, nvmetcp::Hold hold) {
   row("file system", made.type + (made.type == "ext4" ? " with multi-mount protection" : "") + ", label " +
                          made.label + ", on the whole namespace");
   row("UUID", made.uuid);
-  tell(context, plan.request.unfinished.is_there()
+  warn(context, plan.request.unfinished.is_there()
                     ? "\nIt shows no signature; what an earlier attempt of this host left is written over."
                     : "\nIt shows no signature, and its first and last 4 MiB are empty.");
-}
-
-Result<> confirm(Context& context, const FormatOptions& options) {
-  if (options.confirm == options.name) return {};
-  if (!options.confirm.empty()) {
-    return fail(Errc::Invalid, "nothing was written: --confirm says '" + printable(options.confirm) +
-                                   "', and the volume is " + printable(options.name));
-  }
-  return ask_to_type(context, "the volume's name", options.name, "nothing was written",
-                     "scripts say --confirm " + printable(options.name));
 }
 
 // The daemon would look again by itself, within half a minute. What is next, in words.
@@ -275,7 +265,10 @@ Result<int> format(Context& context, const FormatOptions& options) {
   const auto before = formatter->look(plan->request);
   if (!before) return before.take_error();
   print_plan(context, *plan, *before);
-  if (auto agreed = confirm(context, options); !agreed) return agreed.take_error();
+  auto agreed =
+      ask_to_type(context, {"the volume's name", options.name, options.confirm, "nothing was written",
+                            "scripts say --confirm " + printable(options.name)});
+  if (!agreed) return agreed.take_error();
   const auto made = formatter->make(plan->request);
   if (!made) return made.take_error();
   print_made(context, *plan, *made, options);

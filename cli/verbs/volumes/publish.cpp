@@ -10,7 +10,7 @@ namespace {
 
 struct PublishOptions {
   std::string name;
-  bool then_write = false;
+  bool then_write = false, as_json = false;
 };
 
 Result<int> publish(Context& context, const PublishOptions& options) {
@@ -22,6 +22,10 @@ Result<int> publish(Context& context, const PublishOptions& options) {
       view);
   if (!result) return result.take_error();
   view.clear();
+  if (options.as_json) {
+    context.out << pretty(*result) << "\n";
+    return 0;
+  }
   const json::object* published = get_object(*result, "published");
   const std::int64_t generation = published == nullptr ? 0 : get_int(*published, "generation").value_or(0);
   const std::string name = printable(options.name);
@@ -42,6 +46,7 @@ void add_publish(App& app, const Verb& group) {
                           [options](Context& context) { return publish(context, *options); });
   verb.argument("NAME", options->name, "exclusive volume of the config");
   verb.flag("--then-write", options->then_write, "go on writing at once");
+  verb.flag("--json", options->as_json, "what was published, as JSON");
 }
 
 }  // namespace spark::cli

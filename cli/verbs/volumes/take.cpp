@@ -4,6 +4,7 @@
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
+#include "cli/status.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
 
@@ -11,31 +12,15 @@ namespace spark::cli {
 namespace {
 
 struct TakeOptions {
-  std::string name;
-  bool yes = false;
+  std::string name, confirm;
+  bool yes = false, as_json = false;
 };
-
-Result<json::object> find_volume(Context& context, const std::string& name) {
-  const auto status = call(*context.client, {"GET", "/v1/status", {}});
-  if (!status) return status.take_error();
-  const json::array* volumes = get_array(*status, "volumes");
-  std::vector<std::string> known;
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (volume == nullptr) continue;
-    known.push_back(get_string(*volume, "name").value_or(""));
-    if (known.back() == name) return *volume;
-  }
-  const std::string near = nearest(name, known);
-  return fail(Errc::NotFound, "no volume " + printable(name) + " in the configuration",
-              near.empty() ? "`spark-stage status` lists them" : "did you mean '" + printable(near) + "'?");
-}
 
 void print_plan(Context& context, const json::object& volume, const std::string& name) {
   const json::object* fence = get_object(volume, "fence");
   const std::string reason = get_string(volume, "reason").value_or("");
   const std::string holder = fence == nullptr ? "" : get_string(*fence, "held_by").value_or("");
-  tell(context, "Volume " + printable(name) + " is " +
+  warn(context, "Volume " + printable(name) + " is " +
                     printable(get_string(volume, "state").value_or("in an unknown state")) +
                     (reason.empty() ? "" : ": " + printable(reason)) + "\n");
   context.err << "Taking it over from " << (holder.empty() ? "whoever holds it" : printable(holder)) << ":\n"
@@ -50,16 +35,22 @@ void print_plan(Context& context, const json::object& volume, const std::string&
 }
 
 Result<int> take(Context& context, const TakeOptions& options) {
-  const auto volume = find_volume(context, options.name);
+  const auto status = ask_status(context);
+  if (!status) return status.take_error();
+  const auto volume = volume_of(*status, options.name);
   if (!volume) return volume.take_error();
   if (get_string(*volume, "state") == "ready") {
-    context.out << printable(options.name) << ": ready here already\n";
+    if (options.as_json) {
+      context.out << pretty(json::object{{"taken_from", nullptr}}) << "\n";
+    } else {
+      context.out << printable(options.name) << ": ready here already\n";
+    }
     return 0;
   }
   print_plan(context, *volume, options.name);
   if (!options.yes) {
-    auto agreed = ask_to_type(context, "the volume's name", options.name, "nothing was done",
-                              "--yes goes on without asking");
+    auto agreed = ask_to_type(context, {"the volume's name", options.name, options.confirm,
+                                        "nothing was done", "--yes goes on without asking"});
     if (!agreed) return agreed.take_error();
   }
   context.catch_interrupts();
@@ -68,6 +59,10 @@ Result<int> take(Context& context, const TakeOptions& options) {
       run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", {}}, view);
   if (!result) return result.take_error();
   view.clear();
+  if (options.as_json) {
+    context.out << pretty(*result) << "\n";
+    return 0;
+  }
   const std::string from = get_string(*result, "taken_from").value_or("");
   say(context, printable(options.name) + ": mounted here" +
                    (from.empty() ? "; nobody held it" : ", taken over from " + printable(from)));
@@ -84,6 +79,8 @@ void add_take(App& app, const Verb& group) {
                           [options](Context& context) { return take(context, *options); });
   verb.argument("NAME", options->name, "volume of the config");
   verb.flag("--yes", options->yes, "do not ask");
+  verb.option("--confirm", "NAME", options->confirm, "the volume's name, typed here instead");
+  verb.flag("--json", options->as_json, "who held it, as JSON");
 }
 
 }  // namespace spark::cli

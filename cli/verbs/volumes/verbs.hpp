@@ -1,7 +1,7 @@
 // The verbs about volumes. Each adds itself to the command line; its file has its name.
 #pragma once
 
-#include "cli/app.hpp"
+#include "cli/command_line/app.hpp"
 
 namespace spark::cli {
 

@@ -2,29 +2,43 @@
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
+#include "cli/status.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
+#include "cli/view/screens.hpp"
 
 namespace spark::cli {
 namespace {
 
-Result<std::vector<std::string>> all_volumes(Context& context) {
-  const auto status = call(*context.client, {"GET", "/v1/status", {}});
-  if (!status) return status.take_error();
+struct ChangeOptions {
   std::vector<std::string> names;
-  const json::array* volumes = get_array(*status, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (const auto name = volume != nullptr ? get_string(*volume, "name") : std::nullopt)
-      names.push_back(*name);
-  }
+  bool as_json = false;
+};
+
+Result<std::vector<std::string>> all_volumes(Context& context) {
+  const auto status = ask_status(context);
+  if (!status) return status.take_error();
+  auto names = volume_names(*status);
   if (names.empty())
     return fail(Errc::NotFound, "no volumes are configured", "see 'spark-stage config show'");
   return names;
 }
 
+Result<int> list(Context& context, bool as_json) {
+  auto status = ask_status(context);
+  if (!status) return status.take_error();
+  json::object volumes{{"volumes", std::move((*status)["volumes"])}};
+  if (as_json) {
+    context.out << pretty(volumes) << "\n";
+  } else {
+    print_status(context.out, context.terminal, volumes, context.timer.wall());
+  }
+  return 0;
+}
+
 // Begins all, then follows each: one slow volume holds up none of the others. The first failure is the
 // status; further ones are printed as well.
-Result<int> change_volumes(Context& context, std::vector<std::string> names, const std::string& verb) {
+Result<int> change_volumes(Context& context, const ChangeOptions& options, const std::string& verb) {
+  std::vector<std::string> names = options.names;
   if (names.empty()) {
     auto all = all_volumes(context);
     if (!all) return all.take_error();
@@ -37,6 +51,7 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
     jobs.push_back(start_job(context, {"POST", "/v1/volumes/" + percent_encoded(name) + "/" + verb, body}));
   }
   int status = 0;
+  json::array changed;
   ProgressView view(context.err, context.terminal, context.timer);
   const auto failed = [&](const Error& error) {
     const int its_status = report(context, error);
@@ -52,6 +67,8 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
       failed(result.error());
       continue;
     }
+    changed.push_back(*result);
+    if (options.as_json) continue;
     const std::string state = get_string(*result, "state").value_or("done");
     const bool is_under_way = verb == "up" && state != "ready";
     say(context,
@@ -59,27 +76,34 @@ Result<int> change_volumes(Context& context, std::vector<std::string> names, con
             (is_under_way ? " - 'spark-stage wait " + printable(names[i]) + "' waits until it is ready"
                           : ""));
   }
+  if (options.as_json) context.out << pretty(json::object{{"volumes", std::move(changed)}}) << "\n";
   return status;
 }
 
 void add_change(App& app, Verb group, const std::string& name, const std::string& summary,
                 const std::string& examples) {
-  const auto names = std::make_shared<std::vector<std::string>>();
-  Verb verb = app.verb_of(group, name, summary, examples,
-                          [names, name](Context& context) { return change_volumes(context, *names, name); });
-  verb.optional_argument("NAME", *names, "volumes of the config; none: all of them");
+  const auto options = std::make_shared<ChangeOptions>();
+  Verb verb = app.verb_of(group, name, summary, examples, [options, name](Context& context) {
+    return change_volumes(context, *options, name);
+  });
+  verb.optional_argument("NAME", options->names, "volumes of the config; none: all of them");
+  verb.flag("--json", options->as_json, "what became of each, as JSON");
 }
 
 }  // namespace
 
 void add_volumes(App& app) {
-  Verb group = app.group("volumes", "bring volumes up, down; publish, take, format (root)",
-                         "  sudo spark-stage volumes up datasets\n"
-                         "  sudo spark-stage volumes down              all of them\n"
-                         "  sudo spark-stage volumes down datasets models\n"
-                         "  sudo spark-stage volumes publish models    to their readers\n"
-                         "  sudo spark-stage volumes take models       from a host that is gone\n"
-                         "  sudo spark-stage volumes format models     its first file system");
+  const auto as_json = std::make_shared<bool>(false);
+  Verb group = app.verb("volumes", "list; bring up, down; publish, take, format (root)",
+                        "  spark-stage volumes                        lists them\n"
+                        "  sudo spark-stage volumes up datasets\n"
+                        "  sudo spark-stage volumes down              all of them\n"
+                        "  sudo spark-stage volumes down datasets models\n"
+                        "  sudo spark-stage volumes publish models    to their readers\n"
+                        "  sudo spark-stage volumes take models       from a host that is gone\n"
+                        "  sudo spark-stage volumes format models     its first file system",
+                        [as_json](Context& context) { return list(context, *as_json); });
+  group.flag("--json", *as_json, "the list, as JSON");
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up            also makes published ones writable\n"
              "  sudo spark-stage volumes up datasets && spark-stage wait datasets");

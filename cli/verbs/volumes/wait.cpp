@@ -1,9 +1,9 @@
 #include <map>
 
 #include "base/text.hpp"
-#include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
+#include "cli/status.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
 #include "cli/view/screens.hpp"
 #include "cli/view/text.hpp"
@@ -17,27 +17,8 @@ struct WaitOptions {
   std::vector<std::string> volumes;
   std::string job;  // empty: volumes are waited for
   std::string timeout;
+  bool as_json = false;
 };
-
-using Volumes = std::map<std::string, json::object>;
-
-Volumes volumes_in(const json::object& status) {
-  Volumes volumes;
-  const json::array* rows = get_array(status, "volumes");
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object* row = (*rows)[i].if_object();
-    if (const auto name = row != nullptr ? get_string(*row, "name") : std::nullopt) volumes[*name] = *row;
-  }
-  return volumes;
-}
-
-tl::unexpected<Error> unknown(const std::string& name, const Volumes& volumes) {
-  std::vector<std::string> known;
-  for (const auto& [volume, row] : volumes) known.push_back(volume);
-  const std::string near = nearest(name, known);
-  return fail(Errc::NotFound, "there is no volume '" + printable(name) + "'",
-              near.empty() ? "see 'spark-stage status'" : "did you mean '" + printable(near) + "'?");
-}
 
 // Prints what changed since the last look.
 class Narrator {
@@ -60,19 +41,18 @@ class Narrator {
 // The names that are not ready yet.
 Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names,
                                       Narrator& narrator) {
-  const auto status = call(*context.client, {"GET", "/v1/status", {}});
+  const auto status = ask_status(context);
   if (!status && status.error().kind == Errc::Unavailable) {
     narrator.say("", "spark-stage: " + status.error().what + " - still trying");
     return names;
   }
   if (!status) return status.take_error();
-  const Volumes volumes = volumes_in(*status);
   std::vector<std::string> waiting;
   for (const std::string& name : names) {
-    const auto volume = volumes.find(name);
-    if (volume == volumes.end()) return unknown(name, volumes);
-    const std::string state = get_string(volume->second, "state").value_or("");
-    const std::string words = volume_in_words(volume->second);
+    const auto volume = volume_of(*status, name);
+    if (!volume) return volume.take_error();
+    const std::string state = get_string(*volume, "state").value_or("");
+    const std::string words = volume_in_words(*volume);
     if (state == "refused") return fail(Errc::Refused, words);
     narrator.say(name, words);
     if (state != "ready") waiting.push_back(name);
@@ -87,15 +67,23 @@ Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
   return parsed;
 }
 
-Result<int> wait_for(Context& context, const std::vector<std::string>& volumes,
-                     std::optional<Duration> timeout) {
+// What they are in the end, as `status --json` has them.
+Result<json::object> end_of(Context& context, const std::vector<std::string>& volumes) {
+  auto status = ask_status(context);
+  if (status) status = about(std::move(*status), volumes);
+  if (!status) return status.take_error();
+  return json::object{{"volumes", (*status)["volumes"]}};
+}
+
+Result<json::object> wait_for(Context& context, const std::vector<std::string>& volumes,
+                              std::optional<Duration> timeout) {
   context.catch_interrupts();
   Narrator narrator(context);
   const SteadyTime begin = context.timer.steady();
   for (;;) {
     const auto waiting = look(context, volumes, narrator);
     if (!waiting) return waiting.take_error();
-    if (waiting->empty()) return 0;
+    if (waiting->empty()) return end_of(context, volumes);
     if (context.stop) return fail(Errc::Cancelled, "interrupted while waiting for " + join(*waiting, ", "));
     const auto waited = context.timer.steady() - begin;
     if (timeout && waited >= *timeout) {
@@ -108,13 +96,13 @@ Result<int> wait_for(Context& context, const std::vector<std::string>& volumes,
   }
 }
 
-Result<int> wait_for(Context& context, const std::string& job, std::optional<Duration> timeout) {
+Result<json::object> wait_for(Context& context, const std::string& job, std::optional<Duration> timeout) {
   ProgressView view(context.err, context.terminal, context.timer);
   const auto result = wait_for_job(context, job, timeout, view);
   if (!result) return result.take_error();
   view.clear();
   tell(context, "job " + printable(job) + ": done");
-  return 0;
+  return *result;
 }
 
 Result<int> wait(Context& context, const WaitOptions& options) {
@@ -124,8 +112,11 @@ Result<int> wait(Context& context, const WaitOptions& options) {
     return fail(Errc::Invalid, "nothing to wait for was named, or both volumes and a job",
                 "for example: 'spark-stage wait datasets', 'spark-stage wait --job 7'");
   }
-  if (options.job.empty()) return wait_for(context, options.volumes, *timeout);
-  return wait_for(context, options.job, *timeout);
+  const auto ended = options.job.empty() ? wait_for(context, options.volumes, *timeout)
+                                         : wait_for(context, options.job, *timeout);
+  if (!ended) return ended.take_error();
+  if (options.as_json) context.out << pretty(*ended) << "\n";
+  return 0;
 }
 
 }  // namespace
@@ -140,6 +131,7 @@ void add_wait(App& app) {
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
   verb.option("--job", "JOB", options->job, "a job instead, by its number: 'spark-stage jobs' has it");
   verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
+  verb.flag("--json", options->as_json, "the volumes as they are then, or the job's result");
 }
 
 }  // namespace spark::cli

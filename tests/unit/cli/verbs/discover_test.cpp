@@ -107,6 +107,18 @@ TEST_F(Discover, PrintsAConfigurationEvenOfNothing) {
   EXPECT_TRUE(config::parse(program.output(), "discover.yaml"));
 }
 
+TEST_F(Discover, WritesTheConfigurationToANewFileOnly) {
+  const std::string file = (root / "spark-stage.yaml").string();
+  EXPECT_EQ(discover(fail(Errc::Unavailable, "connection refused"), {"--output", file}), 4);
+  EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is left of a discovery that failed";
+  EXPECT_EQ(discover(log, {"--output", file}), 0) << program.errors();
+  EXPECT_EQ(program.output(), "");
+  ASSERT_TRUE(config::load(file));
+  const std::string written = read_file(file).value();
+  EXPECT_EQ(discover(nvmetcp::DiscoveryLog{}, {"--output", file}), 7);
+  EXPECT_EQ(read_file(file).value(), written);
+}
+
 TEST_F(Discover, AsJson) {
   EXPECT_EQ(discover(log, {"--json"}), 0);
   const json::object answer = parse_json_object(program.output()).value();

@@ -56,7 +56,7 @@ TEST_F(NewIdentity, NothingChangesWithoutAYes) {
   for (const char* typed : {"", "no\n", "y\n"}) {
     program.in.clear();
     program.in.str(typed);
-    EXPECT_EQ(run({}), 130);
+    EXPECT_EQ(run({}), 1);
   }
   EXPECT_EQ(host.files.read("etc/nvme/hostid"), test::test_host().id);
 }

@@ -51,6 +51,21 @@ TEST_F(Status, ShowsVolumesWithReasonsAndNextSteps) {
   EXPECT_EQ(program.errors(), "");
 }
 
+TEST_F(Status, OfSomeNamesHasNothingElse) {
+  program.client.answer("GET /v1/status", 200, kBusy);
+  EXPECT_EQ(program.run({"status", "models", "imagenet"}), 0);
+  for (const char* shown : {"models  waiting", "STAGING", "imagenet: copying"})
+    EXPECT_NE(program.output().find(shown), std::string::npos) << shown << "\n" << program.output();
+  for (const char* other : {"nas", "scratch", "llama", "CACHE", "OFFERED"})
+    EXPECT_EQ(program.output().find(other), std::string::npos) << other << "\n" << program.output();
+}
+
+TEST_F(Status, OfANameThatIsNoneSaysWhichIsMeant) {
+  program.client.answer("GET /v1/status", 200, kBusy);
+  EXPECT_EQ(program.run({"status", "modles"}), 3);
+  EXPECT_EQ(program.errors(), "spark-stage: there is no volume 'modles' - did you mean 'models'?\n");
+}
+
 TEST_F(Status, OfNothingSaysHowToBegin) {
   program.client.answer("GET /v1/status", 200, kNothing);
   EXPECT_EQ(program.run({"status"}), 0);

@@ -112,6 +112,19 @@ TEST_F(Datasets, AreEvictedByScripts) {
   EXPECT_EQ(json::parse(program.output()).as_object().at("freed_bytes"), 142000000000);
 }
 
+TEST_F(Datasets, AreEvictedTogetherAndOneThatIsLeasedHoldsUpNoOther) {
+  program.client.answer("POST /v1/datasets/imagenet/evict", 409,
+                        R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
+  program.client.answer("POST /v1/datasets/models/evict", 202, R"({"id": "4"})");
+  program.client.stream_once("/v1/jobs/4/events", {{R"({"event": "done", "result": {"freed_bytes": 5}})"}});
+  EXPECT_EQ(program.run({"evict", "imagenet", "models", "--json"}), 7);
+  const json::object answer = json::parse(program.output()).as_object();
+  const json::array& datasets = answer.at("datasets").as_array();
+  ASSERT_EQ(datasets.size(), 1u);
+  EXPECT_EQ(datasets[0].at("name"), "models");
+  EXPECT_EQ(datasets[0].at("freed_bytes"), 5);
+}
+
 TEST_F(Datasets, ThatAreLeasedAreNot) {
   program.client.answer("POST /v1/datasets/imagenet/evict", 409,
                         R"({"error": {"kind": "refused", "what": "leased", "hint": ""}})");
@@ -129,6 +142,21 @@ TEST_F(Datasets, AreScrubbed) {
   EXPECT_EQ(program.output(),
             "imagenet: as it was staged - 142 GB, 7 files\nmodels: damaged: w.bin has other content\n"
             "laion: not read: it was evicted\n");
+}
+
+TEST_F(Datasets, AreScrubbedByVerifyAll) {
+  program.client.answer("POST /v1/scrubs", 202, R"({"id": "5"})");
+  program.client.stream_once("/v1/jobs/5/events", {{R"({"event": "done", "result": {"datasets": [
+    {"name": "models", "state": "failed", "reason": "w.bin has other content"}]}})"}});
+  EXPECT_EQ(program.run({"verify", "--all"}), 6);
+  EXPECT_EQ(program.client.sent.front(), R"(POST /v1/scrubs {"datasets":[]})");
+  EXPECT_EQ(program.output(), "models: damaged: w.bin has other content\n");
+  for (const std::vector<std::string>& mistake :
+       {std::vector<std::string>{"verify"}, {"verify", "a", "--all"}, {"verify", "--all", "--sha256"}}) {
+    Program mistaken;
+    EXPECT_EQ(mistaken.run(mistake), 2);
+    EXPECT_TRUE(mistaken.client.sent.empty());
+  }
 }
 
 TEST_F(Datasets, ThatAreAllWellExitWithZero) {

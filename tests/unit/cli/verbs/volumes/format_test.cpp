@@ -93,7 +93,7 @@ TEST_F(Format, AnythingElseThanTheNameIsNo) {
   for (const char* typed : {"", "yes\n", "modles\n"}) {
     program.in.clear();
     program.in.str(typed);
-    EXPECT_EQ(format({}), 130);
+    EXPECT_EQ(format({}), 1);
   }
   EXPECT_EQ(format({"--confirm", "nas"}), 2);
   EXPECT_EQ(format({"--yes"}), 2) << "there is no such option";

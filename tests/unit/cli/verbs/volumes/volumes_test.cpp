@@ -63,7 +63,7 @@ constexpr char kHeld[] = R"json({"volumes": [{"name": "models", "state": "refuse
 TEST_F(Volumes, AreTakenOverOnlyAfterTheirNameWasTyped) {
   program.client.answer("GET /v1/status", 200, kHeld);
   program.in.str("modles\n");
-  EXPECT_EQ(program.run({"volumes", "take", "models"}), 130);
+  EXPECT_EQ(program.run({"volumes", "take", "models"}), 1);
   EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
   EXPECT_NE(program.errors().find("Taking it over from the host with host ID 1234"), std::string::npos)
       << program.errors();
@@ -97,9 +97,37 @@ TEST_F(Volumes, ThatAreNotConfiguredCanNotBeTaken) {
   EXPECT_EQ(program.run({"volumes", "take", "modles"}), 3);
 }
 
-TEST_F(Volumes, WithoutAVerbAreAUsageError) {
-  EXPECT_EQ(program.run({"volumes"}), 2);
-  EXPECT_NE(program.errors().find("up, down, publish, take, format"), std::string::npos) << program.errors();
+TEST_F(Volumes, AreTakenOverWhenTheirNameIsGivenInsteadOfTyped) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  EXPECT_EQ(program.run({"volumes", "take", "models", "--confirm", "modles"}), 2);
+  EXPECT_EQ(program.client.sent.size(), 1u) << "nothing but the question for the status";
+  job("models", "take", "1",
+      R"({"event": "done", "result": {"volume": "models", "taken_from": "host 'a'"}})");
+  EXPECT_EQ(program.run({"volumes", "take", "models", "--confirm", "models", "--json"}), 0);
+  EXPECT_EQ(get_string(*parse_json_object(program.output()), "taken_from"), "host 'a'");
+}
+
+TEST_F(Volumes, AloneAreListed) {
+  program.client.answer("GET /v1/status", 200, kHeld);
+  EXPECT_EQ(program.run({"volumes"}), 0);
+  EXPECT_NE(program.output().find("models  refused"), std::string::npos) << program.output();
+  Program json;
+  json.client.answer("GET /v1/status", 200, kHeld);
+  EXPECT_EQ(json.run({"volumes", "--json"}), 0);
+  EXPECT_EQ(get_array(*parse_json_object(json.output()), "volumes")->size(), 1u);
+}
+
+TEST_F(Volumes, BroughtUpAreToldAsJson) {
+  job("models", "up", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready"}})");
+  EXPECT_EQ(program.run({"volumes", "up", "models", "--json"}), 0);
+  const auto answer = parse_json_object(program.output());
+  ASSERT_TRUE(answer) << program.output();
+  EXPECT_EQ(get_string(get_array(*answer, "volumes")->front().get_object(), "state"), "ready");
+}
+
+TEST_F(Volumes, AVerbThatIsNoneIsAUsageError) {
+  EXPECT_EQ(program.run({"volumes", "ls"}), 2);
+  EXPECT_EQ(program.errors().find("did you mean"), std::string::npos) << program.errors();
   EXPECT_EQ(program.run({"volumes", "upp"}), 2);
   EXPECT_NE(program.errors().find("did you mean 'up'?"), std::string::npos) << program.errors();
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/command_line/verb.hpp"
 #include "cli/context.hpp"
-#include "cli/verb.hpp"
 
 namespace spark::cli {
 
@@ -27,6 +27,11 @@ class App {
   App();
   ~App();
 
+  static std::string version();  // "spark-stage 0.1.0"
+
+  // The verbs that are added from here on stand below this title in the help.
+  void section(const std::string& title);
+
   // A verb with what it does in one line and examples of its use, one a line.
   Verb verb(const std::string& name, const std::string& summary, const std::string& examples, Action action);
   // A verb that only groups others ("volumes"), and one of those.
@@ -37,8 +42,14 @@ class App {
   // Every verb that is in the help, each after its group: {"volumes"}, {"volumes", "up"}, …
   std::vector<std::vector<std::string>> verbs() const;
 
-  // Left out of the help, for other programs to call.
+  // Left out of the help: for other programs to call, or an old spelling.
   void hide(const Verb& verb);
+
+  // Of the verb that these words name, each below the one before; of the program, if there are none.
+  Result<std::string> help(const std::vector<std::string>& words) const;
+
+  // The manual page: `page` with what the help has in the places that it names (manual.hpp).
+  std::string manual(std::string page) const;
 
   // For shells: the words of a command line behind the program's name, the last one being typed.
   Completion complete(const std::vector<std::string>& words) const;
@@ -51,9 +62,22 @@ class App {
 
  private:
   struct Parser;
+  struct CommonOptions {
+    std::string socket, config, color;
+    bool quiet = false, verbose = false;
+  };
+  struct NewVerb {
+    std::string name, summary, examples;
+    Action action;
+  };
   std::unique_ptr<Parser> parser_;
   Action action_;  // of the verb that was parsed
-  std::string socket_, config_;
+  CommonOptions common_;
+  std::string section_;
+
+  void add_common_options(CLI::App& parser);
+  Verb add_verb(CLI::App& parent, const std::string& section, NewVerb wanted);
+  void prepare(Context& context) const;
 };
 
 // Prints "spark-stage: SENTENCE" and gives the exit status of the error's kind.

@@ -1,4 +1,4 @@
-#include "cli/verb.hpp"
+#include "cli/command_line/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/view/text.hpp"
@@ -45,6 +47,19 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
   expect_golden("help-verbs.txt", all);
 }
 
+TEST_F(CommandLine, EveryVerbThatReturnsDataHasItAsJson) {
+  // Groups without a meaning of their own, text that is meant for a file, and another program's output.
+  const std::set<std::string> others{"bench",      "bench report", "bench compare", "bench demand",
+                                     "bench list", "config",       "fleet",         "fleet key",
+                                     "help",       "host",         "import",        "run"};
+  App app;
+  add_all_verbs(app);
+  for (const auto& verb : app.verbs()) {
+    if (others.contains(join(verb, " "))) continue;
+    EXPECT_NE(help(verb).find("--json"), std::string::npos) << join(verb, " ");
+  }
+}
+
 TEST_F(CommandLine, KnowsItsVersion) {
   EXPECT_EQ(program.run({"--version"}), 0);
   EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
@@ -52,12 +67,11 @@ TEST_F(CommandLine, KnowsItsVersion) {
 
 TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{}, "which verb? status, discover"},
       {{"statsu"}, "there is no verb 'statsu' - did you mean 'status'?"},
       {{"statsu", "--json"}, "did you mean 'status'?"},
       {{"xyzzy"}, "see 'spark-stage --help'"},
       {{"status", "--jsn"}, "there is no option '--jsn' of 'spark-stage status' - did you mean '--json'?"},
-      {{"status", "extra"}, "'spark-stage status' does not take 'extra'"},
+      {{"ls", "extra"}, "'spark-stage ls' does not take 'extra'"},
       {{"stage"}, "DATASET"},
       {{"discover", "10.0.0.1", "--port", "70000"}, "--port"},
       {{"discover", "10.0.0.1", "--json", "--yaml"}, "--yaml"},
@@ -77,6 +91,69 @@ TEST_F(CommandLine, MistakesExitWithTwoAndSayWhatWasMeant) {
     EXPECT_NE(mistaken.errors().find(sentence), std::string::npos) << mistaken.errors();
     EXPECT_EQ(mistaken.output(), "");
   }
+}
+
+TEST_F(CommandLine, AloneItPrintsTheShortHelpAndExitsWithTwo) {
+  EXPECT_EQ(program.run({}), 2);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_TRUE(program.errors().starts_with("Usage: spark-stage [OPTIONS] VERB\n")) << program.errors();
+  EXPECT_NE(program.errors().find("spark-stage help VERB"), std::string::npos) << program.errors();
+  EXPECT_LE(split(program.errors(), '\n').size(), 15u);
+}
+
+TEST_F(CommandLine, TheVerbHelpSaysWhatTheOptionDoes) {
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{}, {"stage"}, {"volumes", "take"}}) {
+    Program asked;
+    std::vector<std::string> words = verb;
+    words.insert(words.begin(), "help");
+    EXPECT_EQ(asked.run(words), 0);
+    EXPECT_EQ(asked.output(), help(verb));
+  }
+  EXPECT_EQ(program.run({"help", "volumes", "tkae"}), 2);
+  EXPECT_NE(program.errors().find("there is no verb 'tkae' - did you mean 'take'?"), std::string::npos)
+      << program.errors();
+}
+
+TEST_F(CommandLine, TheVerbVersionSaysWhatTheOptionDoes) {
+  EXPECT_EQ(program.run({"version"}), 0);
+  EXPECT_EQ(program.output(), std::string("spark-stage ") + kVersion + "\n");
+  Program json;
+  EXPECT_EQ(json.run({"version", "--json"}), 0);
+  EXPECT_EQ(get_string(*parse_json_object(json.output()), "version"), kVersion);
+}
+
+TEST_F(CommandLine, QuietLeavesOnlyErrorsOnStderr) {
+  for (const bool quiet : {false, true}) {
+    Program staging;
+    staging.client.answer("POST /v1/stagings", 202, R"({"id": "7"})");
+    std::vector<std::string> arguments{"stage", "imagenet", "--detach"};
+    if (quiet) arguments.push_back("-q");
+    EXPECT_EQ(staging.run(arguments), 0);
+    EXPECT_EQ(staging.errors().empty(), quiet) << staging.errors();
+    EXPECT_FALSE(staging.output().empty());
+  }
+  EXPECT_EQ(program.run({"-q", "ls"}), 3);
+  EXPECT_NE(program.errors(), "");
+}
+
+TEST_F(CommandLine, VerboseShowsWhatIsAskedOfTheDaemon) {
+  program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
+  EXPECT_EQ(program.run({"ls", "--verbose"}), 0);
+  EXPECT_EQ(program.errors(), "GET /v1/datasets: 200, 0 ms\n");
+}
+
+TEST_F(CommandLine, ColourIsAsAskedForWhateverTheTerminalIs) {
+  for (const bool on_terminal : {false, true}) {
+    for (const char* when : {"auto", "always", "never"}) {
+      Program coloured;
+      coloured.context.terminal.colour = on_terminal;
+      coloured.client.answer("GET /v1/status", 200, R"({"volumes": [{"name": "a", "state": "ready"}]})");
+      EXPECT_EQ(coloured.run({"status", "--color", when}), 0);
+      const bool expected = std::string(when) == "always" || (on_terminal && std::string(when) == "auto");
+      EXPECT_EQ(coloured.output().find('\x1b') != std::string::npos, expected) << when;
+    }
+  }
+  EXPECT_EQ(program.run({"status", "--color", "often"}), 2);
 }
 
 TEST_F(CommandLine, ADatasetMayHaveAVerbsName) {
@@ -124,6 +201,15 @@ TEST_F(ConfigVerbs, CheckCountsWhatIsThere) {
                          "    target: rose\n    subsystem: raid5-data\n    mount: /mnt/a\n";
   EXPECT_EQ(program.run({"config", "check", file.string()}), 0) << program.errors();
   EXPECT_EQ(program.output(), file.string() + ": in order - 1 target, 1 volume, 0 datasets\n");
+}
+
+TEST_F(ConfigVerbs, CheckCountsForScripts) {
+  std::ofstream(file) << "version: 1\ntargets:\n  rose: {address: 192.168.0.100}\n";
+  EXPECT_EQ(program.run({"config", "check", file.string(), "--json"}), 0) << program.errors();
+  const auto answer = parse_json_object(program.output());
+  ASSERT_TRUE(answer) << program.output();
+  EXPECT_EQ(get_int(*answer, "targets"), 1);
+  EXPECT_EQ(get_int(*answer, "volumes"), 0);
 }
 
 TEST_F(ConfigVerbs, CheckNamesTheLine) {

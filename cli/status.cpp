@@ -1,0 +1,71 @@
+#include "cli/status.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "cli/client/api.hpp"
+
+namespace spark::cli {
+namespace {
+
+// Leaves those rows of an array whose `key` is one of the names, which are taken out of `unseen`.
+void keep_named(json::object& status, std::string_view rows, std::string_view key,
+                const std::vector<std::string>& names, std::set<std::string>& unseen) {
+  json::value* value = status.if_contains(rows);
+  if (value == nullptr || !value->is_array()) return;
+  json::array kept;
+  for (json::value& row : value->get_array()) {
+    const auto name = row.is_object() ? get_string(row.get_object(), key) : std::nullopt;
+    if (!name || std::ranges::find(names, *name) == names.end()) continue;
+    unseen.erase(*name);
+    kept.push_back(std::move(row));
+  }
+  if (kept.empty()) {
+    status.erase(rows);
+  } else {
+    *value = std::move(kept);
+  }
+}
+
+}  // namespace
+
+Result<json::object> ask_status(Context& context) {
+  return call(*context.client, {"GET", "/v1/status", {}});
+}
+
+std::vector<std::string> volume_names(const json::object& status) {
+  std::vector<std::string> names;
+  const json::array* volumes = get_array(status, "volumes");
+  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
+    const json::object* volume = (*volumes)[i].if_object();
+    if (const auto name = volume != nullptr ? get_string(*volume, "name") : std::nullopt)
+      names.push_back(*name);
+  }
+  return names;
+}
+
+Result<json::object> volume_of(const json::object& status, const std::string& name) {
+  const json::array* volumes = get_array(status, "volumes");
+  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
+    const json::object* volume = (*volumes)[i].if_object();
+    if (volume != nullptr && get_string(*volume, "name") == name) return *volume;
+  }
+  const std::string near = nearest(name, volume_names(status));
+  return fail(Errc::NotFound, "there is no volume '" + printable(name) + "'",
+              near.empty() ? "'spark-stage status' lists them" : "did you mean '" + printable(near) + "'?");
+}
+
+Result<json::object> about(json::object status, const std::vector<std::string>& names) {
+  if (names.empty()) return status;
+  const json::object all = status;
+  std::set<std::string> unseen(names.begin(), names.end());
+  keep_named(status, "volumes", "name", names, unseen);
+  for (const std::string_view work : {"stages", "prefetches", "stage_outs"})
+    keep_named(status, work, "dataset", names, unseen);
+  if (!unseen.empty()) return volume_of(all, *unseen.begin()).take_error();
+  for (const std::string_view rest : {"targets", "cache", "fleet"}) status.erase(rest);
+  return status;
+}
+
+}  // namespace spark::cli
