@@ -68,9 +68,9 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
 # what differs; of outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_guards", "test_broken"]
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken"]
 # The engine's work on volumes, beside the others.
-OF_DATA = ["test_stage_out"]
+OF_DATA = ["test_stage_out", "test_outputs"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]
@@ -89,7 +89,7 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out", *scenarios(OF_DATA))],
+     machines("vm-data", "newest", "scenarios of stage-out and outputs", *scenarios(OF_DATA))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]

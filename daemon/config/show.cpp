@@ -132,6 +132,35 @@ json::object show(const Dataset& dataset) {
   return shown;
 }
 
+std::string word_for(const Output& output) {
+  switch (output.complete) {
+    case Complete::OnRequest:
+      return "";
+    case Complete::Rename:
+      return "rename";
+    case Complete::Dcp:
+      return "dcp";
+    case Complete::HuggingFace:
+      return "hf";
+    case Complete::DeepSpeed:
+      return "deepspeed";
+    case Complete::Marker:
+      return "marker:" + output.marker;
+  }
+  return "";
+}
+
+json::object show(const Output& output) {
+  json::object shown{{"path", output.path.string()}, {"volume", output.volume}, {"to", output.to}};
+  if (output.complete != Complete::OnRequest) shown["complete"] = word_for(output);
+  const std::pair<const char*, std::uint32_t> counts[] = {
+      {"keep", output.keep}, {"keep_local", output.keep_local}, {"keep_every", output.keep_every}};
+  for (const auto& [key, count] : counts) {
+    if (count > 0) shown[key] = count;
+  }
+  return shown;
+}
+
 json::object show(const MetricsSettings& metrics) {
   return {{"listen", metrics.listen ? to_string(*metrics.listen) : "off"}};
 }
@@ -180,12 +209,15 @@ json::object to_json(const Config& config) {
   for (const auto& [name, target] : config.targets) targets[name] = to_json(target);
   for (const Volume& volume : config.volumes) volumes[volume.name] = to_json(volume);
   for (const auto& [name, dataset] : config.datasets) datasets[name] = show(dataset);
+  json::object outputs;
+  for (const auto& [name, output] : config.outputs) outputs[name] = show(output);
   json::object shown{{"version", 1},
                      {"targets", std::move(targets)},
                      {"volumes", std::move(volumes)},
                      {"cache", show(config.cache)},
                      {"datasets", std::move(datasets)},
                      {"metrics", show(config.metrics)}};
+  if (!outputs.empty()) shown["outputs"] = std::move(outputs);
   if (config.fleet.listen) shown["fleet"] = show(config.fleet);
   return shown;
 }

@@ -29,6 +29,7 @@ class StageOuts {
   // Compares what was published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
 
+  const Context& context() const { return context_; }
   const Totals& totals() const { return totals_; }
   Backlog backlog() const;
   json::array list() const;                                                 // "stage_outs" of `status --json`

@@ -10,13 +10,22 @@ namespace spark::outputs {
 
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
-         max_rate == other.max_rate && asker.uid == other.asker.uid;
+         keep_every == other.keep_every && latest == other.latest && max_rate == other.max_rate &&
+         asker.uid == other.asker.uid;
 }
 
 json::object to_json(const StageOutRequest& request) {
-  return {{"id", request.id},         {"source", request.source},      {"volume", request.volume},
-          {"path", request.path},     {"keep", request.keep},          {"max_rate", request.max_rate},
-          {"uid", request.asker.uid}, {"holder", request.asker.holder}};
+  return {{"id", request.id},
+          {"source", request.source},
+          {"volume", request.volume},
+          {"path", request.path},
+          {"keep", request.keep},
+          {"max_rate", request.max_rate},
+          {"keep_every", request.keep_every},
+          {"spared", json::value_from(request.spared)},
+          {"latest", request.latest},
+          {"uid", request.asker.uid},
+          {"holder", request.asker.holder}};
 }
 
 Result<StageOutRequest> request_from_json(const json::object& object) {
@@ -35,6 +44,14 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.asker.uid = static_cast<uid_t>(*uid);
   request.keep =
       static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "keep").value_or(0), 0, 1 << 20));
+  request.keep_every = static_cast<unsigned>(
+      std::clamp<std::int64_t>(get_int(object, "keep_every").value_or(0), 0, 1'000'000'000));
+  request.latest = get_string(object, "latest").value_or("");
+  const json::array* spared = get_array(object, "spared");
+  for (std::size_t i = 0; spared != nullptr && i < spared->size(); ++i) {
+    if (const auto* name = (*spared)[i].if_string(); name != nullptr)
+      request.spared.emplace_back(name->data(), name->size());
+  }
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
 
@@ -70,6 +71,15 @@ Result<outputs::StageOutRequest> read_stage_out(const Request& request) {
   return wanted;
 }
 
+Result<std::shared_ptr<outputs::WatchedOutput>> find_watched(const DaemonParts& daemon,
+                                                             const std::string& name) {
+  const auto settings = config::find_output(daemon.config.current(), name);
+  if (!settings) return settings.take_error();
+  auto output = daemon.output_watches.find(name);
+  if (!output) return fail(Errc::Unavailable, "output " + name + " is being configured", "try again");
+  return output;
+}
+
 }  // namespace
 
 asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request request) {
@@ -84,6 +94,24 @@ asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request reques
   if (!wanted) co_return api::error_answer(wanted.error());
   const auto job = co_await daemon.outputs.send(std::move(*wanted));
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+}
+
+Answer get_outputs(const DaemonParts& daemon, const Request& /*request*/) {
+  return ok_answer(json::object{{"outputs", daemon.output_watches.list()}});
+}
+
+asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  const auto job = co_await (*output)->send_newest(get_bool(request.body, "final").value_or(false));
+  co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+}
+
+asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  auto latest = co_await (*output)->latest();
+  co_return answer_with(std::move(latest));
 }
 
 // An output on a volume: compared with the manifest that was published with it.

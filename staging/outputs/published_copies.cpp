@@ -12,17 +12,12 @@
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr char kRemoved[] = ".spark-removed", kManifest[] = ".spark-manifest";
-
-Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, "opening folder " + printable(folder.native()));
-  return names_in(std::move(fd), printable(folder.native()));
-}
+constexpr char kManifest[] = ".spark-manifest";
 
 bool is_there(const std::filesystem::path& path) {
   struct stat info {};

@@ -1,0 +1,290 @@
+#include "daemon/outputs/watched_output.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using config::Complete;
+
+constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
+
+// As the worker's verb "scan-output" has it.
+std::string rule_word(Complete complete) {
+  switch (complete) {
+    case Complete::OnRequest:
+    case Complete::Rename:
+      return "rename";
+    case Complete::Dcp:
+      return "dcp";
+    case Complete::HuggingFace:
+      return "hf";
+    case Complete::DeepSpeed:
+      return "deepspeed";
+    case Complete::Marker:
+      return "marker";
+  }
+  return "rename";
+}
+
+std::string path_on_volume(const config::Output& output, const std::string& name) {
+  return output.to == "." ? name : output.to + "/" + name;
+}
+
+const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
+  const auto found = std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty(); });
+  return found == local.end() ? nullptr : &*found;
+}
+
+tl::unexpected<Error> nothing_complete(const config::Output& output,
+                                       const std::vector<LocalCheckpoint>& local) {
+  const std::string folder = printable(output.path.native());
+  const std::string first =
+      local.empty() ? "" : ": " + printable(local.front().name) + ": " + local.front().incomplete;
+  return fail(Errc::NotFound,
+              "output " + output.name + ": there is no complete checkpoint in " + folder + first,
+              "docs/stage-out.md says when a checkpoint is complete");
+}
+
+}  // namespace
+
+WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
+                             config::Output settings)
+    : context_(context),
+      stage_outs_(stage_outs),
+      leased_(std::move(leased)),
+      settings_(std::move(settings)),
+      timer_(context.executor) {}
+
+void WatchedOutput::stop() {
+  is_stopped_ = true;
+  timer_.cancel();
+}
+
+asio::awaitable<void> WatchedOutput::run() {
+  const auto self = shared_from_this();
+  while (!is_stopped_) {
+    co_await work();
+    if (is_stopped_) co_return;
+    timer_.expires_after(context_.timings.watch);
+    co_await timer_.async_wait(kToken);
+  }
+}
+
+// A worker of its own: it gives up its rights for good.
+asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
+  if (!has_loaded_) co_await load_flushed();
+  json::object flushed;
+  for (const auto& [name, mtime] : flushed_) flushed[name] = mtime;
+  workers::Call call;
+  call.verb = "scan-output";
+  call.subject = "output " + settings_.name;
+  call.deadline = context_.timings.scan;
+  call.request = {{"path", settings_.path.native()},
+                  {"rule", rule_word(settings_.complete)},
+                  {"marker", settings_.marker},
+                  {"flushed", std::move(flushed)}};
+  const auto answer = co_await context_.runner.run(std::move(call));
+  if (!answer) co_return fail(answer.error());
+  Seen seen;
+  seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
+  seen.local = local_from_json(*answer);
+  co_await remember_flushed(seen.local);
+  const LocalCheckpoint* newest = newest_complete(seen.local);
+  facts_.latest_local = newest == nullptr ? "" : newest->name;
+  co_await list_published(seen);
+  co_return seen;
+}
+
+asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
+  auto place = context_.find_readable(settings_.volume);
+  if (!place) {
+    facts_.reason = place.error().what;
+    co_return;
+  }
+  workers::Call call;
+  call.verb = "list-published";
+  call.subject = "volume " + printable(settings_.volume);
+  call.deadline = context_.timings.list;
+  call.request = {
+      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"uid", seen.owner}};
+  const auto answer = co_await context_.runner.run(std::move(call));
+  if (!answer) {
+    facts_.reason = answer.error().message();
+    co_return;
+  }
+  facts_.reason.clear();
+  seen.published = published_from_json(*answer);
+  const bool is_any = !seen.published->empty();
+  facts_.latest_published = is_any ? seen.published->front().name : "";
+  facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
+}
+
+std::string WatchedOutput::record_file() const {
+  return (context_.folder / "outputs" / (settings_.name + ".json")).native();
+}
+
+asio::awaitable<void> WatchedOutput::load_flushed() {
+  json::object folder{{"folder", (context_.folder / "outputs").native()}};
+  const auto answer = co_await context_.runner.ask("output " + settings_.name, "recorded", std::move(folder),
+                                                   context_.timings.record);
+  if (!answer) co_return log::survived(answer.error());
+  has_loaded_ = true;
+  const json::array* records = get_array(*answer, "records");
+  for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
+    const json::object& record = (*records)[i].as_object();
+    const json::object* content = get_object(record, "content");
+    const json::object* flushed = content == nullptr ? nullptr : get_object(*content, "flushed");
+    if (flushed == nullptr || get_string(record, "file") != record_file()) continue;
+    for (const auto& member : *flushed) {
+      if (const auto mtime = get_int(*flushed, member.key())) flushed_[std::string(member.key())] = *mtime;
+    }
+  }
+}
+
+// Only what was recorded counts after a restart of the host.
+asio::awaitable<void> WatchedOutput::remember_flushed(const std::vector<LocalCheckpoint>& local) {
+  std::map<std::string, std::int64_t> flushed;
+  for (const LocalCheckpoint& one : local) {
+    if (one.incomplete.empty()) flushed[one.name] = one.mtime_ns;
+  }
+  if (flushed == flushed_) co_return;
+  json::object names;
+  for (const auto& [name, mtime] : flushed) names[name] = mtime;
+  json::object record{{"file", record_file()}, {"content", json::object{{"flushed", std::move(names)}}}};
+  const auto saved = co_await context_.runner.ask("output " + settings_.name, "record", std::move(record),
+                                                  context_.timings.record);
+  if (!saved) co_return log::survived(saved.error());
+  flushed_ = std::move(flushed);
+}
+
+asio::awaitable<void> WatchedOutput::work() {
+  note_end_of_sending();
+  auto seen = co_await look();
+  if (!seen) {
+    facts_.reason = seen.error().message();
+    co_return;
+  }
+  if (!seen->published || is_stopped_) co_return;
+  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published);
+  const bool sends_unasked = settings_.complete != Complete::OnRequest;
+  facts_.backlog = sends_unasked ? plan.backlog : 0;
+  const bool is_sending = sending_ && sending_->is_running();
+  if (sends_unasked && plan.send && !is_sending &&
+      (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
+    LocalCheckpoint next = *plan.send;
+    const auto job = co_await send(std::move(next), seen->owner);
+    if (!job) facts_.reason = job.error().message();
+  }
+  co_await tidy(std::move(plan));
+}
+
+void WatchedOutput::note_end_of_sending() {
+  if (!sending_ || sending_->is_running()) return;
+  const json::object event = sending_->final_event();
+  const bool has_failed = get_string(event, "event") == "failed";
+  if (has_failed) {
+    ++facts_.failures;
+    retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
+    retry_.next = context_.clock.steady() + retry_.pause;
+  } else {
+    retry_ = {};
+  }
+  sending_ = nullptr;
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner) {
+  StageOutRequest request;
+  request.source = (settings_.path / checkpoint.name).native();
+  request.volume = settings_.volume;
+  request.path = path_on_volume(settings_, checkpoint.name);
+  request.keep = settings_.keep;
+  request.keep_every = settings_.keep_every;
+  request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
+  if (leased_) request.spared = leased_(settings_);
+  request.asker.holder = "output " + settings_.name;
+  request.asker.uid = owner;
+  auto job = co_await stage_outs_.send(std::move(request));
+  if (job) {
+    sending_ = *job;
+    retry_.failed = checkpoint.name;  // until it has ended well
+  }
+  co_return job;
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(bool by_rule) {
+  if (by_rule && settings_.complete == Complete::OnRequest) {
+    co_return fail(
+        Errc::Refused, "output " + settings_.name + " has no rule that says when a checkpoint is complete",
+        "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
+  }
+  auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
+  LocalCheckpoint next = *newest;
+  auto job = co_await send(std::move(next), seen->owner);
+  co_return job;
+}
+
+asio::awaitable<Result<json::object>> WatchedOutput::latest() {
+  auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  const PublishedCheckpoint* published =
+      seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
+  // Another host may have sent a newer one.
+  if (newest != nullptr && (published == nullptr || newest->mtime_ns >= published->mtime_ns))
+    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
+  if (published != nullptr) {
+    co_return json::object{{"name", published->name},
+                           {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
+  }
+  if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);
+  co_return nothing_complete(settings_, seen->local);
+}
+
+// What is left undone is tried again at the next look.
+asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
+  // DeepSpeed's own file has that name.
+  const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
+  if (plan.remove.empty() && latest == linked_) co_return;
+  workers::Call call;
+  call.verb = "tidy-output";
+  call.subject = "output " + settings_.name;
+  call.deadline = context_.timings.scan;
+  call.request = {
+      {"path", settings_.path.native()}, {"remove", json::value_from(plan.remove)}, {"latest", latest}};
+  const auto tidied = co_await context_.runner.run(std::move(call));
+  if (tidied || tidied.error().kind == Errc::Refused) linked_ = latest;
+  if (!tidied) log::warning("output " + settings_.name + ": " + tidied.error().message());
+}
+
+json::object WatchedOutput::to_json() const {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? json::value(nullptr) : json::value(printable(text));
+  };
+  json::value published_at = nullptr;
+  if (facts_.published_mtime_ns > 0) {
+    const auto since =
+        std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(facts_.published_mtime_ns));
+    published_at = rfc3339(WallTime(since));
+  }
+  return {{"name", settings_.name},
+          {"path", printable(settings_.path.native())},
+          {"destination", printable(settings_.volume + ":" + settings_.to)},
+          {"latest_local", or_null(facts_.latest_local)},
+          {"latest_published", or_null(facts_.latest_published)},
+          {"published_at", std::move(published_at)},
+          {"backlog_bytes", facts_.backlog},
+          {"failures", facts_.failures},
+          {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
+                                                     : json::value(nullptr)},
+          {"reason", or_null(facts_.reason)}};
+}
+
+}  // namespace spark::outputs

@@ -1,0 +1,87 @@
+// One output of the configuration: its folder is looked at every few seconds, and what is complete is sent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/outputs/checkpoint_plan.hpp"
+#include "daemon/outputs/context.hpp"
+#include "daemon/outputs/stage_outs.hpp"
+
+namespace spark::outputs {
+
+// What is known of an output.
+struct OutputFacts {
+  std::string reason;            // why nothing is sent, or the last look failed; empty: nothing is in the way
+  std::string latest_local;      // newest complete checkpoint here; empty: none
+  std::string latest_published;  // newest on the volume; empty: none is known
+  std::int64_t published_mtime_ns = 0;  // of that one
+  Bytes backlog = 0;                    // complete here, and not on the volume yet
+  std::uint64_t failures = 0;           // of sending, since the daemon started
+};
+
+class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
+ public:
+  // Names of checkpoints on the volume that leases of this host hold.
+  using Leased = std::function<std::vector<std::string>(const config::Output&)>;
+
+  WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased, config::Output settings);
+
+  const config::Output& settings() const { return settings_; }
+  const OutputFacts& facts() const { return facts_; }
+  json::object to_json() const;
+
+  // Looks and sends until stop(); nothing is sent unasked by an output without a rule.
+  asio::awaitable<void> run();
+  void stop();
+
+  // Sends the newest complete checkpoint, whatever is configured. NotFound: there is none. Refused:
+  // `by_rule`, and the configuration has no rule.
+  asio::awaitable<Result<std::shared_ptr<Job>>> send_newest(bool by_rule);
+  // {"local": PATH} or {"dataset": "VOLUME:PATH"}. NotFound: there is neither.
+  asio::awaitable<Result<json::object>> latest();
+
+ private:
+  struct Seen {
+    uid_t owner = 0;
+    std::vector<LocalCheckpoint> local;
+    std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume is not ready
+  };
+  asio::awaitable<Result<Seen>> look();
+  asio::awaitable<void> list_published(Seen& seen);
+  asio::awaitable<void> remember_flushed(const std::vector<LocalCheckpoint>& local);
+  asio::awaitable<void> load_flushed();
+  asio::awaitable<void> work();
+  asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner);
+  asio::awaitable<void> tidy(CheckpointPlan plan);
+  void note_end_of_sending();
+  std::string record_file() const;
+
+  struct Retry {
+    std::string failed;  // the checkpoint whose sending failed last
+    Duration pause{0};
+    SteadyTime next{};
+  };
+
+  const Context& context_;
+  StageOuts& stage_outs_;
+  Leased leased_;
+  config::Output settings_;
+  OutputFacts facts_;
+  std::map<std::string, std::int64_t> flushed_;  // complete and on the drive: names and mtimes, recorded
+  bool has_loaded_ = false;                      // what was recorded
+  std::shared_ptr<Job> sending_;                 // the last one that this output started; none yet
+  Retry retry_;
+  std::string linked_;  // what the local `latest` leads to
+  asio::steady_timer timer_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace spark::outputs
