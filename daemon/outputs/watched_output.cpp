@@ -189,6 +189,8 @@ void WatchedOutput::note_end_of_sending() {
   const bool has_failed = get_string(event, "event") == "failed";
   if (has_failed) {
     ++facts_.failures;
+    const json::object* error = get_object(event, "error");
+    retry_.error = error == nullptr ? "" : error_from_json(*error).message();
     retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
     retry_.next = context_.clock.steady() + retry_.pause;
   } else {
@@ -284,7 +286,7 @@ json::object WatchedOutput::to_json() const {
           {"failures", facts_.failures},
           {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
                                                      : json::value(nullptr)},
-          {"reason", or_null(facts_.reason)}};
+          {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
 }
 
 }  // namespace spark::outputs

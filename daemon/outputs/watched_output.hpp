@@ -66,6 +66,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
 
   struct Retry {
     std::string failed;  // the checkpoint whose sending failed last
+    std::string error;   // why; empty: it did not
     Duration pause{0};
     SteadyTime next{};
   };

@@ -117,6 +117,8 @@ TEST_F(WatchedOutputTest, ASendingThatFailedIsCountedAndNotTriedAgainAtOnce) {
   ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
   const int looks = worker.calls("scan-output");
   ASSERT_TRUE(calls("scan-output", looks + 3));
+  EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
+              HasSubstr("there is no room"));
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
