@@ -141,6 +141,14 @@ bool json_config_has(const char* config, const char* name) {
   return found;
 }
 
+char* json_config_output(const char* config, const char* name) {
+  json_object* object = json_tokener_parse(config);
+  const char* path = text_of(member(member(object, "outputs"), name), "path");
+  char* copy = path == NULL ? NULL : strdup(path);
+  json_object_put(object);
+  return copy;
+}
+
 char* json_config_env(const char* config, const char* name) {
   json_object* object = json_tokener_parse(config);
   const char* variable = text_of(member(member(object, "datasets"), name), "env");

@@ -47,6 +47,8 @@ void free_staged(StagedList* staged);
 
 // Of the answer of GET /v1/config. A name with a colon is known if its volume is.
 bool json_config_has(const char* config, const char* name);
+// The folder of an output, owned by the caller; NULL: there is no such output.
+char* json_config_output(const char* config, const char* name);
 // The `env` of a dataset, owned by the caller; NULL: it has none.
 char* json_config_env(const char* config, const char* name);
 

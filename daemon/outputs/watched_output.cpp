@@ -218,12 +218,18 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   co_return job;
 }
 
-asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(bool by_rule) {
-  if (by_rule && settings_.complete == Complete::OnRequest) {
-    co_return fail(
+Result<> WatchedOutput::job_ended() {
+  if (settings_.complete == Complete::OnRequest) {
+    return fail(
         Errc::Refused, "output " + settings_.name + " has no rule that says when a checkpoint is complete",
         "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
   }
+  retry_ = {};
+  timer_.cancel();
+  return {};
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
   const LocalCheckpoint* newest = newest_complete(seen->local);

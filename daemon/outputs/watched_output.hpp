@@ -42,9 +42,11 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> run();
   void stop();
 
-  // Sends the newest complete checkpoint, whatever is configured. NotFound: there is none. Refused:
-  // `by_rule`, and the configuration has no rule.
-  asio::awaitable<Result<std::shared_ptr<Job>>> send_newest(bool by_rule);
+  // Sends the newest complete checkpoint, whatever is configured. NotFound: there is none.
+  asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
+  // A job that wrote to it has ended: looks at once, and does not wait after a failure. Refused: no rule says
+  // what is complete.
+  Result<> job_ended();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}. NotFound: there is neither.
   asio::awaitable<Result<json::object>> latest();
 

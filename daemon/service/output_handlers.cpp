@@ -103,7 +103,11 @@ Answer get_outputs(const DaemonParts& daemon, const Request& /*request*/) {
 asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) {
   const auto output = find_watched(daemon, request.path[2]);
   if (!output) co_return api::error_answer(output.error());
-  const auto job = co_await (*output)->send_newest(get_bool(request.body, "final").value_or(false));
+  if (get_bool(request.body, "final").value_or(false)) {
+    const auto taken = (*output)->job_ended();
+    co_return taken ? ok_answer(json::object{{"accepted", true}}) : api::error_answer(taken.error());
+  }
+  const auto job = co_await (*output)->send_newest();
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
 }
 

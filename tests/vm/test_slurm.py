@@ -12,7 +12,7 @@ import pytest
 
 from rig.cache import cached, digest
 from rig.disks import ext4
-from rig.house import DATASETS_UUID, local_drive
+from rig.house import DATASETS_UUID, NAS_EXPORT, local_drive
 from rig.kernel import KEYRING, MIRROR
 from rig.machine import disk
 from rig.product import CONFIG, Product, config_text
@@ -89,6 +89,7 @@ class Cluster:
             machine.wait_ready()
         self.machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
         self.target.export(NQN, disk(1))
+        self.target.export_nfs(NAS_EXPORT)
         with ThreadPoolExecutor() as at_once:
             list(at_once.map(self.install, self.nodes))
         key = secrets.token_hex(32)
@@ -99,6 +100,10 @@ class Cluster:
             node.sh("systemctl enable --now slurmd", 60)
         for product in self.products:
             product.wait_volume("data", "ready", 120)
+            product.wait_volume("nas", "ready", 120)
+        self.nodes[0].sh(f"mkdir /mnt/nas/run7 && chown {USER}: /mnt/nas/run7")
+        for node in self.nodes:
+            node.sh(f"mkdir -p /local/out/run7 && chown {USER}: /local/out/run7")
         self.wait_idle()
 
     def install(self, node):
@@ -121,7 +126,9 @@ class Cluster:
         node.sh("chown munge:munge /etc/munge/munge.key; systemctl restart munge", 60)
         node.put(CONFIG, config_text(
             targets={"rose": {"address": self.machine.address}},
-            volumes={"data": {"target": "rose", "subsystem": NQN, "mount": "/mnt/data"}},
+            volumes={"data": {"target": "rose", "subsystem": NQN, "mount": "/mnt/data"},
+                     "nas": {"nfs": f"{self.machine.address}:{NAS_EXPORT}", "mount": "/mnt/nas", "access": "exclusive"}},
+            outputs={"run7": {"path": "/local/out/run7", "volume": "nas", "to": f"run7/{node.name}", "complete": "marker:DONE"}},
             cache={"path": "/local/cache", "capacity": "2GiB"},
             datasets={"imagenet": {"volume": "data", "path": "imagenet"}, "large": {"volume": "data", "path": "large"}}))
         node.sh("systemctl enable --now spark-staged", 60)
@@ -199,6 +206,27 @@ def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
     assert ended.rc == 0 and "slurmstepd" in ended.err, ended
     for node in cluster.nodes:
         node.sh("rm /tmp/enough /tmp/started")
+
+
+def test_the_checkpoint_of_a_job_that_is_killed_is_sent_after_it_and_an_unfinished_one_is_not(cluster):
+    host = cluster.nodes[0]
+    save = "cd $SPARK_STAGE_OUT_RUN7 && mkdir step-1 step-2 && echo model >step-1/model && touch step-1/DONE && echo mod >step-2/model"
+    job = host.spawn(f"cd /tmp && exec runuser -u {USER} -- srun -w host1 --stage-out=run7 sh -c '{save} && touch /tmp/saved && sleep 600'")
+    host.wait_until("[ -e /tmp/saved ]", 120)
+    assert cluster.slurm("scancel --me").rc == 0
+    assert job.wait(120).rc != 0
+    next_job = cluster.slurm("srun -w host1 hostname")
+    assert next_job.rc == 0, next_job
+    host.wait_until("[ -e /mnt/nas/run7/host1/latest/model ]", 120)
+    assert host.sh("ls /mnt/nas/run7/host1").split() == ["latest", "step-1"]
+    assert host.sh("stat -c %U /mnt/nas/run7/host1/step-1/model").strip() == USER
+    host.sh("rm -rf /tmp/saved /local/out/run7/*")
+
+
+def test_a_job_that_names_an_output_which_its_node_does_not_have_fails_before_it_writes(cluster):
+    refused = cluster.slurm("srun -N2 --stage-out=run8 echo ran")
+    assert refused.rc == 1 and refused.out == "", refused
+    assert "there is no output 'run8' in the configuration of host" in refused.err, refused
 
 
 def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):

@@ -103,9 +103,8 @@ TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 2));
   EXPECT_EQ(worker.calls("stage-out"), 0);
-  const auto refused = await(context, watches->find("run7")->send_newest(true));
-  EXPECT_EQ(refused->error().kind, Errc::Refused);
-  const auto job = await(context, watches->find("run7")->send_newest(false));
+  EXPECT_EQ(watches->find("run7")->job_ended().error().kind, Errc::Refused);
+  const auto job = await(context, watches->find("run7")->send_newest());
   ASSERT_TRUE(*job) << (*job).error().message();
   EXPECT_TRUE(run_until(context, [&] { return !(**job)->is_running(); }));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr("step-2"));
@@ -120,6 +119,8 @@ TEST_F(WatchedOutputTest, ASendingThatFailedIsCountedAndNotTriedAgainAtOnce) {
   EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
               HasSubstr("there is no room"));
   EXPECT_EQ(worker.calls("stage-out"), 1);
+  ASSERT_TRUE(watches->find("run7")->job_ended());
+  EXPECT_TRUE(calls("stage-out", 2)) << "once its job has ended, without the pause";
 }
 
 TEST_F(WatchedOutputTest, LatestIsTheLocalOneUnlessTheVolumeHasANewerOne) {
