@@ -24,22 +24,26 @@ std::string text_of(const json::object& object, std::string_view key) {
 }  // namespace
 
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published) {
+                                const std::vector<PublishedCheckpoint>& published, const Changes& sent) {
   CheckpointPlan plan;
   const std::int64_t newest_there = published.empty() ? 0 : published.front().mtime_ns;
   std::uint32_t kept = 0;
   for (const LocalCheckpoint& one : local) {
     if (!one.incomplete.empty()) continue;
-    const bool is_newest = kept++ == 0, is_there = is_published(one, published);
-    const bool is_superseded = !published.empty() && one.mtime_ns < newest_there;
+    const auto known = sent.find(one.name);
+    const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
+    const bool is_newest = kept++ == 0, is_there = is_published(one, published) && !is_rewritten;
+    const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
     // One that waits behind the newest is superseded as soon as that is there.
-    const bool is_wanted = !is_there && (is_kept_always(output, one.name) || (is_newest && !is_superseded));
+    const bool is_wanted =
+        !is_there && (is_rewritten || is_kept_always(output, one.name) || (is_newest && !is_superseded));
     if (is_there && plan.latest.empty()) plan.latest = one.name;
     if (is_wanted) {
       plan.backlog += one.bytes;
       if (!plan.send) plan.send = one;
     }
-    const bool is_surplus = output.keep_local > 0 && kept > output.keep_local && !is_newest;
+    const bool is_surplus =
+        output.keep_local > 0 && kept > output.keep_local && !is_newest && one.name != plan.latest;
     if (is_surplus && !is_wanted && (is_there || is_superseded)) plan.remove.push_back(one.name);
   }
   return plan;
@@ -51,6 +55,7 @@ std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
     all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0),
+                   get_int(row, "changed_ns").value_or(0),
                    static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete")});
   }
   return all;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ namespace spark::outputs {
 
 struct LocalCheckpoint {
   std::string name;
-  std::int64_t mtime_ns = 0;
+  std::int64_t mtime_ns = 0;    // of its root
+  std::int64_t changed_ns = 0;  // the newest change of anything in it
   Bytes bytes = 0;
   std::string incomplete;  // why it is not complete; empty: it is
 };
@@ -32,11 +34,16 @@ struct CheckpointPlan {
   Bytes backlog = 0;                    // of all that still have to be sent
 };
 
-// Both lists are newest first. The newest complete checkpoint is sent first; older ones are superseded by one
-// that is on the volume, unless `keep_every` says otherwise. A local one is removed only when one as new or
-// newer is on the volume, and never the newest complete one.
+// By name, the newest change of each checkpoint.
+using Changes = std::map<std::string, std::int64_t>;
+
+// Both lists are newest first; `sent`: as the checkpoints were when they were sent, where that is known. The
+// newest complete checkpoint is sent first; older ones are superseded by one that is on the volume, unless
+// `keep_every` says otherwise. One that was rewritten since it was sent is sent again. A local one is removed
+// only when one as new or newer is on the volume; never the newest complete one, nor the one that `latest`
+// leads to.
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published);
+                                const std::vector<PublishedCheckpoint>& published, const Changes& sent);
 
 // From the answers of the workers' verbs "scan-output" and "list-published".
 std::vector<LocalCheckpoint> local_from_json(const json::object& answer);

@@ -50,6 +50,21 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
               "docs/stage-out.md says when a checkpoint is complete");
 }
 
+json::object changes_to_json(const Changes& changes) {
+  json::object object;
+  for (const auto& [name, changed] : changes) object[name] = changed;
+  return object;
+}
+
+Changes changes_from_json(const json::object* object) {
+  Changes changes;
+  if (object == nullptr) return changes;
+  for (const auto& member : *object) {
+    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
+  }
+  return changes;
+}
+
 }  // namespace
 
 WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
@@ -77,9 +92,7 @@ asio::awaitable<void> WatchedOutput::run() {
 
 // A worker of its own: it gives up its rights for good.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
-  if (!has_loaded_) co_await load_flushed();
-  json::object flushed;
-  for (const auto& [name, mtime] : flushed_) flushed[name] = mtime;
+  if (!has_loaded_) co_await load_known();
   workers::Call call;
   call.verb = "scan-output";
   call.subject = "output " + settings_.name;
@@ -87,16 +100,16 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   call.request = {{"path", settings_.path.native()},
                   {"rule", rule_word(settings_.complete)},
                   {"marker", settings_.marker},
-                  {"flushed", std::move(flushed)}};
+                  {"flushed", changes_to_json(known_.flushed)}};
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) co_return fail(answer.error());
   Seen seen;
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = local_from_json(*answer);
-  co_await remember_flushed(seen.local);
   const LocalCheckpoint* newest = newest_complete(seen.local);
   facts_.latest_local = newest == nullptr ? "" : newest->name;
   co_await list_published(seen);
+  co_await remember(seen);
   co_return seen;
 }
 
@@ -128,7 +141,7 @@ std::string WatchedOutput::record_file() const {
   return (context_.folder / "outputs" / (settings_.name + ".json")).native();
 }
 
-asio::awaitable<void> WatchedOutput::load_flushed() {
+asio::awaitable<void> WatchedOutput::load_known() {
   json::object folder{{"folder", (context_.folder / "outputs").native()}};
   const auto answer = co_await context_.runner.ask("output " + settings_.name, "recorded", std::move(folder),
                                                    context_.timings.record);
@@ -138,28 +151,33 @@ asio::awaitable<void> WatchedOutput::load_flushed() {
   for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
     const json::object& record = (*records)[i].as_object();
     const json::object* content = get_object(record, "content");
-    const json::object* flushed = content == nullptr ? nullptr : get_object(*content, "flushed");
-    if (flushed == nullptr || get_string(record, "file") != record_file()) continue;
-    for (const auto& member : *flushed) {
-      if (const auto mtime = get_int(*flushed, member.key())) flushed_[std::string(member.key())] = *mtime;
-    }
+    if (content == nullptr || get_string(record, "file") != record_file()) continue;
+    known_ = {changes_from_json(get_object(*content, "flushed")),
+              changes_from_json(get_object(*content, "sent"))};
   }
 }
 
 // Only what was recorded counts after a restart of the host.
-asio::awaitable<void> WatchedOutput::remember_flushed(const std::vector<LocalCheckpoint>& local) {
-  std::map<std::string, std::int64_t> flushed;
-  for (const LocalCheckpoint& one : local) {
-    if (one.incomplete.empty()) flushed[one.name] = one.mtime_ns;
+asio::awaitable<void> WatchedOutput::remember(const Seen& seen) {
+  Known known;
+  for (const LocalCheckpoint& one : seen.local) {
+    if (one.incomplete.empty()) known.flushed[one.name] = one.changed_ns;
+    if (const auto sent = known_.sent.find(one.name); sent != known_.sent.end()) known.sent.insert(*sent);
+    // Sent before this was recorded, or by hand.
+    const bool is_there =
+        seen.published && std::ranges::any_of(*seen.published, [&](const PublishedCheckpoint& other) {
+          return other.name == one.name && other.mtime_ns == one.mtime_ns;
+        });
+    if (is_there && one.incomplete.empty()) known.sent.emplace(one.name, one.changed_ns);
   }
-  if (flushed == flushed_) co_return;
-  json::object names;
-  for (const auto& [name, mtime] : flushed) names[name] = mtime;
-  json::object record{{"file", record_file()}, {"content", json::object{{"flushed", std::move(names)}}}};
+  if (known == known_ && is_recorded_) co_return;
+  json::object content{{"flushed", changes_to_json(known.flushed)}, {"sent", changes_to_json(known.sent)}};
+  json::object record{{"file", record_file()}, {"content", std::move(content)}};
   const auto saved = co_await context_.runner.ask("output " + settings_.name, "record", std::move(record),
                                                   context_.timings.record);
+  is_recorded_ = saved.has_value();
   if (!saved) co_return log::survived(saved.error());
-  flushed_ = std::move(flushed);
+  known_ = std::move(known);
 }
 
 asio::awaitable<void> WatchedOutput::work() {
@@ -170,7 +188,7 @@ asio::awaitable<void> WatchedOutput::work() {
     co_return;
   }
   if (!seen->published || is_stopped_) co_return;
-  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published);
+  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent);
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
   const bool is_sending = sending_ && sending_->is_running();
@@ -194,6 +212,8 @@ void WatchedOutput::note_end_of_sending() {
     retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
     retry_.next = context_.clock.steady() + retry_.pause;
   } else {
+    known_.sent[retry_.failed] = retry_.changed_ns;
+    is_recorded_ = false;
     retry_ = {};
   }
   sending_ = nullptr;
@@ -214,6 +234,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   if (job) {
     sending_ = *job;
     retry_.failed = checkpoint.name;  // until it has ended well
+    retry_.changed_ns = checkpoint.changed_ns;
   }
   co_return job;
 }
@@ -224,7 +245,7 @@ Result<> WatchedOutput::job_ended() {
         Errc::Refused, "output " + settings_.name + " has no rule that says when a checkpoint is complete",
         "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
   }
-  retry_ = {};
+  if (!sending_) retry_ = {};
   timer_.cancel();
   return {};
 }
@@ -268,8 +289,10 @@ asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   call.request = {
       {"path", settings_.path.native()}, {"remove", json::value_from(plan.remove)}, {"latest", latest}};
   const auto tidied = co_await context_.runner.run(std::move(call));
-  if (tidied || tidied.error().kind == Errc::Refused) linked_ = latest;
-  if (!tidied) log::warning("output " + settings_.name + ": " + tidied.error().message());
+  if (!tidied) co_return log::warning("output " + settings_.name + ": " + tidied.error().message());
+  const std::string warning = get_string(*tidied, "warning").value_or("");
+  if (!warning.empty() && latest != linked_) log::warning("output " + settings_.name + ": " + warning);
+  linked_ = latest;
 }
 
 json::object WatchedOutput::to_json() const {

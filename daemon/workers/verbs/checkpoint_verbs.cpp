@@ -72,7 +72,7 @@ std::vector<std::string> texts_of(const json::object& request, std::string_view 
 
 }  // namespace
 
-// {"path", "rule", "marker", "flushed": {NAME: MTIME_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
+// {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
 // "bytes", "incomplete"}]}, newest first. "flushed" are those that are known to be on the drive; the others
 // that are complete are flushed now. One that is older than this host's last start and not known is
 // incomplete: a power cut may have left holes in it.
@@ -87,7 +87,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   const auto boot = boot_ns();
   bool flushes = false;
   for (staging::Checkpoint& one : *checkpoints) {
-    if (!one.incomplete.empty() || (known != nullptr && get_int(*known, one.name) == one.mtime_ns)) continue;
+    if (!one.incomplete.empty() || (known != nullptr && get_int(*known, one.name) == one.changed_ns))
+      continue;
     if (boot && one.changed_ns < *boot) {
       one.incomplete =
           "it is older than this host's last start, and was not known to be on its drive by then; send it "
@@ -107,6 +108,7 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   for (const staging::Checkpoint& one : *checkpoints) {
     rows.push_back(json::object{{"name", one.name},
                                 {"mtime_ns", one.mtime_ns},
+                                {"changed_ns", one.changed_ns},
                                 {"bytes", one.bytes},
                                 {"incomplete", printable(one.incomplete)}});
   }
@@ -129,18 +131,22 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", std::move(rows)}};
 }
 
-// {"path", "remove": [NAME], "latest": NAME} → {}: local checkpoints that are not kept, and the link to the
-// newest that is on the volume. "latest" may be empty.
+// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: local checkpoints that are not kept, and the link
+// to the newest that is on the volume. "latest" may be empty.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const std::string latest = value_of(request, "latest");
+  std::string warning;
+  // Before anything is deleted: it never leads to what is gone.
+  if (!latest.empty()) {
+    auto pointed = staging::point_latest(path, latest, staging::PointerKind::Link);
+    if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
+    if (!pointed) warning = printable(pointed.error().message());
+  }
   if (auto removed = staging::remove_checkpoints(path, texts_of(request, "remove")); !removed)
     return removed.take_error();
-  const std::string latest = value_of(request, "latest");
-  if (latest.empty()) return json::object();
-  if (auto pointed = staging::point_latest(path, latest, staging::PointerKind::Link); !pointed)
-    return pointed.take_error();
-  return json::object();
+  return json::object{{"warning", warning}};
 }
 
 }  // namespace spark::workers

@@ -135,7 +135,10 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!report) return report.take_error();
   json::object answer = report_to_json(*report, *folder / path.filename());
   // Before anything is deleted: it never leads to what is gone.
-  if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) return moved.take_error();
+  if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
+    if (moved.error().kind != Errc::Refused) return moved.take_error();
+    answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
+  }
   prune(request, *folder, answer);
   return answer;
 }

@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kOneThere[] =
-    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "bytes": 5, "incomplete": ""},
-       {"name": "step-1", "mtime_ns": 10, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""},
+       {"name": "step-1", "mtime_ns": 10, "changed_ns": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
 
 class WatchedOutputTest : public testing::Test {
  protected:
@@ -83,7 +83,7 @@ TEST_F(WatchedOutputTest, WhatIsCompleteIsSentWithItsOwnersRightsAndWhatTheConfi
   for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
                            R"("keep":3)", R"("latest":"link")", R"("spared":["step-0"])"})
     EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
-  EXPECT_THAT(text_of("records.log"), HasSubstr(R"({"flushed":{"step-2":20}})"));
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
 }
 
 TEST_F(WatchedOutputTest, WhatIsOnTheVolumeIsNotSentAgainAndTheLocalLinkLeadsToIt) {
@@ -96,6 +96,16 @@ TEST_F(WatchedOutputTest, WhatIsOnTheVolumeIsNotSentAgainAndTheLocalLinkLeadsToI
   const json::object shown = watches->find("run7")->to_json();
   EXPECT_EQ(shown.at("latest_published"), "step-2");
   EXPECT_EQ(shown.at("backlog_bytes"), 0);
+}
+
+TEST_F(WatchedOutputTest, WhatWasRewrittenSinceItWasSentIsSentAgain) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
 TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
