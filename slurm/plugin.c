@@ -167,9 +167,9 @@ static void send_outputs_of(spank_t spank, const Daemon* daemon, const Wait* wai
   NameList outputs;
   Failure failure;
   if (wanted == NULL) return;
-  if (parse_outputs(wanted, &outputs, &failure) != 0) return log_failure(daemon->node, &failure);
-  if (send_outputs(daemon, &outputs, wait, &failure) != 0) log_failure(daemon->node, &failure);
-  free_names(&outputs);
+  const int parsed = parse_outputs(wanted, &outputs, &failure);
+  if (parsed != 0 || send_outputs(daemon, &outputs, wait, &failure) != 0) log_failure(daemon->node, &failure);
+  if (parsed == 0) free_names(&outputs);
 }
 
 int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {

@@ -53,18 +53,19 @@ void check_volume(const Output& output, Section& section, const Config& so_far, 
                                 (problems.are_many() ? "" : did_you_mean(output.volume, names)));
 }
 
-void check_path(const Output& output, Section& section, const Config& so_far) {
+void check_path(const Output& output, Section& section, const MountPoints& mount_points,
+                const std::filesystem::path& cache) {
   if (output.path.empty()) return;
-  if (const std::string* volume = MountPoints(so_far.volumes).above(output.path)) {
+  if (const std::string* volume = mount_points.above(output.path)) {
     section.problem("path", "lies on volume '" + *volume +
                                 "'; jobs write to the local drive, and what is complete is sent");
   }
-  const std::filesystem::path& cache = so_far.cache.path;
   if (is_within(output.path, cache) || is_within(cache, output.path))
     section.problem("path", "and the cache, " + cache.string() + ", lie in one another");
 }
 
-Output read_output(const Member& member, const Config& so_far, Problems& problems) {
+Output read_output(const Member& member, const Config& so_far, const MountPoints& mount_points,
+                   Problems& problems) {
   Section section(member.value, "outputs." + member.key, problems);
   Output output;
   output.name = member.key;
@@ -85,7 +86,7 @@ Output read_output(const Member& member, const Config& so_far, Problems& problem
     section.missing("path", "write the folder that the job writes its checkpoints to");
   if (!section.has("volume")) section.missing("volume", "write the volume that they are sent to");
   check_volume(output, section, so_far, problems);
-  check_path(output, section, so_far);
+  check_path(output, section, mount_points, so_far.cache.path);
   return output;
 }
 
@@ -94,8 +95,9 @@ Output read_output(const Member& member, const Config& so_far, Problems& problem
 std::map<std::string, Output> read_outputs(const Node& node, const Config& so_far, Problems& problems) {
   check_names(node, "outputs", "output", problems);
   std::map<std::string, Output> outputs;
+  const MountPoints mount_points(so_far.volumes);
   for (const Member& member : node.members) {
-    Output output = read_output(member, so_far, problems);
+    Output output = read_output(member, so_far, mount_points, problems);
     for (const auto& [name, other] : outputs) {
       const bool share_path =
           !output.path.empty() && (is_within(output.path, other.path) || is_within(other.path, output.path));
