@@ -231,6 +231,7 @@ def test_it_is_resumed_after_a_power_cut_of_the_host(house):
         house.host.sh("sync -f /etc/spark-stage")
         house.host.kill()
         house.start_host()
+        house.host.wait_until("spark-stage status", 120)
         assert house.host.get("/etc/spark-stage/spark-stage.yaml") == configuration
         house.product.wait_volume(VOLUME, "ready", 180)
         wait_sent(house.product)
