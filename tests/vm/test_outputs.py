@@ -7,7 +7,7 @@ from rig.house import LOCAL
 from rig.settings import patience
 
 OUT = f"{LOCAL}/out/run7"
-VOLUME = "checkpoints"
+VOLUME = "outputs"
 THERE = f"/mnt/{VOLUME}/run7"
 SAVER = "/var/tmp/saver.sh"
 # A job that saves as torch.distributed.checkpoint does: shards in place, `.metadata` last, which names them. $1: first step.
@@ -166,6 +166,7 @@ def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(hous
         house.host.sh("sync -f /etc/spark-stage")
         house.host.kill()
         house.start_host()
+        house.host.wait_until("spark-stage status", 120)
         house.product.wait_volume(VOLUME, "ready", 180)
         latest = house.product.sh("latest run7", 120).strip()
         assert sums_are_right(house, latest), latest

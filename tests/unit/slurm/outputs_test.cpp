@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kConfig[] = R"({"outputs":{"run7":{"path":"/data/out/run7"}}})";
+constexpr char kWithOutputs[] = R"({"outputs":{"run7":{"path":"/data/out/run7"}}})";
 
 int note(void* context, const char* output, const char* folder, Failure*) {
   *static_cast<std::string*>(context) += std::string(output) + "=" + folder;
@@ -51,14 +51,14 @@ TEST_F(OutputsTest, ThatAreNotConfiguredAreRefusedAndThoseThatCanNotBeToldAreNot
     free_names(&names);
     return result;
   };
-  EXPECT_EQ(check({answer(200, kConfig)}, "run7"), 0);
-  EXPECT_EQ(check({answer(200, kConfig)}, "run7,run8"), -1);
+  EXPECT_EQ(check({answer(200, kWithOutputs)}, "run7"), 0);
+  EXPECT_EQ(check({answer(200, kWithOutputs)}, "run7,run8"), -1);
   EXPECT_THAT(failure_.what, HasSubstr("there is no output 'run8' in the configuration of n1"));
   EXPECT_EQ(check({answer(403, "{}")}, "run8"), 0);
 }
 
 TEST_F(OutputsTest, HaveTheirFolders) {
-  FakeDaemon fake({answer(200, kConfig)});
+  FakeDaemon fake({answer(200, kWithOutputs)});
   const Daemon daemon{fake.path(), "n1"};
   NameList names = list("run7");
   std::string noted;
