@@ -13,6 +13,7 @@
 #include <slurm/spank.h>
 
 #include "slurm/daemon.h"
+#include "slurm/environment.h"
 #include "slurm/mark.h"
 #include "slurm/names.h"
 #include "slurm/outputs.h"
@@ -190,34 +191,6 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
-static int set_variable(spank_t spank, const char* name, const char* path, Failure* failure) {
-  if (spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS) return 0;
-  return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
-}
-
-// The names are those of the request, as the user wrote them.
-static int set_variables(spank_t spank, const Daemon* daemon, const NameList* names, const StagedList* staged,
-                         Failure* failure) {
-  if (staged->count != names->count)
-    return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
-                     "spark-staged reported %zu copies for %zu datasets", staged->count, names->count);
-  const Wait wait = wait_for_ms(SubmitMs, -1);
-  Failure ignored;
-  char* config = read_config(daemon, &wait, &ignored);
-  int result = 0;
-  for (size_t at = 0; at < names->count && result == 0; ++at) {
-    char* variable = environment_name(names->names[at]);
-    char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
-    result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
-                              : set_variable(spank, variable, staged->paths[at], failure);
-    if (result == 0 && other != NULL) result = set_variable(spank, other, staged->paths[at], failure);
-    free(variable);
-    free(other);
-  }
-  free(config);
-  return result;
-}
-
 // Owned by the caller; NULL: not known.
 static char* user_of(spank_t spank) {
   uid_t uid = 0;
@@ -244,20 +217,12 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
   StagedList staged = {0};
   int result = stage_and_wait(&staging, &report, &staged, failure);
-  if (result == 0) result = set_variables(spank, &staging.daemon, &staging.names, &staged, failure);
+  if (result == 0) result = set_dataset_variables(spank, &staging.daemon, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   free_staged(&staged);
   free_names(&staging.names);
   free(user);
   end_watch(&cancellation);
-  return result;
-}
-
-static int set_output_variable(void* context, const char* output, const char* folder, Failure* failure) {
-  char* variable = output_variable(output);
-  const int result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
-                                      : set_variable(context, variable, folder, failure);
-  free(variable);
   return result;
 }
 

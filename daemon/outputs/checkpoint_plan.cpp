@@ -71,4 +71,19 @@ std::vector<PublishedCheckpoint> published_from_json(const json::object& answer)
   return all;
 }
 
+json::object changes_to_json(const Changes& changes) {
+  json::object object;
+  for (const auto& [name, changed] : changes) object[name] = changed;
+  return object;
+}
+
+Changes changes_from_json(const json::object* object) {
+  Changes changes;
+  if (object == nullptr) return changes;
+  for (const auto& member : *object) {
+    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
+  }
+  return changes;
+}
+
 }  // namespace spark::outputs

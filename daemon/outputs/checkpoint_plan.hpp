@@ -48,5 +48,8 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
 // From the answers of the workers' verbs "scan-output" and "list-published".
 std::vector<LocalCheckpoint> local_from_json(const json::object& answer);
 std::vector<PublishedCheckpoint> published_from_json(const json::object& answer);
+// {NAME: nanoseconds}; of null, nothing.
+json::object changes_to_json(const Changes& changes);
+Changes changes_from_json(const json::object* object);
 
 }  // namespace spark::outputs

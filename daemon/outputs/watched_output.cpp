@@ -50,21 +50,6 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
               "docs/stage-out.md says when a checkpoint is complete");
 }
 
-json::object changes_to_json(const Changes& changes) {
-  json::object object;
-  for (const auto& [name, changed] : changes) object[name] = changed;
-  return object;
-}
-
-Changes changes_from_json(const json::object* object) {
-  Changes changes;
-  if (object == nullptr) return changes;
-  for (const auto& member : *object) {
-    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
-  }
-  return changes;
-}
-
 }  // namespace
 
 WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
@@ -73,6 +58,7 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leas
       stage_outs_(stage_outs),
       leased_(std::move(leased)),
       settings_(std::move(settings)),
+      known_(context, settings_.name),
       timer_(context.executor) {}
 
 void WatchedOutput::stop() {
@@ -92,7 +78,7 @@ asio::awaitable<void> WatchedOutput::run() {
 
 // A worker of its own: it gives up its rights for good.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
-  if (!has_loaded_) co_await load_known();
+  co_await known_.load();
   workers::Call call;
   call.verb = "scan-output";
   call.subject = "output " + settings_.name;
@@ -100,7 +86,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   call.request = {{"path", settings_.path.native()},
                   {"rule", rule_word(settings_.complete)},
                   {"marker", settings_.marker},
-                  {"flushed", changes_to_json(known_.flushed)}};
+                  {"flushed", changes_to_json(known_.flushed())}};
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) co_return fail(answer.error());
   Seen seen;
@@ -109,7 +95,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   const LocalCheckpoint* newest = newest_complete(seen.local);
   facts_.latest_local = newest == nullptr ? "" : newest->name;
   co_await list_published(seen);
-  co_await remember(seen);
+  co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
   co_return seen;
 }
 
@@ -137,49 +123,6 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
 }
 
-std::string WatchedOutput::record_file() const {
-  return (context_.folder / "outputs" / (settings_.name + ".json")).native();
-}
-
-asio::awaitable<void> WatchedOutput::load_known() {
-  json::object folder{{"folder", (context_.folder / "outputs").native()}};
-  const auto answer = co_await context_.runner.ask("output " + settings_.name, "recorded", std::move(folder),
-                                                   context_.timings.record);
-  if (!answer) co_return log::survived(answer.error());
-  has_loaded_ = true;
-  const json::array* records = get_array(*answer, "records");
-  for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
-    const json::object& record = (*records)[i].as_object();
-    const json::object* content = get_object(record, "content");
-    if (content == nullptr || get_string(record, "file") != record_file()) continue;
-    known_ = {changes_from_json(get_object(*content, "flushed")),
-              changes_from_json(get_object(*content, "sent"))};
-  }
-}
-
-// Only what was recorded counts after a restart of the host.
-asio::awaitable<void> WatchedOutput::remember(const Seen& seen) {
-  Known known;
-  for (const LocalCheckpoint& one : seen.local) {
-    if (one.incomplete.empty()) known.flushed[one.name] = one.changed_ns;
-    if (const auto sent = known_.sent.find(one.name); sent != known_.sent.end()) known.sent.insert(*sent);
-    // Sent before this was recorded, or by hand.
-    const bool is_there =
-        seen.published && std::ranges::any_of(*seen.published, [&](const PublishedCheckpoint& other) {
-          return other.name == one.name && other.mtime_ns == one.mtime_ns;
-        });
-    if (is_there && one.incomplete.empty()) known.sent.emplace(one.name, one.changed_ns);
-  }
-  if (known == known_ && is_recorded_) co_return;
-  json::object content{{"flushed", changes_to_json(known.flushed)}, {"sent", changes_to_json(known.sent)}};
-  json::object record{{"file", record_file()}, {"content", std::move(content)}};
-  const auto saved = co_await context_.runner.ask("output " + settings_.name, "record", std::move(record),
-                                                  context_.timings.record);
-  is_recorded_ = saved.has_value();
-  if (!saved) co_return log::survived(saved.error());
-  known_ = std::move(known);
-}
-
 asio::awaitable<void> WatchedOutput::work() {
   note_end_of_sending();
   auto seen = co_await look();
@@ -188,7 +131,7 @@ asio::awaitable<void> WatchedOutput::work() {
     co_return;
   }
   if (!seen->published || is_stopped_) co_return;
-  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent);
+  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent());
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
   const bool is_sending = sending_ && sending_->is_running();
@@ -212,8 +155,7 @@ void WatchedOutput::note_end_of_sending() {
     retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
     retry_.next = context_.clock.steady() + retry_.pause;
   } else {
-    known_.sent[retry_.failed] = retry_.changed_ns;
-    is_recorded_ = false;
+    known_.mark_sent(retry_.failed, retry_.changed_ns);
     retry_ = {};
   }
   sending_ = nullptr;

@@ -13,6 +13,7 @@
 
 #include "daemon/outputs/checkpoint_plan.hpp"
 #include "daemon/outputs/context.hpp"
+#include "daemon/outputs/known_checkpoints.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 
 namespace spark::outputs {
@@ -58,21 +59,11 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<void> list_published(Seen& seen);
-  // What is flushed and sent of these checkpoints, and nothing of others.
-  asio::awaitable<void> remember(const Seen& seen);
-  asio::awaitable<void> load_known();
   asio::awaitable<void> work();
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner);
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
-  std::string record_file() const;
 
-  // Recorded in the state folder, by name: the newest change of each checkpoint when it was flushed, and when
-  // it was sent.
-  struct Known {
-    Changes flushed, sent;
-    bool operator==(const Known&) const = default;
-  };
   struct Retry {
     std::string failed;           // the checkpoint whose sending has begun, or failed last
     std::int64_t changed_ns = 0;  // of that one, when it began
@@ -86,9 +77,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   Leased leased_;
   config::Output settings_;
   OutputFacts facts_;
-  Known known_;
-  bool has_loaded_ = false, is_recorded_ = false;  // from the record, and as it is now
-  std::shared_ptr<Job> sending_;                   // the last one that this output started; none yet
+  KnownCheckpoints known_;
+  std::shared_ptr<Job> sending_;  // the last one that this output started; none yet
   Retry retry_;
   std::string linked_;  // what the local `latest` leads to
   asio::steady_timer timer_;
