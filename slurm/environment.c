@@ -8,12 +8,13 @@
 
 enum { ConfigMs = 5000 };  // for the daemon's configuration, which has the variables that users chose
 
-static int set_variable(spank_t spank, const char* name, const char* path, Failure* failure) {
-  if (spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS) return 0;
-  return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
+static int set_variable(const Environment* environment, const char* name, const char* value,
+                        Failure* failure) {
+  if (name == NULL) return fail_with(failure, "failed", "", "no memory for the step's variables");
+  return environment->set(environment->step, name, value, failure);
 }
 
-int set_dataset_variables(spank_t spank, const Daemon* daemon, const NameList* names,
+int set_dataset_variables(const Environment* environment, const Daemon* daemon, const NameList* names,
                           const StagedList* staged, Failure* failure) {
   if (staged->count != names->count)
     return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
@@ -25,9 +26,8 @@ int set_dataset_variables(spank_t spank, const Daemon* daemon, const NameList* n
   for (size_t at = 0; at < names->count && result == 0; ++at) {
     char* variable = environment_name(names->names[at]);
     char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
-    result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
-                              : set_variable(spank, variable, staged->paths[at], failure);
-    if (result == 0 && other != NULL) result = set_variable(spank, other, staged->paths[at], failure);
+    result = set_variable(environment, variable, staged->paths[at], failure);
+    if (result == 0 && other != NULL) result = set_variable(environment, other, staged->paths[at], failure);
     free(variable);
     free(other);
   }
@@ -35,10 +35,9 @@ int set_dataset_variables(spank_t spank, const Daemon* daemon, const NameList* n
   return result;
 }
 
-int set_output_variable(void* context, const char* output, const char* folder, Failure* failure) {
+int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure) {
   char* variable = output_variable(output);
-  const int result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
-                                      : set_variable(context, variable, folder, failure);
+  const int result = set_variable(environment, variable, folder, failure);
   free(variable);
   return result;
 }

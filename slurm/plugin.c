@@ -191,6 +191,11 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
+static int set_variable(void* spank, const char* name, const char* value, Failure* failure) {
+  if (spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS) return 0;
+  return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
+}
+
 // Owned by the caller; NULL: not known.
 static char* user_of(spank_t spank) {
   uid_t uid = 0;
@@ -216,8 +221,10 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   prctl(PR_SET_NAME, "spark-stage");
   Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
   StagedList staged = {0};
+  const Environment environment = {.set = set_variable, .step = spank};
   int result = stage_and_wait(&staging, &report, &staged, failure);
-  if (result == 0) result = set_dataset_variables(spank, &staging.daemon, &staging.names, &staged, failure);
+  if (result == 0)
+    result = set_dataset_variables(&environment, &staging.daemon, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   free_staged(&staged);
   free_names(&staging.names);
@@ -232,7 +239,8 @@ static int offer_outputs(spank_t spank, const Settings* settings, const char* wa
   if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
   const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_ms(FirstAnswerMs, -1);
-  const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, spank, failure);
+  Environment environment = {.set = set_variable, .step = spank};
+  const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, &environment, failure);
   free_names(&outputs);
   return result;
 }
