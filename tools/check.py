@@ -118,7 +118,7 @@ def run_step(step, is_background):
     return Outcome(step, problem, seconds, cpu)
 
 
-MOST_AGAIN = 4  # more than that is no accident
+MOST_AGAIN = 12  # one failure of a topology may take those after it along; more than that is no accident
 
 
 def of_failures(command, log):
