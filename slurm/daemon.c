@@ -74,6 +74,12 @@ int request_final(const Daemon* daemon, const char* output, const Wait* wait, Fa
   return answer == NULL ? -1 : 0;
 }
 
+char* read_output(const Daemon* daemon, const char* output, const Wait* wait, Failure* failure) {
+  char target[128];
+  snprintf(target, sizeof target, "/v1/outputs/%s", output);
+  return ask(daemon, "GET", target, NULL, wait, failure);
+}
+
 char* read_config(const Daemon* daemon, const Wait* wait, Failure* failure) {
   return ask(daemon, "GET", "/v1/config", NULL, wait, failure);
 }

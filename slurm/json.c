@@ -149,6 +149,14 @@ char* json_config_output(const char* config, const char* name) {
   return copy;
 }
 
+char* json_unsent(const char* output) {
+  json_object* object = json_tokener_parse(output);
+  const char* unsent = text_of(object, "unsent");
+  char* copy = unsent == NULL ? NULL : strdup(unsent);
+  json_object_put(object);
+  return copy;
+}
+
 char* json_config_env(const char* config, const char* name) {
   json_object* object = json_tokener_parse(config);
   const char* variable = text_of(member(member(object, "datasets"), name), "env");

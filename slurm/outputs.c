@@ -1,5 +1,6 @@
 #include "slurm/outputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,22 @@ int send_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait
     result = -1;
   }
   return result;
+}
+
+void report_unsent(const Daemon* daemon, const NameList* outputs, const Wait* wait,
+                   void (*show)(const char* line)) {
+  for (size_t at = 0; at < outputs->count; ++at) {
+    Failure ignored;
+    char line[1024];
+    char* answer = read_output(daemon, outputs->names[at], wait, &ignored);
+    char* unsent = answer == NULL ? NULL : json_unsent(answer);
+    if (unsent != NULL) {
+      snprintf(line, sizeof line, "%s: output %s: %s", daemon->node, outputs->names[at], unsent);
+      show(line);
+    }
+    free(unsent);
+    free(answer);
+  }
 }
 
 char* output_variable(const char* output) {

@@ -23,6 +23,10 @@ int for_each_output(const Daemon* daemon, const NameList* outputs, const Wait* w
 // is returned, and the others are asked for all the same.
 int send_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait, Failure* failure);
 
+// A line for each output whose newest checkpoint is not on its volume. What can't be asked is left out.
+void report_unsent(const Daemon* daemon, const NameList* outputs, const Wait* wait,
+                   void (*show)(const char* line));
+
 // "SPARK_STAGE_OUT_<NAME>", whose value is the output's folder. The caller owns it; NULL: no memory.
 char* output_variable(const char* output);
 

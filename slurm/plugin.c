@@ -28,6 +28,7 @@ enum {
   HookMs = 1000,    // for all that the prolog or the epilog does
   SubmitMs = 5000,  // for the check of names in the submitting command
   FirstAnswerMs = 10000,
+  LookMs = 5000,  // for the look at what a task has written, when it has ended
   RetryMs = 1000,
   ReconnectMs = 60000,  // systemd restarts a daemon that was killed
 };
@@ -272,4 +273,20 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
   if (result != 0 && task_of(spank) == 0) log_failure(settings.node, &failure);
   return result;
+}
+
+// While the user still sees the step's output. What is sent later is the epilog's.
+int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
+  const char* wanted = option_of(spank, OptionStageOut);
+  const Wait wait = wait_for_ms(LookMs, -1);
+  Settings settings;
+  Failure failure;
+  NameList outputs;
+  if (wanted == NULL || task_of(spank) != 0) return 0;
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  if (parse_outputs(wanted, &outputs, &failure) != 0) return 0;
+  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
+  report_unsent(&daemon, &outputs, &wait, log_line);
+  free_names(&outputs);
+  return 0;
 }

@@ -96,7 +96,22 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   facts_.latest_local = newest == nullptr ? "" : newest->name;
   co_await list_published(seen);
   co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
+  facts_.unsent = unsent_of(seen);
   co_return seen;
+}
+
+std::string WatchedOutput::unsent_of(const Seen& seen) const {
+  if (seen.local.empty()) return "";
+  const LocalCheckpoint& newest = seen.local.front();
+  const std::string where = printable(newest.name) + " is not on " + settings_.volume + ":" + settings_.to;
+  if (!newest.incomplete.empty()) return where + ", as it is not complete: " + newest.incomplete;
+  const std::vector<PublishedCheckpoint> published =
+      seen.published.value_or(std::vector<PublishedCheckpoint>{});
+  if (!plan_checkpoints(settings_, seen.local, published, known_.sent()).send) return "";
+  if (!facts_.reason.empty()) return where + " yet: " + facts_.reason;
+  if (settings_.complete == Complete::OnRequest)
+    return where + "; `spark-stage stage-out " + settings_.name + "` sends it";
+  return where + " yet; spark-staged sends it";
 }
 
 asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
@@ -134,8 +149,8 @@ asio::awaitable<void> WatchedOutput::work() {
   CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent());
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
-  const bool is_sending = sending_ && sending_->is_running();
-  if (sends_unasked && plan.send && !is_sending &&
+  // One that ended during the look is noted at the next: this plan does not know that it was sent.
+  if (sends_unasked && plan.send && !sending_ &&
       (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     const auto job = co_await send(std::move(next), seen->owner);
@@ -202,6 +217,12 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   co_return job;
 }
 
+asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
+  const auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  co_return to_json();
+}
+
 asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   auto seen = co_await look();
   if (!seen) co_return fail(seen.error());
@@ -257,6 +278,7 @@ json::object WatchedOutput::to_json() const {
           {"failures", facts_.failures},
           {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
                                                      : json::value(nullptr)},
+          {"unsent", or_null(facts_.unsent)},
           {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
 }
 

@@ -26,6 +26,7 @@ struct OutputFacts {
   std::int64_t published_mtime_ns = 0;  // of that one
   Bytes backlog = 0;                    // complete here, and not on the volume yet
   std::uint64_t failures = 0;           // of sending, since the daemon started
+  std::string unsent;  // why the newest checkpoint here is not on the volume: a sentence; empty: it is
 };
 
 class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
@@ -48,6 +49,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // A job that wrote to it has ended: looks at once, and does not wait after a failure. Refused: no rule says
   // what is complete.
   Result<> job_ended();
+  // to_json() after a look at the folder and the volume.
+  asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}. NotFound: there is neither.
   asio::awaitable<Result<json::object>> latest();
 
@@ -59,6 +62,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<void> list_published(Seen& seen);
+  std::string unsent_of(const Seen& seen) const;
   asio::awaitable<void> work();
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner);
   asio::awaitable<void> tidy(CheckpointPlan plan);

@@ -100,6 +100,13 @@ Answer get_outputs(const DaemonParts& daemon, const Request& /*request*/) {
   return ok_answer(json::object{{"outputs", daemon.output_watches.list()}});
 }
 
+asio::awaitable<Answer> get_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  auto shown = co_await (*output)->look_now();
+  co_return answer_with(std::move(shown));
+}
+
 asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) {
   const auto output = find_watched(daemon, request.path[2]);
   if (!output) co_return api::error_answer(output.error());

@@ -67,6 +67,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/scrubs"}, post_scrub},
     {{"POST", "/v1/stage-outs"}, post_stage_out},
     {{"GET", "/v1/outputs"}, get_outputs},
+    {{"GET", "/v1/outputs/{name}"}, get_output},
     {{"POST", "/v1/outputs/{name}/send"}, post_output},
     {{"GET", "/v1/outputs/{name}/latest"}, get_latest_output},
     {{"DELETE", "/v1/leases/{id}"}, delete_lease},

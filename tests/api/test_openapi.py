@@ -45,6 +45,7 @@ TALK = [
     ("POST", "/v1/volumes/{name}/publish", "/v1/volumes/datasets/publish", {"then_write": True}),
     ("POST", "/v1/stage-outs", "/v1/stage-outs", {"source": "/out/step-1", "destination": "datasets:step-1", "keep": 3}),
     ("GET", "/v1/outputs", "/v1/outputs", None),
+    ("GET", "/v1/outputs/{name}", "/v1/outputs/run7", None),
     ("POST", "/v1/outputs/{name}/send", "/v1/outputs/run7/send", {"final": True}),
     ("GET", "/v1/outputs/{name}/latest", "/v1/outputs/run7/latest", None),
     ("POST", "/v1/plan", "/v1/plan", {"yaml": "version: 1\n"}),

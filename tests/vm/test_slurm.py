@@ -229,6 +229,14 @@ def test_a_job_that_names_an_output_which_its_node_does_not_have_fails_before_it
     assert "there is no output 'run8' in the configuration of host" in refused.err, refused
 
 
+def test_a_job_s_output_names_a_checkpoint_that_is_not_on_the_volume_when_it_ends(cluster):
+    save = "mkdir $SPARK_STAGE_OUT_RUN7/step-5 && echo mod >$SPARK_STAGE_OUT_RUN7/step-5/model"
+    done = cluster.slurm(f"srun -w host1 --stage-out=run7 sh -c '{save}'")
+    assert done.rc == 0, done
+    assert re.search(r"spark-stage: host1: output run7: step-5 is not on \S+, as it is not complete: ", done.err), done
+    cluster.nodes[0].sh("rm -rf /local/out/run7/*")
+
+
 def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):
     cluster.machine.sh("tc qdisc add dev eth0 root tbf rate 30mbit burst 256k latency 200ms")
     job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=large sh -c "

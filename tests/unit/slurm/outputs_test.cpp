@@ -79,6 +79,22 @@ TEST_F(OutputsTest, AreAllSentWhateverBecomesOfOne) {
   free_names(&names);
 }
 
+std::string shown;
+
+TEST_F(OutputsTest, AreNamedWhenTheirNewestCheckpointIsNotOnTheVolume) {
+  FakeDaemon fake({answer(200, R"({"name":"run7","unsent":"step-9 is not on checkpoints:run7 yet"})"),
+                   answer(200, R"({"name":"run8","unsent":null})"), answer(403, "{}")});
+  const Daemon daemon{fake.path(), "n1"};
+  NameList names = list("run7,run8,run9");
+  shown.clear();
+  report_unsent(&daemon, &names, &wait_, [](const char* line) { shown += line; });
+  EXPECT_EQ(shown, "n1: output run7: step-9 is not on checkpoints:run7 yet");
+  EXPECT_THAT(fake.requests(),
+              ElementsAre(StartsWith("GET /v1/outputs/run7 "), StartsWith("GET /v1/outputs/run8 "),
+                          StartsWith("GET /v1/outputs/run9 ")));
+  free_names(&names);
+}
+
 TEST_F(OutputsTest, HaveAVariableOfTheirOwn) {
   char* variable = output_variable("run-7");
   EXPECT_STREQ(variable, "SPARK_STAGE_OUT_RUN_7");

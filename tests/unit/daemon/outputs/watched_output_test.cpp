@@ -108,6 +108,26 @@ TEST_F(WatchedOutputTest, WhatWasRewrittenSinceItWasSentIsSentAgain) {
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
+TEST_F(WatchedOutputTest, WhyTheNewestCheckpointIsNotOnTheVolumeIsTold) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  watches->apply(settings);
+  const auto told = [&] {
+    const auto shown = await(context, watches->find("run7")->look_now());
+    return *shown ? json::serialize((*shown)->at("unsent")) : (*shown).error().message();
+  };
+  EXPECT_EQ(told(), R"("step-2 is not on checkpoints:run7; `spark-stage stage-out run7` sends it")");
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_EQ(told(), R"("step-2 is not on checkpoints:run7 yet: volume checkpoints is stalled")");
+  away.reset();
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  EXPECT_EQ(told(), "null");
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+               "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
+  EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
+}
+
 TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
   settings.outputs["run7"].complete = config::Complete::OnRequest;
   watches->apply(settings);
