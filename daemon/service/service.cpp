@@ -82,9 +82,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                               },
                               [this] { return copies_.datasets.must_yield(); }},
                              jobs_),
-          outputs::OutputWatches(
-              copies_.outputs.context(), copies_.outputs,
-              [this](const config::Output& output) { return leased_checkpoints(output); })},
+          [this](const config::Output& output) { return leased_checkpoints(output); }},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native(), [this] { return is_leased(); }}},
       parts_{.executor = context.get_executor(),

@@ -52,7 +52,8 @@ class Service {
   struct Copies {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
-    outputs::OutputWatches watches;
+    outputs::WatchedOutput::Leased leased;
+    outputs::OutputWatches watches{outputs.context(), outputs, leased};
   };
   // What the daemon answers on beside its socket.
   struct Ports {

@@ -1,0 +1,243 @@
+#include "staging/outputs/shards.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/files/walk.hpp"
+#include "staging/manifest/names.hpp"
+#include "staging/outputs/published_copies.hpp"
+
+namespace spark::staging {
+namespace {
+
+// What one host sent.
+struct Shard {
+  std::string host;
+  Tree tree;
+  Entries entries;
+};
+
+// One entry of the checkpoint, and the shard that has it.
+struct Piece {
+  const Shard* shard;
+  const Entry* entry;
+};
+using Pieces = std::map<std::string_view, Piece>;  // by path; the root first
+
+Result<Entries> read_entries(const Destination& copy) {
+  auto manifest = ManifestReader::open(copy.manifest());
+  if (!manifest) return manifest.take_error();
+  Entries entries;
+  while (auto entry = manifest->next()) entries.push_back(std::move(*entry));
+  if (auto read = manifest->error(); !read) return read.take_error();
+  return entries;
+}
+
+Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {
+  const auto copies = published_copies(folder);
+  if (!copies) return copies.take_error();
+  std::vector<Shard> shards;
+  for (const PublishedCopy& copy : *copies) {
+    auto tree = open_tree(folder / copy.name);
+    if (!tree) return tree.take_error();
+    auto entries = read_entries({folder, copy.name});
+    if (!entries) return entries.take_error();
+    shards.push_back({copy.name, std::move(*tree), std::move(*entries)});
+  }
+  return shards;
+}
+
+bool is_same_content(const Entry& one, const Entry& other) {
+  return one.type == other.type && one.size == other.size && one.hash == other.hash &&
+         one.target == other.target;
+}
+
+// The shards are newest first: the root is that of the host which finished last.
+Result<Pieces> pieces_of(const std::vector<Shard>& shards, const std::string& shown) {
+  Pieces pieces;
+  for (const Shard& shard : shards) {
+    for (const Entry& entry : shard.entries) {
+      const auto [known, is_new] = pieces.try_emplace(entry.path.view(), Piece{&shard, &entry});
+      if (is_new || is_same_content(*known->second.entry, entry)) continue;
+      return fail(Errc::Refused,
+                  shown + ": the hosts " + printable(known->second.shard->host) + " and " +
+                      printable(shard.host) + " have different files called " +
+                      printable(std::string(entry.path.view())),
+                  "have each host write files of its own names, then send them again");
+    }
+  }
+  return pieces;
+}
+
+Entries entries_of(const Pieces& pieces) {
+  Entries entries;
+  for (const auto& [path, piece] : pieces) entries.push_back(*piece.entry);
+  return entries;
+}
+
+bool rename_entry(const Parent& from, const Parent& to) {
+  return ::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0;
+}
+
+// An interrupted call may have moved it already.
+Result<> move_entry(const Piece& piece, const Tree& to) {
+  const std::string_view path = piece.entry->path;
+  const Parent source = open_parent(piece.shard->tree, path), target = open_parent(to, path);
+  struct stat info {};
+  if (source.folder && target.folder) {
+    if (rename_entry(source, target)) return {};
+    // A folder that its owner may not write; it is deleted afterwards.
+    const bool is_opened = errno == EACCES && ::fchmod(source.folder.get(), 0700) == 0;
+    if (is_opened && rename_entry(source, target)) return {};
+    if (errno == ENOENT &&
+        ::fstatat(target.folder.get(), target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+      return {};
+  }
+  return fail_errno(errno, "moving " + piece.shard->tree.shown(path) + " to " + to.shown(path));
+}
+
+Result<> make_folder(const Tree& tree, const Entry& entry) {
+  const Parent parent = open_parent(tree, entry.path);
+  if (parent.folder && (::mkdirat(parent.folder.get(), parent.name.c_str(), 0700) == 0 || errno == EEXIST))
+    return {};
+  return fail_errno(errno, "making folder " + tree.shown(entry.path));
+}
+
+// Last, and from the inside out: what is moved into a folder changes its time.
+Result<> settle_folder(const Tree& tree, const Entry& entry) {
+  const UniqueFd folder = entry.path.empty() ? UniqueFd(::fcntl(tree.folder.get(), F_DUPFD_CLOEXEC, 0))
+                                             : open_beneath(tree, entry.path, O_RDONLY | O_DIRECTORY);
+  if (!folder) return fail_errno(errno, "opening folder " + tree.shown(entry.path));
+  if (auto put = put_plain_metadata(folder.get(), entry, tree.shown(entry.path)); !put) return put;
+  if (::fsync(folder.get()) != 0) return fail_errno(errno, "flushing " + tree.shown(entry.path));
+  return {};
+}
+
+Result<> gather(const Pieces& pieces, const std::filesystem::path& data) {
+  std::error_code error;
+  std::filesystem::create_directory(data, error);
+  if (error) return fail_errno(error.value(), "making folder " + printable(data.native()));
+  const auto tree = open_tree(data);
+  if (!tree) return tree.take_error();
+  for (const auto& [path, piece] : pieces) {
+    if (path.empty()) continue;
+    auto done =
+        piece.entry->type == EntryType::Folder ? make_folder(*tree, *piece.entry) : move_entry(piece, *tree);
+    if (!done) return done;
+  }
+  for (auto at = pieces.rbegin(); at != pieces.rend(); ++at) {
+    if (at->second.entry->type != EntryType::Folder) continue;
+    if (auto settled = settle_folder(*tree, *at->second.entry); !settled) return settled;
+  }
+  return {};
+}
+
+// What is at the checkpoint's name: nothing, these very entries, or something else, which is an error.
+Result<bool> is_there_already(const Destination& destination, const Entries& entries) {
+  auto earlier = earlier_copy(destination);
+  if (!earlier) return earlier.take_error();
+  if (!*earlier) return false;
+  const auto summary = summary_of(**earlier);
+  if (!summary) return summary.take_error();
+  if (summary->hash == summary_of(entries).hash) return true;
+  return fail(Errc::Refused,
+              printable(destination.path().native()) +
+                  " is there already, with other files than the hosts have sent now",
+              "choose another name, or delete it first");
+}
+
+Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards) {
+  const std::string shown = printable(destination.path().native());
+  if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
+  const auto pieces = pieces_of(shards, shown);
+  if (!pieces) return pieces.take_error();
+  Manifest manifest;
+  manifest.source = destination.path().native();  // of each host another
+  manifest.entries = entries_of(*pieces);
+  const auto is_done = is_there_already(destination, manifest.entries);
+  if (!is_done) return is_done.take_error();
+  if (*is_done) return {};
+  if (auto gathered = gather(*pieces, area.data()); !gathered) return gathered;
+  auto sealed = seal(area, std::move(manifest));
+  if (!sealed) return sealed.take_error();
+  return publish(destination, area, sealed->root, {});
+}
+
+// A file that several hosts wrote alike is in the checkpoint as one host's. Such files are small.
+bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
+  if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
+  const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
+  std::string content(here.size, '\0');
+  if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
+    return false;
+  Hasher hasher;
+  hasher.add(content);
+  return hasher.digest() == there.hash;
+}
+
+}  // namespace
+
+std::filesystem::path ShardedCheckpoint::shards() const {
+  return folder / companion_name(name, ".spark-shards");
+}
+
+Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
+  if (host.empty() || host.starts_with('.') || host.find('/') != std::string::npos)
+    return fail(Errc::Invalid, "'" + printable(host) + "' is not a host name that a file can have");
+  const std::filesystem::path shards = checkpoint.shards();
+  std::error_code error;
+  if (std::filesystem::create_directory(shards, error)) {
+    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed.take_error();
+  }
+  if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
+  return shards / host;
+}
+
+Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) {
+  const auto shards = read_shards(checkpoint.shards());
+  if (!shards) return shards.take_error();
+  Joined joined;
+  for (const Shard& shard : *shards) joined.hosts.push_back(shard.host);
+  std::ranges::sort(joined.hosts);
+  if (shards->size() < nodes) return joined;
+  const Destination destination{checkpoint.folder, checkpoint.name};
+  auto area = PartialArea::try_open(destination.partial());
+  if (!area && area.error().kind == Errc::Unavailable) return joined;
+  if (!area) return area.take_error();
+  if (auto published = publish_shards(destination, *area, *shards); !published) return published.take_error();
+  if (auto removed = remove_tree(checkpoint.folder, checkpoint.shards().filename()); !removed)
+    return removed.take_error();
+  joined.is_published = true;
+  return joined;
+}
+
+Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                               const StopFlag& stop) {
+  auto published = earlier_copy({checkpoint.folder, checkpoint.name});
+  if (!published) return published.take_error();
+  if (!*published) return false;
+  const auto tree = open_tree(source);
+  if (!tree) return tree.take_error();
+  const auto walked = walk(*tree, {}, stop);
+  if (!walked) return walked.take_error();
+  auto there = (*published)->next();
+  for (const Entry& here : walked->entries) {
+    while (there && there->path < here.path) there = (*published)->next();
+    if (!there || there->path != here.path) return false;
+    // The folder of several hosts' files has the mode of one of them.
+    if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
+    if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
+  }
+  return true;
+}
+
+}  // namespace spark::staging
