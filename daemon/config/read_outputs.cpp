@@ -11,6 +11,7 @@ namespace spark::config {
 namespace {
 
 constexpr std::int64_t kMostKept = 1'000'000'000;
+constexpr std::int64_t kMostNodes = 10'000;
 constexpr char kMarker[] = "marker:";
 
 struct Rule {
@@ -53,6 +54,21 @@ void check_volume(const Output& output, Section& section, const Config& so_far, 
                                 (problems.are_many() ? "" : did_you_mean(output.volume, names)));
 }
 
+// Each host has a part of it, so that no file which names all the others can be looked for.
+void check_nodes(const Output& output, Section& section, const Config& so_far) {
+  if (output.nodes == 0) return;
+  const Volume* volume = find_volume(so_far, output.volume);
+  if (volume != nullptr && !volume->nfs)
+    section.problem("nodes", "is for an NFS volume, which several hosts may write; volume '" + output.volume +
+                                 "' is none");
+  if (output.complete == Complete::Dcp || output.complete == Complete::HuggingFace ||
+      output.complete == Complete::DeepSpeed) {
+    section.problem("nodes",
+                    "needs `complete: rename`, `complete: marker:NAME` or none: with the others, one host "
+                    "alone has the file that tells");
+  }
+}
+
 void check_path(const Output& output, Section& section, const MountPoints& mount_points,
                 const std::filesystem::path& cache) {
   if (output.path.empty()) return;
@@ -82,10 +98,12 @@ Output read_output(const Member& member, const Config& so_far, const MountPoints
   output.keep = count("keep");
   output.keep_local = count("keep_local");
   output.keep_every = count("keep_every");
+  output.nodes = static_cast<std::uint32_t>(section.integer("nodes", 2, kMostNodes).value_or(0));
   if (!section.has("path"))
     section.missing("path", "write the folder that the job writes its checkpoints to");
   if (!section.has("volume")) section.missing("volume", "write the volume that they are sent to");
   check_volume(output, section, so_far, problems);
+  check_nodes(output, section, so_far);
   check_path(output, section, mount_points, so_far.cache.path);
   return output;
 }

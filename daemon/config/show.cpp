@@ -153,8 +153,10 @@ std::string word_for(const Output& output) {
 json::object show(const Output& output) {
   json::object shown{{"path", output.path.string()}, {"volume", output.volume}, {"to", output.to}};
   if (output.complete != Complete::OnRequest) shown["complete"] = word_for(output);
-  const std::pair<const char*, std::uint32_t> counts[] = {
-      {"keep", output.keep}, {"keep_local", output.keep_local}, {"keep_every", output.keep_every}};
+  const std::pair<const char*, std::uint32_t> counts[] = {{"keep", output.keep},
+                                                          {"keep_local", output.keep_local},
+                                                          {"keep_every", output.keep_every},
+                                                          {"nodes", output.nodes}};
   for (const auto& [key, count] : counts) {
     if (count > 0) shown[key] = count;
   }

@@ -7,12 +7,6 @@
 namespace spark::outputs {
 namespace {
 
-bool is_published(const LocalCheckpoint& one, const std::vector<PublishedCheckpoint>& published) {
-  return std::ranges::any_of(published, [&](const PublishedCheckpoint& other) {
-    return other.name == one.name && other.mtime_ns == one.mtime_ns;
-  });
-}
-
 bool is_kept_always(const config::Output& output, const std::string& name) {
   return output.keep_every > 0 && last_number_in(name) % output.keep_every == 0;
 }
@@ -23,6 +17,13 @@ std::string text_of(const json::object& object, std::string_view key) {
 
 }  // namespace
 
+bool is_published(const config::Output& output, const LocalCheckpoint& local,
+                  const std::vector<PublishedCheckpoint>& published) {
+  return std::ranges::any_of(published, [&](const PublishedCheckpoint& one) {
+    return one.name == local.name && (output.nodes > 1 || one.mtime_ns == local.mtime_ns);
+  });
+}
+
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
                                 const std::vector<PublishedCheckpoint>& published, const Changes& sent) {
   CheckpointPlan plan;
@@ -32,7 +33,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
     if (!one.incomplete.empty()) continue;
     const auto known = sent.find(one.name);
     const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
-    const bool is_newest = kept++ == 0, is_there = is_published(one, published) && !is_rewritten;
+    const bool is_newest = kept++ == 0, is_there = is_published(output, one, published) && !is_rewritten;
     const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
     // One that waits behind the newest is superseded as soon as that is there.
     const bool is_wanted =

@@ -37,6 +37,11 @@ struct CheckpointPlan {
 // By name, the newest change of each checkpoint.
 using Changes = std::map<std::string, std::int64_t>;
 
+// The root's time of change is kept when a checkpoint is sent. One of several hosts has that of the last of
+// them.
+bool is_published(const config::Output& output, const LocalCheckpoint& local,
+                  const std::vector<PublishedCheckpoint>& published);
+
 // Both lists are newest first; `sent`: as the checkpoints were when they were sent, where that is known. The
 // newest complete checkpoint is sent first; older ones are superseded by one that is on the volume, unless
 // `keep_every` says otherwise. One that was rewritten since it was sent is sent again. A local one is removed

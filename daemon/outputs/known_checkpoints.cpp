@@ -6,26 +6,16 @@
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
-namespace {
 
-// Of the same modification time: the root's is kept when a checkpoint is sent.
-bool is_published(const LocalCheckpoint& local, const std::vector<PublishedCheckpoint>* published) {
-  return published != nullptr && std::ranges::any_of(*published, [&](const PublishedCheckpoint& one) {
-           return one.name == local.name && one.mtime_ns == local.mtime_ns;
-         });
-}
-
-}  // namespace
-
-KnownCheckpoints::KnownCheckpoints(const Context& context, std::string output)
-    : context_(context), output_(std::move(output)) {}
+KnownCheckpoints::KnownCheckpoints(const Context& context, const config::Output& output)
+    : context_(context), output_(output) {}
 
 std::string KnownCheckpoints::subject() const {
-  return "output " + output_;
+  return "output " + output_.name;
 }
 
 std::string KnownCheckpoints::file() const {
-  return (context_.folder / "outputs" / (output_ + ".json")).native();
+  return (context_.folder / "outputs" / (output_.name + ".json")).native();
 }
 
 asio::awaitable<void> KnownCheckpoints::load() {
@@ -54,7 +44,8 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     if (!one.incomplete.empty()) continue;
     now.flushed[one.name] = one.changed_ns;
     // Sent before this was recorded, or by hand.
-    if (is_published(one, published)) now.sent.emplace(one.name, one.changed_ns);
+    if (published != nullptr && is_published(output_, one, *published))
+      now.sent.emplace(one.name, one.changed_ns);
   }
   changes_ = std::move(now);
   if (changes_ != recorded_) co_await save();

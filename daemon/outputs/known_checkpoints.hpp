@@ -13,8 +13,8 @@ namespace spark::outputs {
 
 class KnownCheckpoints {
  public:
-  // Both outlive it. `output`: its name.
-  KnownCheckpoints(const Context& context, std::string output);
+  // Both outlive it.
+  KnownCheckpoints(const Context& context, const config::Output& output);
 
   // The newest change of each checkpoint when it was flushed, and when it was sent.
   const Changes& flushed() const { return changes_.flushed; }
@@ -38,7 +38,7 @@ class KnownCheckpoints {
   std::string file() const;
 
   const Context& context_;
-  std::string output_;
+  const config::Output& output_;
   ChangesByEvent changes_, recorded_;
   bool has_loaded_ = false;
 };

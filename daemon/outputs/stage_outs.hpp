@@ -40,6 +40,7 @@ class StageOuts {
   TransferPtr add(StageOutRequest request);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
+  asio::awaitable<Outcome> send_in_turn(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
                                    workers::Cancellation cancellation);
   void count(const Outcome& sent);

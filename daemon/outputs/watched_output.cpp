@@ -58,7 +58,7 @@ WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leas
       stage_outs_(stage_outs),
       leased_(std::move(leased)),
       settings_(std::move(settings)),
-      known_(context, settings_.name),
+      known_(context, settings_),
       timer_(context.executor) {}
 
 void WatchedOutput::stop() {
@@ -153,7 +153,8 @@ asio::awaitable<void> WatchedOutput::work() {
   if (sends_unasked && plan.send && !sending_ &&
       (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
-    const auto job = co_await send(std::move(next), seen->owner);
+    // Without waiting: a newer checkpoint may be complete before the shards of all hosts are there.
+    const auto job = co_await send(std::move(next), seen->owner, false);
     if (!job) facts_.reason = job.error().message();
   }
   co_await tidy(std::move(plan));
@@ -169,6 +170,10 @@ void WatchedOutput::note_end_of_sending() {
     retry_.error = error == nullptr ? "" : error_from_json(*error).message();
     retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
     retry_.next = context_.clock.steady() + retry_.pause;
+  } else if (const json::object* result = get_object(event, "result");
+             result != nullptr && lacks_shards(*result)) {
+    retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
+    retry_.next = context_.clock.steady() + context_.timings.shards;
   } else {
     known_.mark_sent(retry_.failed, retry_.changed_ns);
     retry_ = {};
@@ -176,13 +181,16 @@ void WatchedOutput::note_end_of_sending() {
   sending_ = nullptr;
 }
 
-asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner) {
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner,
+                                                                  bool waits_for_shards) {
   StageOutRequest request;
   request.source = (settings_.path / checkpoint.name).native();
   request.volume = settings_.volume;
   request.path = path_on_volume(settings_, checkpoint.name);
   request.keep = settings_.keep;
   request.keep_every = settings_.keep_every;
+  request.nodes = settings_.nodes;
+  request.waits = waits_for_shards;
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
   if (leased_) request.spared = leased_(settings_);
   request.asker.holder = "output " + settings_.name;
@@ -213,7 +221,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
   LocalCheckpoint next = *newest;
-  auto job = co_await send(std::move(next), seen->owner);
+  auto job = co_await send(std::move(next), seen->owner, true);
   co_return job;
 }
 
@@ -229,8 +237,9 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
-  // Another host may have sent a newer one.
-  if (newest != nullptr && (published == nullptr || newest->mtime_ns >= published->mtime_ns))
+  // Another host may have sent a newer one, and one of several hosts has a shard alone.
+  if (newest != nullptr && settings_.nodes <= 1 &&
+      (published == nullptr || newest->mtime_ns >= published->mtime_ns))
     co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
   if (published != nullptr) {
     co_return json::object{{"name", published->name},

@@ -64,7 +64,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> list_published(Seen& seen);
   std::string unsent_of(const Seen& seen) const;
   asio::awaitable<void> work();
-  asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner);
+  asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner,
+                                                     bool waits_for_shards);
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
 

@@ -15,7 +15,7 @@ using api::Answer;
 using api::Request;
 
 constexpr std::size_t kMostTransfers = 1000, kLongestPath = 4096;  // each has a file in the state folder
-constexpr std::int64_t kMostKept = 1 << 20;
+constexpr std::int64_t kMostKept = 1 << 20, kMostNodes = 10'000;
 
 // Of VOLUME:PATH; the path has no component that leads elsewhere.
 struct OutputName {
@@ -46,6 +46,10 @@ Result<> read_limits(const json::object& body, outputs::StageOutRequest& wanted)
   if (body.contains("keep") && (!keep || *keep < 1 || *keep > kMostKept))
     return fail(Errc::Invalid, "keep is not a number of copies", "1 keeps the newest alone");
   wanted.keep = static_cast<unsigned>(keep.value_or(0));
+  const auto nodes = get_int(body, "nodes");
+  if (body.contains("nodes") && (!nodes || *nodes < 1 || *nodes > kMostNodes))
+    return fail(Errc::Invalid, "nodes is not a number of hosts");
+  wanted.nodes = static_cast<unsigned>(nodes.value_or(0));
   const auto rate = get_int(body, "max_rate");
   if (body.contains("max_rate") && (!rate || *rate <= 0))
     return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
@@ -71,6 +75,16 @@ Result<outputs::StageOutRequest> read_stage_out(const Request& request) {
   return wanted;
 }
 
+// Shards are published by whichever host is last, so that each has to be able to write there.
+Result<> check_nodes(const DaemonParts& daemon, const outputs::StageOutRequest& wanted) {
+  const config::Volume* volume = config::find_volume(daemon.config.current(), wanted.volume);
+  if (wanted.nodes <= 1 || volume == nullptr || volume->nfs) return {};
+  return fail(Errc::Refused,
+              "volume " + wanted.volume +
+                  " has one writer at a time, so that no other host can send its shards there",
+              "send shards to an NFS volume, or gather them on the host that writes " + wanted.volume);
+}
+
 Result<std::shared_ptr<outputs::WatchedOutput>> find_watched(const DaemonParts& daemon,
                                                              const std::string& name) {
   const auto settings = config::find_output(daemon.config.current(), name);
@@ -92,6 +106,8 @@ asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request reques
   }
   auto wanted = read_stage_out(request);
   if (!wanted) co_return api::error_answer(wanted.error());
+  if (const auto checked = check_nodes(daemon, *wanted); !checked)
+    co_return api::error_answer(checked.error());
   const auto job = co_await daemon.outputs.send(std::move(*wanted));
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
 }

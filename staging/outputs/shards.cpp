@@ -1,6 +1,7 @@
 #include "staging/outputs/shards.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +16,12 @@
 #include "staging/files/walk.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
+
+constexpr char kShards[] = ".spark-shards";
 
 // What one host sent.
 struct Shard {
@@ -184,10 +188,28 @@ bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
   return hasher.digest() == there.hash;
 }
 
+// Of one process among all hosts: NFS has its server keep the lock of a file, though not of a folder. It ends
+// with this process, or with this host. None: another has it, or has just deleted the shards.
+Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
+  const std::filesystem::path file = shards / ".lock";
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd && errno == ENOENT) return UniqueFd();
+  if (!fd) return fail_errno(errno, "opening " + printable(file.native()));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return UniqueFd();
+    return fail_errno(errno, "locking " + printable(file.native()));
+  }
+  struct stat locked {
+  }, named{};
+  const bool is_ours =
+      ::fstat(fd.get(), &locked) == 0 && ::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
+  return is_ours ? std::move(fd) : UniqueFd();
+}
+
 }  // namespace
 
 std::filesystem::path ShardedCheckpoint::shards() const {
-  return folder / companion_name(name, ".spark-shards");
+  return folder / companion_name(name, kShards);
 }
 
 Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
@@ -203,15 +225,17 @@ Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoin
 }
 
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) {
+  Joined joined;
+  const Destination destination{checkpoint.folder, checkpoint.name};
+  const auto lock = lock_shards(checkpoint.shards());
+  if (!lock) return lock.take_error();
+  if (!*lock) return joined;
   const auto shards = read_shards(checkpoint.shards());
   if (!shards) return shards.take_error();
-  Joined joined;
   for (const Shard& shard : *shards) joined.hosts.push_back(shard.host);
   std::ranges::sort(joined.hosts);
   if (shards->size() < nodes) return joined;
-  const Destination destination{checkpoint.folder, checkpoint.name};
   auto area = PartialArea::try_open(destination.partial());
-  if (!area && area.error().kind == Errc::Unavailable) return joined;
   if (!area) return area.take_error();
   if (auto published = publish_shards(destination, *area, *shards); !published) return published.take_error();
   if (auto removed = remove_tree(checkpoint.folder, checkpoint.shards().filename()); !removed)
@@ -238,6 +262,24 @@ Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::f
     if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
   }
   return true;
+}
+
+Result<> remove_older_shards(const std::filesystem::path& folder) {
+  const auto copies = published_copies(folder);
+  if (!copies) return copies.take_error();
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShards)) continue;
+    const auto lock = lock_shards(folder / name);
+    if (!lock) return lock.take_error();
+    if (!*lock) continue;
+    const auto shards = published_copies(folder / name);
+    if (!shards) return shards.take_error();
+    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
+    if (auto removed = remove_tree(folder, name); !removed) return removed;
+  }
+  return {};
 }
 
 }  // namespace spark::staging

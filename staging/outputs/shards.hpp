@@ -26,17 +26,21 @@ Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoin
 
 struct Joined {
   bool is_published = false;
-  std::vector<std::string> hosts;  // whose shards are there; all of them once it is published
+  std::vector<std::string> hosts;  // whose shards are there; none while another host publishes them
 };
 
 // Publishes the checkpoint if the shards of `nodes` hosts are there: their files are moved into one folder,
-// which gets the name by one rename. Not published: some are missing, or another host does that now. Goes on
-// where an interrupted call stopped. Refused: two hosts have different files of one name, or something else
-// is there.
+// which gets the name by one rename. Not published: some are missing, or another host does that now or has
+// just done it. Goes on where an interrupted call stopped. Refused: two hosts have different files of one
+// name, or something else is there.
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes);
 
 // Whether the checkpoint is published with all that `source` holds, as it is now.
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
+
+// Deletes the shards in the folder that are older than its newest copy: of checkpoints that some host never
+// sent.
+Result<> remove_older_shards(const std::filesystem::path& folder);
 
 }  // namespace spark::staging

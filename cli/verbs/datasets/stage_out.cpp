@@ -14,7 +14,7 @@ namespace {
 struct StageOutArguments {
   std::vector<std::string> words;  // a path and its destination, or names of outputs
   std::string max_rate;
-  unsigned keep = 0;
+  unsigned keep = 0, nodes = 0;
   bool detach = false, as_json = false;
 };
 
@@ -24,6 +24,7 @@ Result<Request> request_of(const StageOutArguments& arguments) {
   while (!source->has_filename() && source->has_relative_path()) *source = source->parent_path();
   json::object body{{"source", source->native()}, {"destination", arguments.words.back()}};
   if (arguments.keep > 0) body["keep"] = arguments.keep;
+  if (arguments.nodes > 0) body["nodes"] = arguments.nodes;
   if (!arguments.max_rate.empty()) {
     const auto rate = parse_rate(arguments.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
@@ -44,8 +45,8 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
     }
     requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", ""});
   }
-  if (arguments.keep > 0 || !arguments.max_rate.empty())
-    return fail(Errc::Invalid, "--keep and --max-rate are for a path",
+  if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty())
+    return fail(Errc::Invalid, "--keep, --nodes and --max-rate are for a path",
                 "the configuration has what an output keeps");
   return requests;
 }
@@ -71,6 +72,12 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
   const auto result = run_job(context, request, view);
   if (!result) return result.take_error();
   view.clear();
+  if (get_string(*result, "state") == "waiting") {
+    return fail(Errc::Unavailable,
+                printable(get_string(*result, "name").value_or("")) +
+                    " is not published yet: shards of other hosts are missing",
+                "the daemon goes on; `spark-stage status` shows it");
+  }
   tell_result(view, *result);
   if (arguments.as_json) {
     context.out << pretty(*result) << "\n";
@@ -98,12 +105,13 @@ Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
 }  // namespace
 
 void add_stage_out(App& app) {
-  constexpr unsigned kMostKept = 1 << 20;
+  constexpr unsigned kMostKept = 1 << 20, kMostNodes = 10'000;
   const auto arguments = std::make_shared<StageOutArguments>();
   Verb verb = app.verb("stage-out", "send a job's output to a volume, complete or not at all",
                        "  spark-stage stage-out /data/out/step-1000 checkpoints:run7/step-1000\n"
                        "  spark-stage stage-out step-1000 checkpoints:run7/step-1000 --keep 3\n"
                        "  spark-stage stage-out model nas:models/v2 --detach    look later: jobs\n"
+                       "  spark-stage stage-out step-9 nas:run7/step-9 --nodes 2   on both hosts\n"
                        "  spark-stage stage-out run7         the newest complete checkpoint of an output",
                        [arguments](Context& context) { return stage_out(context, *arguments); });
   verb.argument("WHAT", arguments->words,
@@ -111,6 +119,7 @@ void add_stage_out(App& app) {
                 "of the config");
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
+  verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts whose shards of it are published together");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
   verb.flag("--json", arguments->as_json, "what was sent, as JSON");

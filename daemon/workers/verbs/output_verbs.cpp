@@ -16,6 +16,7 @@
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/shards.hpp"
 
 namespace spark::workers {
 namespace {
@@ -115,12 +116,53 @@ Result<> move_latest(const std::string& kind, const std::filesystem::path& folde
                                kind == "file" ? staging::PointerKind::File : staging::PointerKind::Link);
 }
 
+using Sent = Result<json::object>;
+
+Sent send_whole(const json::object& request, const std::filesystem::path& path,
+                const staging::ProgressSink& sink) {
+  return staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped)
+      .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
+}
+
+Result<std::string> host_name() {
+  char name[256] = "";
+  if (::gethostname(name, sizeof name - 1) != 0) return fail_errno(errno, "asking for this host's name");
+  return std::string(name);
+}
+
+// This host's part of what `nodes` hosts write; it is published with the last part.
+Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
+                const staging::ProgressSink& sink) {
+  const std::filesystem::path source = text_of(request, "source");
+  const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
+  const auto is_there = staging::is_published_with(checkpoint, source, kNeverStopped);
+  if (!is_there) return is_there.take_error();
+  if (*is_there) return report_to_json({.hash = "", .unchanged = true}, path);
+  const auto host = host_name();
+  if (!host) return host.take_error();
+  const auto shard = staging::make_shard_path(checkpoint, *host);
+  if (!shard) return shard.take_error();
+  const auto report = staging::copy(source, *shard, options_of(request), sink, kNeverStopped);
+  if (!report) return report.take_error();
+  const auto joined = staging::join_shards(checkpoint, nodes);
+  if (!joined) return joined.take_error();
+  json::object answer = report_to_json(*report, path);
+  answer["hosts"] = json::value_from(joined->hosts);
+  if (!joined->is_published) {
+    answer["state"] = "waiting";
+  } else if (const auto removed = staging::remove_older_shards(checkpoint.folder); !removed) {
+    answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
+  }
+  return answer;
+}
+
 }  // namespace
 
-// {"source", "root", "mount", "path", "uid", "keep", "keep_every", "spared", "latest", "max_rate", "threads",
-// "depth", "chunk"} → the result of `stage-out --json`. "latest": "link" or "file", which leads to the newest
-// copy then, or empty. "root": where the volume is; "mount": its mount point, which has to be mounted, empty
-// on a simulated host; "path": below it. Reads and writes with the rights of "uid".
+// {"source", "root", "mount", "path", "uid", "nodes", "keep", "keep_every", "spared", "latest", "max_rate",
+// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
+// of the "nodes" are missing, and "hosts" has those that are there. "latest": "link" or "file", which leads
+// to the newest copy then, or empty. "root": where the volume is; "mount": its mount point, which has to be
+// mounted, empty on a simulated host; "path": below it. Reads and writes with the rights of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -130,10 +172,11 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   const auto folder = staging::make_destination_folder(text_of(request, "root"), path.parent_path().native());
   if (!folder) return folder.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
-  const auto report = staging::copy(text_of(request, "source"), *folder / path.filename(),
-                                    options_of(request), sink, kNeverStopped);
-  if (!report) return report.take_error();
-  json::object answer = report_to_json(*report, *folder / path.filename());
+  const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
+  auto sent = nodes > 1 ? send_shard(request, *folder / path.filename(), nodes, sink)
+                        : send_whole(request, *folder / path.filename(), sink);
+  if (!sent || get_string(*sent, "state") == "waiting") return sent;
+  json::object answer = std::move(*sent);
   // Before anything is deleted: it never leads to what is gone.
   if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();

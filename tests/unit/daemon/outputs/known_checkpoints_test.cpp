@@ -24,6 +24,7 @@ LocalCheckpoint checkpoint(const std::string& name, std::int64_t mtime_ns, std::
 class KnownCheckpointsTest : public testing::Test {
  protected:
   KnownCheckpointsTest() {
+    output.name = "run7";
     worker.on("recorded", kRecords);
     worker.on("record", R"(echo '{"result": {}}')");
   }
@@ -42,7 +43,8 @@ class KnownCheckpointsTest : public testing::Test {
   SystemClock clock;
   workers::Runner runner{context.get_executor(), worker.program()};
   Context shared{context.get_executor(), runner, clock, "/state", {}, {}, {}, {}};
-  KnownCheckpoints known{shared, "run7"};
+  config::Output output;
+  KnownCheckpoints known{shared, output};
 };
 
 TEST_F(KnownCheckpointsTest, WhatWasRecordedOfThisOutputIsKnownAndNothingOfOthers) {

@@ -38,13 +38,16 @@ class WatchedOutputTest : public testing::Test {
     output.marker = "DONE";
     output.keep = 3;
     settings.outputs["run7"] = output;
-    outs.emplace(
-        Context{context.get_executor(), runner, clock, "/state/stage-outs",
-                [this]() -> const config::Config& { return settings; },
-                [this](const std::string&) { return place(); },
-                [this](const std::string&) { return place(); }, [] { return false; },
-                Timings{.look = Duration(10), .retry = Duration(10), .tries = 1, .watch = Duration(20)}},
-        jobs);
+    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
+                         [this]() -> const config::Config& { return settings; },
+                         [this](const std::string&) { return place(); },
+                         [this](const std::string&) { return place(); }, [] { return false; },
+                         Timings{.look = Duration(10),
+                                 .retry = Duration(10),
+                                 .tries = 1,
+                                 .watch = Duration(20),
+                                 .shards = Duration(10)}},
+                 jobs);
     watches.emplace(outs->context(), *outs,
                     [](const config::Output&) { return std::vector<std::string>{"step-0"}; });
   }
@@ -172,6 +175,23 @@ TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) 
   EXPECT_EQ(watches->find("run7")->to_json().at("reason"), "volume checkpoints is stalled");
   away.reset();
   EXPECT_TRUE(calls("stage-out", 1));
+}
+
+TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on("stage-out",
+            note_request("stage-outs.log") +
+                R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") >= 2; }));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("nodes":2)"));
+  EXPECT_EQ(watches->find("run7")->facts().failures, 0u);
+  EXPECT_EQ((*await(context, watches->find("run7")->latest())).error().kind, Errc::NotFound);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 25}]}}')");
+  ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().unsent.empty(); }));
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*latest) << (*latest).error().message();
+  EXPECT_EQ(json::serialize(**latest), R"({"name":"step-2","dataset":"checkpoints:run7/step-2"})");
 }
 
 }  // namespace

@@ -121,6 +121,20 @@ TEST_F(Shards, AHostKnowsThatItsOwnAreInThePublishedCheckpoint) {
   EXPECT_FALSE(is_published_with("bb"));
 }
 
+TEST_F(Shards, ThoseOfAnOlderCheckpointThatSomeHostNeverSentAreDeleted) {
+  save_and_send("a");
+  const auto old = checkpoint_.shards();
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_TRUE(std::filesystem::exists(old)) << "it is the newest";
+  const auto source = folder_ / "step-2";
+  std::filesystem::create_directories(source);
+  std::filesystem::last_write_time(source,
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
+  ASSERT_OK(copy(source, checkpoint_.folder / "step-2", {}, kQuiet, stop_));
+  ASSERT_OK(remove_older_shards(checkpoint_.folder));
+  EXPECT_FALSE(std::filesystem::exists(old));
+}
+
 TEST_F(Shards, AHostNeedsANameThatAFolderCanHave) {
   for (const char* host : {"", ".", "..", "a/b", ".hidden"})
     EXPECT_EQ(make_shard_path(checkpoint_, host).error().kind, Errc::Invalid) << host;
