@@ -108,7 +108,7 @@ struct Output {
   std::uint32_t keep = 0;        // newest checkpoints on the volume; 0: all
   std::uint32_t keep_local = 0;  // newest checkpoints here; 0: all
   std::uint32_t keep_every = 0;  // checkpoints whose number is a multiple are all sent and kept; 0: none
-  std::uint32_t nodes = 0;  // hosts whose shards make one checkpoint; 0: this one has all of it
+  std::uint32_t nodes = 0;       // hosts whose shards make one checkpoint; 0: this one has all of it
   bool operator==(const Output&) const = default;
 };
 

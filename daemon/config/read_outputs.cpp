@@ -57,15 +57,17 @@ void check_volume(const Output& output, Section& section, const Config& so_far, 
 // Each host has a part of it, so that no file which names all the others can be looked for.
 void check_nodes(const Output& output, Section& section, const Config& so_far) {
   if (output.nodes == 0) return;
+  const bool looks_for_files = output.complete == Complete::Dcp || output.complete == Complete::HuggingFace ||
+                               output.complete == Complete::DeepSpeed;
   const Volume* volume = find_volume(so_far, output.volume);
-  if (volume != nullptr && !volume->nfs)
+  if (looks_for_files) {
+    section.problem(
+        "nodes",
+        "needs `complete: rename`, `complete: marker:NAME` or none: with the others, one host alone "
+        "has the file that tells");
+  } else if (volume != nullptr && !volume->nfs) {
     section.problem("nodes", "is for an NFS volume, which several hosts may write; volume '" + output.volume +
                                  "' is none");
-  if (output.complete == Complete::Dcp || output.complete == Complete::HuggingFace ||
-      output.complete == Complete::DeepSpeed) {
-    section.problem("nodes",
-                    "needs `complete: rename`, `complete: marker:NAME` or none: with the others, one host "
-                    "alone has the file that tells");
   }
 }
 

@@ -137,7 +137,11 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
   const auto is_there = staging::is_published_with(checkpoint, source, kNeverStopped);
   if (!is_there) return is_there.take_error();
-  if (*is_there) return report_to_json({.hash = "", .unchanged = true}, path);
+  if (*is_there) {
+    staging::CopyReport nothing;
+    nothing.unchanged = true;
+    return report_to_json(nothing, path);
+  }
   const auto host = host_name();
   if (!host) return host.take_error();
   const auto shard = staging::make_shard_path(checkpoint, *host);
