@@ -1,5 +1,6 @@
-// The same run on another host, cell by cell in step with ours. Its program says "ready N" before its cell N,
-// waits for a line on stdin, and ends with "record JSON". When its stdin ends it tidies up and ends.
+// The same run on another host, cell by cell in step with ours. Its program says "ready 0" once it has
+// begun and "ready N" before its cell N, and waits for a line on stdin each time. It ends with "record JSON".
+// When its stdin ends it tidies up and ends.
 #pragma once
 
 #include <chrono>

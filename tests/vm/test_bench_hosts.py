@@ -122,5 +122,5 @@ def test_a_run_that_is_interrupted_ends_on_both_hosts(hosts):
     hosts.second.wait_until("pgrep -x fio", 180)
     run.signal(2)
     assert run.wait(180).rc == 130
-    hosts.second.wait_until("! pgrep -f in-step", 120)
+    hosts.second.wait_until("! pgrep -f '[i]n-step'", 120)
     assert "bench" not in "".join(hosts.leftovers())

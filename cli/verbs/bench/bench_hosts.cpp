@@ -15,7 +15,8 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::chrono::minutes kToBegin{2};   // to be reached, and to count the files of a dataset
+constexpr std::chrono::minutes kToBegin{
+    2};  // to be reached and to count the files of a dataset; to lay out files
 constexpr std::chrono::seconds kBetween{30};  // a little behind, from cell to cell
 
 // The same plan there, whatever that host has for defaults or has measured before.
@@ -72,6 +73,8 @@ class TogetherRun {
     if (!command) return command.take_error();
     const auto launcher = bench::launcher_for(std::getenv("SLURM_JOB_ID"));
     if (auto started = together_.start(launcher, hosts, *command); !started) return started.take_error();
+    // A host that can't be reached is known before anything is written here.
+    if (!step(0)) return fail(std::move(*problem_));
     options_.next_cell = [this](unsigned cell) { return step(cell); };
     auto record = context_.bench(options_, show_, context_.stop);
     if (problem_ && problem_->kind != Errc::Cancelled) return fail(std::move(*problem_));
@@ -82,14 +85,18 @@ class TogetherRun {
 
  private:
   bool step(unsigned cell) {
-    const Duration patience = cell == 1 ? bench::longest_run(options_, 0) + Duration(kToBegin)
-                                        : bench::cell_deadline(options_) + Duration(kBetween);
-    const auto stepped = together_.step(cell, patience, context_.stop, [&](const std::string& host) {
-      if (cell == 1) show_({"waiting until it is ready", printable(host), 0, 0, 0, 0, 0, Duration(0)});
+    const auto stepped = together_.step(cell, patience_of(cell), context_.stop, [&](const std::string& host) {
+      if (cell <= 1) show_({"waiting until it is ready", printable(host), 0, 0, 0, 0, 0, Duration(0)});
     });
     if (stepped) return true;
     problem_ = stepped.error();
     return false;
+  }
+
+  Duration patience_of(unsigned cell) const {
+    if (cell == 0) return Duration(kToBegin);
+    if (cell == 1) return bench::longest_run(options_, 0) + Duration(kToBegin);
+    return bench::cell_deadline(options_) + Duration(kBetween);
   }
 
   Result<Measured> merge(bench::Record record) {
@@ -127,6 +134,7 @@ Result<int> measure_in_step(Context& context, bench::BenchOptions options) {
   options.next_cell = [&](unsigned cell) {
     return bench::wait_for_word(STDIN_FILENO, context.out, cell, context.stop);
   };
+  if (!options.next_cell(0)) return fail(Errc::Cancelled, "called off", "the host that began it has ended");
   auto record = context.bench(options, {}, context.stop);
   if (!record) return record.take_error();
   if (record->interrupted) return fail(Errc::Cancelled, "called off", "the host that began it has ended");
