@@ -21,7 +21,7 @@ def test_a_benchmark_in_an_allocation_measures_on_its_nodes_at_once(cluster):
 
 
 def test_a_node_outside_the_allocation_is_refused_by_name(cluster):
-    run = f"PATH={BUILD}/cli:$PATH spark-stage bench work={cluster.work} --scenario shards --size 16MiB --with n3"
+    run = f"PATH={BUILD}/cli:$PATH spark-stage bench work={cluster.work} --scenario shards --size 16MiB --runs {cluster.work}/runs --with n3"
     done = cluster.slurm("sbatch", "--wait", "-N2", "-w", "n1,n2", "-o", f"{cluster.work}/refused", "--wrap", run)
     assert done.returncode == 1
     assert "the benchmark on n3 ended with status" in (cluster.work / "refused").read_text()
