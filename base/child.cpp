@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/no_sigpipe.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -97,28 +98,6 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
 }
 
 namespace {
-
-// A child that stops reading is told by EPIPE, not by a signal that ends us. Ours alone: other threads and
-// what they wait for are not touched.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec at_once{};
-    // Blocked before: one that is pending may not be of our making, and stays.
-    if (sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &at_once);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-};
 
 // Moves bytes between the child and us until both outputs are closed, or the deadline passes (false).
 bool pump(Child& child, std::string_view input, ChildOutput& output,

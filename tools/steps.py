@@ -63,7 +63,7 @@ FIRST = [
 
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
-              "test_config", "test_moving", "test_bench", "test_docs"]
+              "test_config", "test_moving", "test_bench", "test_bench_hosts", "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
@@ -73,9 +73,11 @@ NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "t
 OF_DATA = ["test_stage_out", "test_outputs"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
+# Epochs of a job over a slow wire, beside what the benchmark promised.
+VERDICT = ["test_verdict"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
+APART = NEEDS_DEBIAN_13 + TAKES_LONG + VERDICT + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -145,6 +147,7 @@ OTHERS = [
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
+    replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)), deadline_s=3 * 3600),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out and guards", *scenarios(NOT_ON_6_1)),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
     *(replace(machines(f"soak-{kernel}", kernel, "300 steps of a random walk of faults", *scenarios(WALK),

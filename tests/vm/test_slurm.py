@@ -4,7 +4,6 @@ What tests/slurm shows on one computer without them is not repeated here: packag
 """
 import re
 import secrets
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 from rig.cache import cached, digest
 from rig.disks import ext4
 from rig.house import DATASETS_UUID, NAS_EXPORT, local_drive
-from rig.kernel import KEYRING, MIRROR
 from rig.machine import disk
+from rig.packages import download
 from rig.product import CONFIG, Product, config_text
 from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 from rig.target import Target
@@ -55,25 +54,6 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def fetch_packages(path, status):
-    """Slurm and what it needs beyond what the machine has (its dpkg status), from Debian's mirror, with an index."""
-    work = Path(f"{path}.apt")
-    for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
-        folder.mkdir(parents=True, exist_ok=True)
-    (work / "status").write_text(status)
-    (work / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {GUEST} main\n")
-    apt = ["apt-get", "-q", "-y", *(word for option in (
-        f"Dir::Etc::SourceList={work}/sources.list", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={work}/lists",
-        f"Dir::State::status={work}/status", f"Dir::Cache={work}/cache", "APT::Sandbox::User=root",
-        f"APT::Architecture={ARCHITECTURE}", f"APT::Architectures::={ARCHITECTURE}", "APT::Install-Recommends=false",
-        "Debug::NoLocking=1") for word in ("-o", option))]
-    subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*apt, "install", "--download-only", *SLURM, "libjson-c5"], check=True, stdout=subprocess.DEVNULL)
-    for package in (work / "cache/archives").glob("*.deb"):
-        package.rename(path / f"{package.name.split('_')[0]}.deb")
-    subprocess.run(["rm", "-rf", work], check=True)
-
-
 class Cluster:
     def __init__(self, rig):
         drive = ext4(rig.folder / "datasets.raw", 512 << 20, DATASETS_UUID, FILES)
@@ -109,7 +89,7 @@ class Cluster:
     def install(self, node):
         status = node.get("/var/lib/dpkg/status")
         repository = cached(f"slurm-{GUEST}-{ARCHITECTURE}", digest(status, *SLURM, Path(__file__)),
-                            lambda path: fetch_packages(path, status))
+                            lambda path: download(path, status, [*SLURM, "libjson-c5"]))
         node.sh(f"mkdir -p {REPOSITORY}")
         packages = sorted(repository.glob("*.deb")) + sorted(Path(PACKAGE).glob("*.deb"))
         for package in packages:
