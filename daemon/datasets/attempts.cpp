@@ -225,12 +225,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
     call.request["finish_in_ms"] = time_to_copy(left).count();
   }
   const config::FleetSettings& fleet = context_.config().fleet;
-  if (fleet.listen && !source.exchange.empty() && !source.doubt) {
-    json::object& members = call.request["fleet"].emplace_object();
-    members = workers::to_json(fleet);
-    members["exchange"] = source.exchange;
-    members["origin"] = source.origin;
-  }
+  if (fleet.listen && source.is_exchanged && !source.doubt) call.request["fleet"] = workers::to_json(fleet);
   if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
   call.request["task"] = task->number;
   call.request["hold"] = json::object{{"id", task->hold}};

@@ -35,8 +35,7 @@ class Board {
   // The worker's side. `data`: the folder that holds the copy while it grows. Unavailable if another worker
   // has the board of this set.
   static Result<std::unique_ptr<Board>> create(const std::filesystem::path& folder, const std::string& set,
-                                               const std::string& origin, const std::string& data,
-                                               const BoardSize& size);
+                                               const std::string& data, const BoardSize& size);
   // The server's side. NotFound if there is none.
   static Result<std::unique_ptr<Board>> open(const std::filesystem::path& folder, const std::string& set);
   ~Board();
@@ -44,7 +43,6 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   const BoardSize& size() const { return size_; }
-  std::string origin() const;
   std::string data() const;
 
   // Worker.

@@ -6,6 +6,7 @@
 #include "base/threads.hpp"
 #include "fleet/fetch/run.hpp"
 #include "fleet/protocol/file_list.hpp"
+#include "fleet/protocol/set_id.hpp"
 #include "staging/manifest/lines.hpp"
 
 namespace spark::fleet {
@@ -19,9 +20,9 @@ struct Files {
   std::string set;
 };
 
-Files files_of(staging::Entries& entries, SetKind kind) {
+Files files_of(staging::Entries& entries, const std::string& state) {
   Files files;
-  SetNaming naming(kind);
+  SetNaming naming(state);
   for (staging::Entry& entry : entries) {
     if (!staging::is_content(entry)) continue;
     naming.add(entry);
@@ -124,11 +125,15 @@ struct PeerExchange::Presence {
 PeerExchange::PeerExchange(ExchangeSettings settings) : settings_(std::move(settings)) {}
 PeerExchange::~PeerExchange() = default;
 
+void PeerExchange::begin(const std::string& state) {
+  state_ = state;
+}
+
 Result<> PeerExchange::copy(staging::ExchangeJob& job) {
-  const Files files = files_of(job.entries, settings_.kind);
+  const Files files = files_of(job.entries, state_);
   if (files.layout.units() == 0) return {};
   const BoardSize size{files.layout.units(), files.layout.pieces(), files.layout.small_files()};
-  auto board = Board::create(settings_.boards, files.set, settings_.origin, settings_.data, size);
+  auto board = Board::create(settings_.boards, files.set, settings_.data, size);
   if (!board) {
     warnings_.push_back("nothing was exchanged with peers: " + board.error().message());
     return {};
@@ -139,7 +144,7 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   }
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, *presence_->board).show();
-  const ExchangeContext exchange{settings_.self,    files.set,    settings_.origin, settings_.peers,
+  const ExchangeContext exchange{settings_.self,    files.set,    settings_.peers,
                                  *presence_->board, files.layout, files.entry_of};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();

@@ -9,15 +9,12 @@
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
 #include "fleet/protocol/owner.hpp"
-#include "fleet/protocol/set_id.hpp"
 #include "staging/copy/exchange.hpp"
 
 namespace spark::fleet {
 
 struct ExchangeSettings {
   NodeId self = 0;
-  SetKind kind = SetKind::Plain;
-  std::string origin;            // see PeerRequest
   std::filesystem::path boards;  // folder
   std::filesystem::path data;    // that holds the copy while it grows
   std::vector<std::unique_ptr<Peer>> peers;
@@ -28,6 +25,7 @@ class PeerExchange final : public staging::Exchange {
   explicit PeerExchange(ExchangeSettings settings);
   ~PeerExchange() override;  // withdraws a copy that is not published from peers
 
+  void begin(const std::string& state) override;
   Result<> copy(staging::ExchangeJob& job) override;
   void published();  // the copy: peers go on with it
 
@@ -37,6 +35,7 @@ class PeerExchange final : public staging::Exchange {
  private:
   struct Presence;
   ExchangeSettings settings_;
+  std::string state_;                   // see begin
   std::unique_ptr<Presence> presence_;  // while the board is there
   std::vector<std::string> warnings_;
 };

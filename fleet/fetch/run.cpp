@@ -95,7 +95,6 @@ void ExchangeRun::watch(std::size_t index) {
   request.kind = PeerRequest::Kind::Set;
   request.set = exchange_.set;
   request.from = exchange_.self;
-  request.origin = exchange_.origin;
   for (bool is_first = true; !is_over_; is_first = false) {
     const auto text = peer.get_text(request, kMostState, kSilent);
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();

@@ -67,7 +67,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
   staging::PieceOutcome outcome;
   const auto began = std::chrono::steady_clock::now();
   if (choice.peer) {
-    PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
+    PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
     const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
     const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file);
     job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
@@ -235,7 +235,7 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
 // False: it has to be got once more. Files that are right are written by then, and not needed any more.
 Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
-  PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
+  PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);

@@ -10,12 +10,6 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::string_view kStart = "/fleet/v1/";
-constexpr std::size_t kLongestOrigin = 100;
-
-bool is_origin(std::string_view text) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
-  return text.size() <= kLongestOrigin && text.find_first_not_of(kAllowed) == std::string_view::npos;
-}
 
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
   std::uint64_t number = 0;
@@ -25,18 +19,10 @@ std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
 }
 
 bool read_query(std::string_view query, PeerRequest& request) {
-  for (const std::string& part : split(query, '&')) {
-    if (part.starts_with("origin=") && is_origin(std::string_view(part).substr(7))) {
-      request.origin = part.substr(7);
-    } else if (part.starts_with("from=")) {
-      const auto from = parse_node(std::string_view(part).substr(5));
-      if (!from) return false;
-      request.from = *from;
-    } else {
-      return false;
-    }
-  }
-  return true;
+  constexpr std::string_view kFrom = "from=";
+  const auto from = query.starts_with(kFrom) ? parse_node(query.substr(kFrom.size())) : std::nullopt;
+  request.from = from.value_or(0);
+  return request.from != 0;
 }
 
 }  // namespace
@@ -72,10 +58,7 @@ std::string to_target(const PeerRequest& request) {
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
   target += "sets/" + request.set;
   if (request.kind == PeerRequest::Kind::Unit) target += "/units/" + std::to_string(request.unit);
-  char separator = '?';
-  const auto add = [&](const std::string& part) { target += std::exchange(separator, '&') + part; };
-  if (request.from != 0) add("from=" + node_text(request.from));
-  if (!request.origin.empty()) add("origin=" + request.origin);
+  if (request.from != 0) target += "?from=" + node_text(request.from);
   return target;
 }
 

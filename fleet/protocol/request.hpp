@@ -1,8 +1,8 @@
 // What a peer may ask, by GET alone:
 //   /fleet/v1/node                                    who answers, and its version
 //   /fleet/v1/datasets                                the published copies, with their hashes
-//   /fleet/v1/sets/ID?from=NODE[&origin=STATE]        how much of a set this host has
-//   /fleet/v1/sets/ID/units/N[?origin=STATE]          one unit
+//   /fleet/v1/sets/ID[?from=NODE]                     how much of a set this host has
+//   /fleet/v1/sets/ID/units/N                         one unit
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,6 @@ struct PeerRequest {
   std::string set;         // Set, Unit
   std::uint64_t unit = 0;  // Unit
   NodeId from = 0;         // Set: a host that stages it; 0: one that only looks
-  std::string origin;  // state of the volume that the caller reads: letters, digits, '-', '.'; may be empty
   bool operator==(const PeerRequest&) const = default;
 };
 

@@ -83,6 +83,7 @@ class PublishedOffer final : public Offer {
   }
 
   bool is_current() const override { return ::access(copy_.c_str(), F_OK) == 0; }
+  std::filesystem::path copy() const override { return copy_; }
 
  private:
   UnitReader reader_;
@@ -92,11 +93,10 @@ class PublishedOffer final : public Offer {
 
 }  // namespace
 
-Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set,
-                                              const std::string& origin) {
+Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set) {
   auto board = Board::open(boards, set);
   if (!board) return board.take_error();
-  if ((*board)->origin() != origin || !(*board)->is_alive()) return not_there();
+  if (!(*board)->is_alive()) return not_there();
   auto lines = staging::LineReader::open(Board::list_of(boards, set));
   if (!lines) return lines.take_error();
   auto files = read_list(*lines);

@@ -31,12 +31,12 @@ class Offer {
   // NotFound: not to be had (any more). Any thread.
   virtual Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const = 0;
   virtual void note_member(NodeId /*node*/) {}
-  virtual bool is_current() const = 0;  // false: it has to be looked for again
+  virtual bool is_current() const = 0;                       // false: it has to be looked for again
+  virtual std::filesystem::path copy() const { return {}; }  // that is published; none: it grows still
 };
 
 // Of a worker that stages the set now. NotFound if none does.
-Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set,
-                                              const std::string& origin);
+Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set);
 
 // Of a published copy and its manifest.
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,

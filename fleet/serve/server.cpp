@@ -22,7 +22,7 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
     : settings_(std::move(settings)),
       security_(std::move(security)),
       may_ask_(std::move(may_ask)),
-      published_(settings_.cache),
+      published_(settings_.cache, settings_.state_dir),
       throttle_(settings_.upload) {}
 
 Result<> Server::run(const StopFlag& stop) {
@@ -131,13 +131,12 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
 }
 
 std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
-  const std::string key = request.set + request.origin;
   {
     const std::scoped_lock lock(offers_mutex_);
-    const auto known = offers_.find(key);
-    if (known != offers_.end() && known->second->is_current()) return known->second;
+    const auto known = offers_.find(request.set);
+    if (known != offers_.end() && is_offered(request.set, *known->second)) return known->second;
   }
-  auto offer = offer_of_board(settings_.boards, request.set, request.origin);
+  auto offer = offer_of_board(settings_.boards, request.set);
   if (!offer) {
     auto copy = published_.find(request.set);
     if (!copy) published_.look();  // it may have been published this moment
@@ -148,7 +147,19 @@ std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
   }
   const std::scoped_lock lock(offers_mutex_);
   if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
-  return offers_[key] = std::move(*offer);
+  return offers_[request.set] = std::move(*offer);
+}
+
+// A copy whose damage was found since is not.
+bool Server::is_offered(const std::string& set, const Offer& offer) const {
+  if (!offer.is_current()) return false;
+  if (offer.copy().empty()) return true;
+  const auto now = published_.find(set);
+  return now && now->path == offer.copy();
+}
+
+void Server::look() {
+  published_.look();
 }
 
 std::unique_ptr<staging::IoBuffer> Server::take_buffer() {

@@ -30,7 +30,8 @@ class UnitReader {
   std::vector<ListedFile> files_;
   Layout layout_;
 
-  bool read(const ListedFile& file, Bytes offset, std::size_t bytes, std::byte* into) const;
+  UniqueFd open(const ListedFile& file) const;
+  bool read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const;
 };
 
 }  // namespace spark::fleet

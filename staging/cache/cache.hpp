@@ -52,6 +52,7 @@ struct Source {
   // partial copy of another state is not gone on with; a copy that equals this state is served without a
   // walk. Empty: there is nothing that would tell a change.
   std::string state{};
+  std::filesystem::path within{};           // of a source with a state: where `path` is on its file system
   std::function<Result<>()> is_still_so{};  // asked after the last read, before anything is published
   bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
   std::uint64_t generation = 0;             // that the volume's writer gave this state; 0: none

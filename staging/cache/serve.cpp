@@ -32,12 +32,16 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
 
 }  // namespace
 
-SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config) {
-  if (source.state.empty() || !source.is_still_so || source.is_doubtful || !config.served_read_only)
-    return {};
-  json::array key{source.state, source.path.native(), static_cast<int>(options.links)};
+std::string state_key_of(const Source& source, const CopyOptions& options) {
+  if (source.state.empty() || !source.is_still_so || source.is_doubtful) return {};
+  json::array key{source.state, source.within.native(), static_cast<int>(options.links)};
   for (const std::string& pattern : options.exclude) key.emplace_back(pattern);
-  return {json::serialize(key), {}};
+  return json::serialize(key);
+}
+
+SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config) {
+  if (!config.served_read_only) return {};
+  return {state_key_of(source, options), {}};
 }
 
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,

@@ -11,6 +11,10 @@
 
 namespace spark::staging {
 
+// One state of a volume and what of it belongs to the dataset, whatever the host and its mount point; empty
+// where nothing names the source's state.
+std::string state_key_of(const Source& source, const CopyOptions& options);
+
 // The state that `source` is in, and what of it belongs to the dataset. Its key is empty where others may
 // change the source, or a job its copy, without anything that would tell.
 SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config);

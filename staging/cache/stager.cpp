@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "staging/cache/serve.hpp"
+#include "staging/copy/exchange.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -81,6 +82,7 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   auto same = ready->empty() ? std::nullopt
                              : serve_same_state(store_, source, state_of(source, wanted, config_),
                                                 ready->front(), monitor_);
+  if (wanted.exchange != nullptr) wanted.exchange->begin(state_key_of(source, wanted));
   auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, *area, *ready);
   if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
   if (auto held = hold(source, *staged); !held) return held.take_error();

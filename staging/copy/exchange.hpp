@@ -2,6 +2,7 @@
 // run without one reads all of it from the source.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "staging/copy/resume.hpp"
@@ -22,6 +23,9 @@ struct ExchangeJob {
 class Exchange {
  public:
   virtual ~Exchange() = default;
+
+  // First: which state of a volume is copied, see Source::state; empty: nothing names it.
+  virtual void begin(const std::string& state) = 0;
 
   // Copies what it can, from others and from the source, and takes that out of the two lists; the caller
   // copies what stays. An error is one of the source's or of the local drive's, never another host's.

@@ -65,6 +65,7 @@ void read_volume(const json::object& request, staging::Source& source) {
   if (device.empty() || source.is_doubtful) return;
   const auto stamp = static_cast<std::uint64_t>(get_int(*volume, "stamp").value_or(0));
   source.state = "superblock " + std::to_string(stamp);
+  source.within = source.path.lexically_relative(get_string(request, "mount").value_or(""));
   source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
 }
 

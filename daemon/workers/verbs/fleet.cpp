@@ -62,8 +62,6 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   }
   fleet::ExchangeSettings settings;
   settings.self = members->self;
-  settings.kind = get_string(*object, "exchange") == "exact" ? fleet::SetKind::Exact : fleet::SetKind::Plain;
-  settings.origin = get_string(*object, "origin").value_or("");
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   for (fleet::PeerAddress& peer : members->peers)
