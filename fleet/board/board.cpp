@@ -58,8 +58,12 @@ std::filesystem::path Board::path_of(const std::filesystem::path& folder, const 
   return folder / (set + ".board");
 }
 
-std::filesystem::path Board::list_of(const std::filesystem::path& folder, const std::string& set) {
-  return folder / (set + ".list");
+std::filesystem::path Board::entries_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".entries");
+}
+
+std::filesystem::path Board::notes_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".notes");
 }
 
 Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
@@ -168,8 +172,8 @@ std::vector<NodeId> Board::members() const {
 }
 
 void Board::remove() {
-  ::unlink(path_.c_str());
-  ::unlink(std::filesystem::path(path_).replace_extension(".list").c_str());
+  for (const char* extension : {".board", ".entries", ".notes"})
+    ::unlink(std::filesystem::path(path_).replace_extension(extension).c_str());
 }
 
 bool Board::is_alive() const {

@@ -30,7 +30,9 @@ struct BoardSize {
 class Board {
  public:
   static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
-  static std::filesystem::path list_of(const std::filesystem::path& folder, const std::string& set);
+  // What the worker leaves beside it: the entries of its walk as a manifest, and their WalkNotes.
+  static std::filesystem::path entries_of(const std::filesystem::path& folder, const std::string& set);
+  static std::filesystem::path notes_of(const std::filesystem::path& folder, const std::string& set);
 
   // The worker's side. `data`: the folder that holds the copy while it grows. Unavailable if another worker
   // has the board of this set.

@@ -8,6 +8,8 @@
 
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
+#include "fleet/fetch/presence.hpp"
+#include "fleet/fetch/shared_walk.hpp"
 #include "fleet/protocol/owner.hpp"
 #include "staging/copy/exchange.hpp"
 
@@ -26,6 +28,7 @@ class PeerExchange final : public staging::Exchange {
   ~PeerExchange() override;  // withdraws a copy that is not published from peers
 
   void begin(const std::string& state) override;
+  Result<staging::Walked> walk(const Walk& own) override;
   Result<> copy(staging::ExchangeJob& job) override;
   void published();  // the copy: peers go on with it
 
@@ -33,9 +36,9 @@ class PeerExchange final : public staging::Exchange {
   std::vector<std::string> warnings() const;
 
  private:
-  struct Presence;
   ExchangeSettings settings_;
-  std::string state_;                   // see begin
+  std::string state_;  // see begin
+  std::unique_ptr<SharedWalk> walk_;
   std::unique_ptr<Presence> presence_;  // while the board is there
   std::vector<std::string> warnings_;
 };

@@ -4,8 +4,8 @@
 
 namespace spark::fleet {
 
-Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once)
-    : self_(self), at_once_(at_once), peers_(peers) {}
+Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
+    : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
 
 void Schedule::add(std::span<const std::uint64_t> units) {
   std::vector<NodeId> known;
@@ -67,7 +67,7 @@ UnitState Schedule::state_of(const Peer& peer, std::uint64_t unit) {
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   std::vector<NodeId> all{self_};
   for (const Peer& peer : peers_) {
-    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < kStuck)
+    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
       all.push_back(peer.state.node);
   }
   for (const auto& [node, since] : asked_) {
@@ -81,7 +81,7 @@ bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners,
   if (owner_of(unit, owners) != self_) return false;
   return std::ranges::none_of(peers_, [&](const Peer& peer) {
     const bool counts =
-        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < kStuck);
+        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < stuck_);
     return counts && state_of(peer, unit) != UnitState::Absent;
   });
 }

@@ -31,7 +31,8 @@ struct Choice {
 class Schedule {
  public:
   // `at_once`: units that are got from one peer at the same time, at most.
-  Schedule(NodeId self, std::size_t peers, unsigned at_once);
+  // `stuck`: how long an owner that answers and gets nothing is waited for.
+  Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck = kStuck);
 
   // Units to get. Those that this host owns while all known hosts take part come first.
   void add(std::span<const std::uint64_t> units);
@@ -63,6 +64,7 @@ class Schedule {
   };
   NodeId self_;
   unsigned at_once_;
+  std::chrono::milliseconds stuck_;
   std::vector<Peer> peers_;
   std::map<NodeId, SteadyTime> asked_;  // since when
   std::vector<std::uint64_t> waiting_;  // in the order in which they are read from the source

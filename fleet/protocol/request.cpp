@@ -41,10 +41,17 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
     request.kind = PeerRequest::Kind::Datasets;
     return request;
   }
-  if (parts.size() < 2 || parts[0] != "sets" || !is_set_id(parts[1])) return std::nullopt;
+  const bool is_walk = parts[0] == "walks";
+  if (parts.size() < 2 || (parts[0] != "sets" && !is_walk) || !is_set_id(parts[1])) return std::nullopt;
   request.set = parts[1];
-  request.kind = PeerRequest::Kind::Set;
+  request.kind = is_walk ? PeerRequest::Kind::Walk : PeerRequest::Kind::Set;
   if (parts.size() == 2) return request;
+  if (is_walk) {
+    const bool is_entries = parts[2] == "entries";
+    request.kind = is_entries ? PeerRequest::Kind::WalkEntries : PeerRequest::Kind::WalkNotes;
+    const bool is_one = parts.size() == 3 && request.from == 0 && (is_entries || parts[2] == "notes");
+    return is_one ? std::optional(request) : std::nullopt;
+  }
   const auto unit = parts.size() == 4 && parts[2] == "units" ? parse_number(parts[3], 10) : std::nullopt;
   if (!unit || request.from != 0) return std::nullopt;
   request.kind = PeerRequest::Kind::Unit;
@@ -56,7 +63,10 @@ std::string to_target(const PeerRequest& request) {
   std::string target(kStart);
   if (request.kind == PeerRequest::Kind::Node) return target + "node";
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
-  target += "sets/" + request.set;
+  const bool is_set = request.kind == PeerRequest::Kind::Set || request.kind == PeerRequest::Kind::Unit;
+  target += (is_set ? "sets/" : "walks/") + request.set;
+  if (request.kind == PeerRequest::Kind::WalkEntries) target += "/entries";
+  if (request.kind == PeerRequest::Kind::WalkNotes) target += "/notes";
   if (request.kind == PeerRequest::Kind::Unit) target += "/units/" + std::to_string(request.unit);
   if (request.from != 0) target += "?from=" + node_text(request.from);
   return target;

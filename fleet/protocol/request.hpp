@@ -3,6 +3,9 @@
 //   /fleet/v1/datasets                                the published copies, with their hashes
 //   /fleet/v1/sets/ID[?from=NODE]                     how much of a set this host has
 //   /fleet/v1/sets/ID/units/N                         one unit
+//   /fleet/v1/walks/ID[?from=NODE]                    whether this host has walked, or walks, a volume's
+//   state /fleet/v1/walks/ID/entries                        what it found, as a manifest
+//   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
 #pragma once
 
 #include <cstdint>
@@ -15,11 +18,11 @@
 namespace spark::fleet {
 
 struct PeerRequest {
-  enum class Kind { Node, Datasets, Set, Unit };
+  enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes };
   Kind kind = Kind::Node;
-  std::string set;         // Set, Unit
+  std::string set;         // all but Node and Datasets
   std::uint64_t unit = 0;  // Unit
-  NodeId from = 0;         // Set: a host that stages it; 0: one that only looks
+  NodeId from = 0;         // Set, Walk: a host that stages it; 0: one that only looks
   bool operator==(const PeerRequest&) const = default;
 };
 

@@ -10,7 +10,6 @@
 
 #include "base/result.hpp"
 #include "fleet/board/board.hpp"
-#include "fleet/protocol/file_list.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "fleet/protocol/set_state.hpp"
 #include "fleet/protocol/unit_body.hpp"

@@ -36,7 +36,8 @@ void PublishedCopies::look() {
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
     const staging::Destination place = folder.place(row.dataset, row.generation);
-    Copy copy{place.path(), place.manifest(), "", row};
+    Copy copy{place.path(), place.manifest(), "", "", row};
+    if (!row.source.key.empty()) copy.walk = SetNaming(row.source.key).id();
     {
       const std::scoped_lock lock(mutex_);
       const auto known = copies_.find(copy.manifest);
@@ -54,6 +55,14 @@ std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& se
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
     if (copy.set == set) return copy;
+  }
+  return std::nullopt;
+}
+
+std::optional<PublishedCopies::Copy> PublishedCopies::find_walk(const std::string& walk) const {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [manifest, copy] : copies_) {
+    if (!walk.empty() && copy.walk == walk) return copy;
   }
   return std::nullopt;
 }

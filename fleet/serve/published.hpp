@@ -21,7 +21,8 @@ class PublishedCopies {
 
   struct Copy {
     std::filesystem::path path, manifest;
-    std::string set;  // its name
+    std::string set;   // its name
+    std::string walk;  // that of the walk of its volume; empty: it is of no volume
     staging::GenerationRow row;
   };
 
@@ -29,6 +30,7 @@ class PublishedCopies {
   // that it has not read yet: a million files take seconds, for a thread of its own. Any thread.
   void look();
   std::optional<Copy> find(const std::string& set) const;
+  std::optional<Copy> find_walk(const std::string& walk) const;
   // [{"name", "generation", "hash", "bytes", "files"}…]: the newest of each dataset
   json::array list() const;
 

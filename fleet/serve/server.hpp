@@ -16,6 +16,7 @@
 #include "fleet/protocol/request.hpp"
 #include "fleet/serve/offer.hpp"
 #include "fleet/serve/published.hpp"
+#include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
 #include "fleet/transport/http.hpp"
 #include "staging/files/io/throttle.hpp"
@@ -53,6 +54,7 @@ class Server {
   std::shared_ptr<Security> security_;
   MayAsk may_ask_;
   PublishedCopies published_;
+  Walks walks_;
   ServedCounts counts_;
   staging::Throttle throttle_;
   std::atomic<bool> is_limited_{false};
@@ -70,6 +72,7 @@ class Server {
   Result<> answer(Channel& channel, const PeerRequest& request);
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);
+  Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
   std::shared_ptr<Offer> offer_for(const PeerRequest& request);
   bool is_offered(const std::string& set, const Offer& offer) const;
   std::unique_ptr<staging::IoBuffer> take_buffer();

@@ -4,14 +4,19 @@
 #include <functional>
 #include <vector>
 
-#include "fleet/protocol/file_list.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/raw_path.hpp"
 
 namespace spark::fleet {
 
 struct UnitBody;
+
+struct ListedFile {
+  staging::RawPath path;
+  Bytes size = 0;
+};
 
 class UnitReader {
  public:

@@ -1,22 +1,14 @@
 #include "staging/cache/serve.hpp"
 
-#include "base/described.hpp"
+#include "base/json.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/files/walk_notes.hpp"
 
 namespace spark::staging {
 
-SPARK_MESSAGE(WalkNotes, (skipped, warnings, outside_links, copied_links));
-
 namespace {
-
-std::optional<WalkNotes> notes_of(const SourceState& state) {
-  const auto message = parse_json_object(state.notes);
-  if (!message) return std::nullopt;
-  auto notes = from_message<WalkNotes>(*message);
-  return notes ? std::optional(std::move(*notes)) : std::nullopt;
-}
 
 // Of a generation as it is.
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
@@ -47,7 +39,7 @@ SourceState state_of(const Source& source, const CopyOptions& options, const Cac
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor) {
   if (state.key.empty() || row.source.key != state.key || !row.is_sound()) return std::nullopt;
-  const auto notes = notes_of(row.source);
+  const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
   Summary summary;
   summary.bytes = row.bytes;
@@ -74,7 +66,7 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
 
 void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes) {
   if (state.key.empty()) return;
-  state.notes = json::serialize(to_message(notes));
+  state.notes = to_text(notes);
   auto noted = store.catalog().note_source(staged.dataset, staged.generation, state);
   if (!noted) staged.report.warnings.push_back(noted.error().message());
 }

@@ -92,7 +92,11 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
 
 Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
                                       PartialArea& area, const std::vector<GenerationRow>& ready) {
-  const auto walk_it = [&] { return walk_source(tree, options.exclude, options.links, stop_); };
+  const auto walk_here = [&] { return walk_source(tree, options.exclude, options.links, stop_); };
+  // Links that are followed are this host's to open.
+  const bool is_shared =
+      options.exchange != nullptr && !source.only_cached && options.links != OutsideLinks::Copy;
+  const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   const WalkNotes notes = *walked;

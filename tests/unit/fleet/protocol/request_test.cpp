@@ -16,7 +16,10 @@ TEST(PeerRequest, IsReadAsItWasWritten) {
                                   {Kind::Datasets, "", 0, 0},
                                   {Kind::Set, kAsked, 0, 0},
                                   {Kind::Set, kAsked, 0, 0xfedcba9876543210U},
-                                  {Kind::Unit, kAsked, 7, 0}};
+                                  {Kind::Unit, kAsked, 7, 0},
+                                  {Kind::Walk, kAsked, 0, 5},
+                                  {Kind::WalkEntries, kAsked, 0, 0},
+                                  {Kind::WalkNotes, kAsked, 0, 0}};
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
@@ -29,6 +32,9 @@ TEST(PeerRequest, AnythingElseIsNone) {
                                            "/fleet/v1/sets/" + kAsked + "/units/-1",
                                            "/fleet/v1/sets/" + kAsked + "/units/18446744073709551616",
                                            "/fleet/v1/sets/../units/1",
+                                           "/fleet/v1/walks/" + kAsked + "/units/1",
+                                           "/fleet/v1/walks/" + kAsked + "/entries?from=0000000000000005",
+                                           "/fleet/v1/walks/" + kAsked + "/entries/1",
                                            "/fleet/v1/sets/" + kAsked + "?from=../x",
                                            "/fleet/v1/sets/" + kAsked + "?from=1",
                                            "/fleet/v1/node?x=1"};
