@@ -62,7 +62,7 @@ FIRST = [
 ]
 
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
-ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
+ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_fleet", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
               "test_config", "test_moving", "test_bench", "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]

@@ -45,6 +45,7 @@ struct Attempt {
   bool saw_outage = false;     // its volume was away since a byte moved
   bool is_late = false;        // a prefetch that can't be there in time
   bool is_given_up = false;    // it hangs on although its volume is back
+  bool is_from_peers = false;  // its volume is away, and not read
   std::optional<Doubt> doubt;  // another host writes its volume
   std::int64_t last_bytes = -1;
   SteadyTime last_moved{}, back_since{};
@@ -66,13 +67,14 @@ struct Task {
   bool is_cancelled = false;
   bool is_over = false;  // only the cache is still asked how it looks now
   bool was_tried = false;
-  bool has_room = false;       // of a prefetch: its room was reserved
-  json::array evicted;         // for that room
-  std::optional<Error> stops;  // why it is cancelled, if not by its requests
-  std::optional<Slot> slot;    // that it has
-  asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
-  asio::steady_timer pause;    // between two attempts
-  Attempt attempt;             // the one that runs, or ran last
+  bool has_room = false;             // of a prefetch: its room was reserved
+  json::array evicted;               // for that room
+  std::optional<SourcePlace> state;  // of its volume, as last read; for peers that have the same
+  std::optional<Error> stops;        // why it is cancelled, if not by its requests
+  std::optional<Slot> slot;          // that it has
+  asio::steady_timer changed;        // never expires: cancelling it wakes all who wait
+  asio::steady_timer pause;          // between two attempts
+  Attempt attempt;                   // the one that runs, or ran last
 
   Demand demand() const { return demands.combined(); }
   void apply_demand();  // a worker keeps the rate that it began with: it may begin again

@@ -1,10 +1,15 @@
 #include "fleet/fetch/peer_exchange.hpp"
 
+#include <algorithm>
+
 #include "fleet/fetch/run.hpp"
 #include "fleet/protocol/set_id.hpp"
 
 namespace spark::fleet {
 namespace {
+
+constexpr Bytes kMostState = 64 * kMiB;
+constexpr std::uint64_t kMostUnits = 4 * kMostState;
 
 struct Files {
   Layout layout;
@@ -105,13 +110,14 @@ void PeerExchange::begin(const std::string& state) {
 
 Result<staging::Walked> PeerExchange::walk(const Walk& own) {
   if (state_.empty() || settings_.peers.empty()) return own();
-  walk_ =
-      std::make_unique<SharedWalk>(settings_.self, SetNaming(state_).id(), settings_.boards, settings_.peers);
+  walk_ = std::make_unique<SharedWalk>(settings_.self, SetNaming(state_).id(), settings_.boards,
+                                       settings_.peers, settings_.is_source_away);
   return walk_->get(own);
 }
 
 Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   const Files files = files_of(job.entries, state_);
+  set_ = files.set;
   if (files.layout.units() == 0) return {};
   const BoardSize size{files.layout.units(), files.layout.pieces(), files.layout.small_files()};
   auto board = Board::create(settings_.boards, files.set, settings_.data, size);
@@ -131,6 +137,15 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   Result<> done = run.go();
   for (std::string& warning : run.take_warnings()) warnings_.push_back(std::move(warning));
   return done;
+}
+
+bool PeerExchange::is_published_elsewhere(const std::string& hash) {
+  const PeerRequest request{PeerRequest::Kind::Set, set_, 0, 0};
+  return !set_.empty() && std::ranges::any_of(settings_.peers, [&](const auto& peer) {
+    const auto text = peer->get_text(request, kMostState, kSilent);
+    const auto state = text ? parse_set_state(*text, kMostUnits) : text.take_error();
+    return state && state->kind == SetState::Kind::Published && state->hash == hash;
+  });
 }
 
 void PeerExchange::published() {

@@ -20,6 +20,7 @@ struct ExchangeSettings {
   std::filesystem::path boards;  // folder
   std::filesystem::path data;    // that holds the copy while it grows
   std::vector<std::unique_ptr<Peer>> peers;
+  bool is_source_away = false;  // see staging::Source::is_away
 };
 
 class PeerExchange final : public staging::Exchange {
@@ -30,6 +31,7 @@ class PeerExchange final : public staging::Exchange {
   void begin(const std::string& state) override;
   Result<staging::Walked> walk(const Walk& own) override;
   Result<> copy(staging::ExchangeJob& job) override;
+  bool is_published_elsewhere(const std::string& hash) override;
   void published();  // the copy: peers go on with it
 
   // Sentences about peers that sent what was wrong.
@@ -38,6 +40,7 @@ class PeerExchange final : public staging::Exchange {
  private:
   ExchangeSettings settings_;
   std::string state_;  // see begin
+  std::string set_;    // its name, once its files are known
   std::unique_ptr<SharedWalk> walk_;
   std::unique_ptr<Presence> presence_;  // while the board is there
   std::vector<std::string> warnings_;

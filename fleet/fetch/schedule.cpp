@@ -77,6 +77,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
 }
 
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
+  if (!has_source_) return false;
   if (source_only_.contains(unit)) return true;
   if (owner_of(unit, owners) != self_) return false;
   return std::ranges::none_of(peers_, [&](const Peer& peer) {

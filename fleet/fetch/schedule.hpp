@@ -37,6 +37,7 @@ class Schedule {
   // Units to get. Those that this host owns while all known hosts take part come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
+  void without_source() { has_source_ = false; }
 
   // What a peer answered; what hosts asked this one (see Board::members).
   void heard(std::size_t peer, SetState state, SteadyTime now);
@@ -51,6 +52,7 @@ class Schedule {
   void failed(const Choice& choice, bool is_missing_there);  // it is to be got again
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
+  bool is_idle() const { return under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }
 
  private:
@@ -70,6 +72,7 @@ class Schedule {
   std::vector<std::uint64_t> waiting_;  // in the order in which they are read from the source
   std::set<std::uint64_t> source_only_;
   std::size_t under_way_ = 0;
+  bool has_source_ = true;
 
   static bool is_live(const Peer& peer, SteadyTime now);
   static UnitState state_of(const Peer& peer, std::uint64_t unit);

@@ -8,7 +8,8 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{200}, kFirstLook{1200}, kPatience{5000};
+constexpr std::chrono::milliseconds kLookEvery{200}, kFirstLook{1200}, kPatience{5000},
+    kLookingAtFolders{30'000};
 // A walk of some million files; a host that needs longer is no longer waited for.
 constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
@@ -91,6 +92,13 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   const auto got =
       peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kPatience);
   if (!got) return got.take_error();
+  if (is_source_away_) {
+    const auto folders =
+        peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes, kLookingAtFolders);
+    if (!folders) return folders.take_error();
+    if (*folders != "plain")
+      return fail(Errc::Unavailable, "folders have attributes, which peers do not send");
+  }
   const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kPatience);
   if (!text) return text.take_error();
   auto notes = staging::parse_walk_notes(*text);

@@ -21,8 +21,12 @@ class SharedWalk {
  public:
   // `walk`: its name between hosts; see SetNaming, without files.
   SharedWalk(NodeId self, std::string walk, std::filesystem::path boards,
-             std::vector<std::unique_ptr<Peer>>& peers)
-      : self_(self), walk_(std::move(walk)), boards_(std::move(boards)), peers_(peers) {}
+             std::vector<std::unique_ptr<Peer>>& peers, bool is_source_away)
+      : self_(self),
+        walk_(std::move(walk)),
+        boards_(std::move(boards)),
+        peers_(peers),
+        is_source_away_(is_source_away) {}
 
   // A peer's, or else from `own`. An error is `own`'s.
   Result<staging::Walked> get(const staging::Exchange::Walk& own);
@@ -32,6 +36,7 @@ class SharedWalk {
   std::string walk_;
   std::filesystem::path boards_;
   std::vector<std::unique_ptr<Peer>>& peers_;
+  bool is_source_away_;  // no attributes of folders can be had
   std::unique_ptr<Presence> presence_;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

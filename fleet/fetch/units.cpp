@@ -69,7 +69,8 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
   if (choice.peer) {
     PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
     const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
-    const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file);
+    const bool is_whole = head && head->status == 200 && head->length == want &&
+                          (head->piece || head->file) && (job_.context.has_source || head->is_plain);
     job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
     if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
     const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;

@@ -11,6 +11,14 @@ namespace {
 
 constexpr std::string_view kStart = "/fleet/v1/";
 
+struct WalkPart {
+  PeerRequest::Kind kind;
+  std::string_view name;
+};
+constexpr WalkPart kWalkParts[] = {{PeerRequest::Kind::WalkEntries, "entries"},
+                                   {PeerRequest::Kind::WalkNotes, "notes"},
+                                   {PeerRequest::Kind::WalkFolders, "folders"}};
+
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -47,10 +55,10 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
   request.kind = is_walk ? PeerRequest::Kind::Walk : PeerRequest::Kind::Set;
   if (parts.size() == 2) return request;
   if (is_walk) {
-    const bool is_entries = parts[2] == "entries";
-    request.kind = is_entries ? PeerRequest::Kind::WalkEntries : PeerRequest::Kind::WalkNotes;
-    const bool is_one = parts.size() == 3 && request.from == 0 && (is_entries || parts[2] == "notes");
-    return is_one ? std::optional(request) : std::nullopt;
+    const auto part = std::ranges::find(kWalkParts, parts[2], &WalkPart::name);
+    if (parts.size() != 3 || request.from != 0 || part == std::end(kWalkParts)) return std::nullopt;
+    request.kind = part->kind;
+    return request;
   }
   const auto unit = parts.size() == 4 && parts[2] == "units" ? parse_number(parts[3], 10) : std::nullopt;
   if (!unit || request.from != 0) return std::nullopt;
@@ -65,8 +73,8 @@ std::string to_target(const PeerRequest& request) {
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
   const bool is_set = request.kind == PeerRequest::Kind::Set || request.kind == PeerRequest::Kind::Unit;
   target += (is_set ? "sets/" : "walks/") + request.set;
-  if (request.kind == PeerRequest::Kind::WalkEntries) target += "/entries";
-  if (request.kind == PeerRequest::Kind::WalkNotes) target += "/notes";
+  for (const WalkPart& part : kWalkParts)
+    if (part.kind == request.kind) target += "/" + std::string(part.name);
   if (request.kind == PeerRequest::Kind::Unit) target += "/units/" + std::to_string(request.unit);
   if (request.from != 0) target += "?from=" + node_text(request.from);
   return target;

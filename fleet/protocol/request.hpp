@@ -6,6 +6,8 @@
 //   /fleet/v1/walks/ID[?from=NODE]                    whether this host has walked, or walks, a volume's
 //   state /fleet/v1/walks/ID/entries                        what it found, as a manifest
 //   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
+//   /fleet/v1/walks/ID/folders                        of a published copy: "plain", if no folder has
+//   attributes
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@
 namespace spark::fleet {
 
 struct PeerRequest {
-  enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes };
+  enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes, WalkFolders };
   Kind kind = Kind::Node;
   std::string set;         // all but Node and Datasets
   std::uint64_t unit = 0;  // Unit

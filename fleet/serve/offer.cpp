@@ -60,6 +60,7 @@ class StagingOffer final : public Offer {
     }
     auto body = reader_.read_piece(unit, buffer);
     if (!body) return body;
+    body->is_plain = false;  // it gets its attributes last
     (board_->unit(unit) == UnitState::HasPiece ? body->piece : body->file) = board_->digest(unit);
     return body;
   }
@@ -75,13 +76,18 @@ class StagingOffer final : public Offer {
 
 class PublishedOffer final : public Offer {
  public:
-  PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy)
-      : reader_(std::move(reader)), hashes_(std::move(hashes)), copy_(std::move(copy)) {}
+  PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy,
+                 std::string hash)
+      : reader_(std::move(reader)),
+        hashes_(std::move(hashes)),
+        copy_(std::move(copy)),
+        hash_(std::move(hash)) {}
 
   SetState state() const override {
     SetState state;
     state.kind = SetState::Kind::Published;
     state.unit_count = reader_.layout().units();
+    state.hash = hash_;
     return state;
   }
 
@@ -107,6 +113,7 @@ class PublishedOffer final : public Offer {
   UnitReader reader_;
   std::vector<staging::Digest> hashes_;  // of each file
   std::filesystem::path copy_;
+  std::string hash_;
 };
 
 }  // namespace
@@ -127,13 +134,13 @@ Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& board
 }
 
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
-                                             const std::filesystem::path& manifest) {
+                                             const std::filesystem::path& manifest, std::string hash) {
   auto tree = staging::open_tree(copy);
   if (!tree) return tree.take_error();
   auto listed = read_files(manifest);
   if (!listed) return listed.take_error();
   return std::make_shared<PublishedOffer>(UnitReader(std::move(*tree), std::move(listed->files)),
-                                          std::move(listed->hashes), copy);
+                                          std::move(listed->hashes), copy, std::move(hash));
 }
 
 }  // namespace spark::fleet

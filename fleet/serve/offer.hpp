@@ -20,7 +20,8 @@ namespace spark::fleet {
 
 struct UnitBody {
   std::span<const std::byte> bytes;            // in the buffer that it was read into
-  std::optional<staging::Digest> piece, file;  // see AnswerHead
+  std::optional<staging::Digest> piece, file;  // see AnswerHead, as the next
+  bool is_plain = false;
 };
 
 class Offer {
@@ -37,8 +38,8 @@ class Offer {
 // Of a worker that stages the set now. NotFound if none does.
 Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set);
 
-// Of a published copy and its manifest.
+// Of a published copy, its manifest, and its hash.
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
-                                             const std::filesystem::path& manifest);
+                                             const std::filesystem::path& manifest, std::string hash);
 
 }  // namespace spark::fleet

@@ -102,9 +102,11 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
       return send_unit(channel, request);
     case PeerRequest::Kind::WalkEntries:
       return send_file(channel, walks_.entries(request.set));
-    case PeerRequest::Kind::WalkNotes: {
-      const auto notes = walks_.notes(request.set);
-      return notes ? send(channel, {}, *notes) : send(channel, missing, "");
+    case PeerRequest::Kind::WalkNotes:
+    case PeerRequest::Kind::WalkFolders: {
+      const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;
+      const auto text = is_notes ? walks_.notes(request.set) : walks_.folders(request.set);
+      return text ? send(channel, {}, *text) : send(channel, missing, "");
     }
     case PeerRequest::Kind::Walk:
       state = walks_.state(request.set, request.from);
@@ -134,6 +136,7 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
     head.status = 200;
     head.piece = body->piece;
     head.file = body->file;
+    head.is_plain = body->is_plain;
     sent = send(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
     ++counts_.units;
     counts_.bytes += body->bytes.size();
@@ -187,7 +190,7 @@ std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
     if (!copy) published_.look();  // it may have been published this moment
     if (!copy) copy = published_.find(request.set);
     if (!copy) return nullptr;
-    offer = offer_of_copy(copy->path, copy->manifest);
+    offer = offer_of_copy(copy->path, copy->manifest, copy->row.hash);
     if (!offer) return nullptr;
   }
   const std::scoped_lock lock(offers_mutex_);

@@ -46,7 +46,7 @@ Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuf
   const UniqueFd fd = open(file);
   if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()))
     return fail(Errc::NotFound, "the copy can't be read");
-  return UnitBody{{buffer.data(), bytes}, {}, {}};
+  return UnitBody{{buffer.data(), bytes}, {}, {}, !staging::has_kept_attributes(fd.get())};
 }
 
 Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
@@ -71,7 +71,7 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     std::memcpy(content, scratch, file.size);
     content += file.size;
   }
-  return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}};
+  return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}, true};
 }
 
 }  // namespace spark::fleet

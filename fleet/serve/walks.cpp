@@ -1,6 +1,11 @@
 #include "fleet/serve/walks.hpp"
 
+#include <fcntl.h>
+
 #include "base/file.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
 
@@ -46,6 +51,21 @@ std::optional<std::string> Walks::notes(const std::string& walk) {
   }
   const auto published = copy(walk);
   return published ? std::optional(published->row.source.notes) : std::nullopt;
+}
+
+std::optional<std::string> Walks::folders(const std::string& walk) {
+  const auto published = copy(walk);
+  if (!published) return std::nullopt;
+  const auto tree = staging::open_tree(published->path);
+  auto manifest = staging::ManifestReader::open(published->manifest);
+  if (!tree || !manifest) return std::nullopt;
+  while (const auto entry = manifest->next()) {
+    if (entry->type != staging::EntryType::Folder) continue;
+    const UniqueFd folder = staging::open_beneath(*tree, entry->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!folder) return std::nullopt;
+    if (staging::has_kept_attributes(folder.get())) return "attributes";
+  }
+  return manifest->error() ? std::optional<std::string>("plain") : std::nullopt;
 }
 
 }  // namespace spark::fleet

@@ -21,6 +21,7 @@ class Walks {
   SetState state(const std::string& walk, NodeId from);
   std::optional<std::filesystem::path> entries(const std::string& walk);  // a manifest
   std::optional<std::string> notes(const std::string& walk);
+  std::optional<std::string> folders(const std::string& walk);  // "plain" | "attributes"
 
  private:
   std::filesystem::path boards_;

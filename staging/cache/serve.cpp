@@ -1,6 +1,9 @@
 #include "staging/cache/serve.hpp"
 
+#include <sys/stat.h>
+
 #include "base/json.hpp"
+#include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
@@ -24,6 +27,27 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
 
 }  // namespace
 
+// A mount point that lost its file system is an empty folder of another one.
+Result<Tree> open_source(const Source& source) {
+  if (source.is_away) {
+    Tree tree;
+    tree.folder_path = source.path.native();
+    return tree;
+  }
+  auto tree = open_tree(source.path);
+  struct stat info {};
+  if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))
+    return tree;
+  return fail(Errc::Unavailable, tree->shown("") + " does not lie on the volume's file system",
+              "`spark-stage status` shows the volume");
+}
+
+Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash) {
+  if (!source.is_away) return source.is_still_so ? source.is_still_so() : Result<>();
+  if (options.exchange != nullptr && options.exchange->is_published_elsewhere(hash)) return {};
+  return fail(Errc::Unavailable, "its volume is away, and no peer has published the same content");
+}
+
 std::string state_key_of(const Source& source, const CopyOptions& options) {
   if (source.state.empty() || !source.is_still_so || source.is_doubtful) return {};
   json::array key{source.state, source.within.native(), static_cast<int>(options.links)};
@@ -38,7 +62,8 @@ SourceState state_of(const Source& source, const CopyOptions& options, const Cac
 
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor) {
-  if (state.key.empty() || row.source.key != state.key || !row.is_sound()) return std::nullopt;
+  if (source.is_away || state.key.empty() || row.source.key != state.key || !row.is_sound())
+    return std::nullopt;
   const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
   Summary summary;

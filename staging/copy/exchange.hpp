@@ -36,6 +36,9 @@ class Exchange {
   // Copies what it can, from others and from the source, and takes that out of the two lists; the caller
   // copies what stays. An error is one of the source's or of the local drive's, never another host's.
   virtual Result<> copy(ExchangeJob& job) = 0;
+
+  // Whether another host has published this set, of the same state, with this hash.
+  virtual bool is_published_elsewhere(const std::string& hash) = 0;
 };
 
 }  // namespace spark::staging

@@ -21,11 +21,11 @@ std::vector<std::uint64_t> all_units() {
 }
 
 SetState staging_of(NodeId node, UnitState each = UnitState::Absent) {
-  return {SetState::Kind::Staging, node, std::vector<UnitState>(kUnits, each), kUnits};
+  return {SetState::Kind::Staging, node, std::vector<UnitState>(kUnits, each), kUnits, {}};
 }
 
 SetState published_by(NodeId node) {
-  return {SetState::Kind::Published, node, {}, kUnits};
+  return {SetState::Kind::Published, node, {}, kUnits, {}};
 }
 
 // All that can be had from the source now.

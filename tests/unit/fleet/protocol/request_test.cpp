@@ -19,7 +19,8 @@ TEST(PeerRequest, IsReadAsItWasWritten) {
                                   {Kind::Unit, kAsked, 7, 0},
                                   {Kind::Walk, kAsked, 0, 5},
                                   {Kind::WalkEntries, kAsked, 0, 0},
-                                  {Kind::WalkNotes, kAsked, 0, 0}};
+                                  {Kind::WalkNotes, kAsked, 0, 0},
+                                  {Kind::WalkFolders, kAsked, 0, 0}};
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
