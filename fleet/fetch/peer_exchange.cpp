@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "fleet/fetch/run.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "fleet/protocol/set_id.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr Bytes kMostState = 64 * kMiB;
 constexpr std::uint64_t kMostUnits = 4 * kMostState;
 
 struct Files {

@@ -6,14 +6,14 @@
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "fleet/fetch/lane.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "staging/copy/copy_file.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{250}, kLookAtSilent{1000}, kFirstLook{1200}, kIdle{20};
-constexpr Bytes kMostState = 64 * kMiB;
+constexpr std::chrono::milliseconds kLookAtSilent{1000}, kIdle{20};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
 constexpr unsigned kFewHosts = 8, kAtOnceOfFew = 4, kAtOnceOfMany = 2;
 // Enough to choose from; the hosts of a fleet are at about the same place, so that they own what others need.

@@ -2,14 +2,14 @@
 
 #include "base/file.hpp"
 #include "base/threads.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "staging/files/walk_notes.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{200}, kFirstLook{1200}, kPatience{5000},
-    kLookingAtFolders{30'000};
+constexpr std::chrono::milliseconds kLookingAtFolders{30'000};
 // A walk of some million files; a host that needs longer is no longer waited for.
 constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;

@@ -4,12 +4,11 @@
 #include "base/text.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "staging/files/io/direct_io.hpp"
 
 namespace spark::fleet {
 namespace {
-
-constexpr std::chrono::milliseconds kPatience{5000};  // without a byte of a unit
 
 std::span<char> chars(const staging::IoBuffer& buffer) {
   return {reinterpret_cast<char*>(buffer.data()), buffer.size()};
