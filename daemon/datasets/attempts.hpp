@@ -4,11 +4,11 @@
 #include <boost/asio/awaitable.hpp>
 #include <string>
 
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/prefetches.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
 
 namespace spark::datasets {

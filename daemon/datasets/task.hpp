@@ -5,8 +5,11 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/demand.hpp"
+#include "daemon/datasets/totals.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -85,6 +89,17 @@ struct Task {
   void show_queued();
 };
 using TaskPtr = std::shared_ptr<Task>;
+
+// What is under way with which dataset, by its name.
+struct Activity {
+  std::map<std::string, TaskPtr> tasks;       // being staged
+  std::uint64_t newest_task = 0;              // its number
+  std::map<std::string, std::string> failed;  // why its last staging failed
+  std::multiset<std::string> wanted;          // by stage jobs: not evicted before their leases begin
+  std::set<std::string> early_leases;         // ids, of stage jobs that have not ended: no training runs yet
+  std::set<std::string> evicting;
+  Totals totals;
+};
 
 // Ends what the tasks' workers hold in the catalog. Unavailable: a hold is gone, and with it a copy that was
 // staged.

@@ -33,8 +33,7 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
 
 Result<> ExchangeRun::go() {
   sort_out();
-  if (!job_.context.has_source) schedule_.without_source();
-  chosen_at_ = std::chrono::steady_clock::now();
+  if (!job_.context.has_source) schedule_.without_source(std::chrono::steady_clock::now());
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };
@@ -146,8 +145,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   const auto choice = schedule_.next(first, now);
-  if (choice) chosen_at_ = now;
-  if (!choice && !job_.context.has_source && schedule_.is_idle() && now - chosen_at_ > kStuck) {
+  if (!choice && schedule_.is_hopeless(now)) {
     error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", ""};
     *job_.context.failed = true;
   }

@@ -31,6 +31,15 @@ void Schedule::only_from_source(std::uint64_t unit) {
   source_only_.insert(unit);
 }
 
+void Schedule::without_source(SteadyTime now) {
+  has_source_ = false;
+  chosen_at_ = now;
+}
+
+bool Schedule::is_hopeless(SteadyTime now) const {
+  return !has_source_ && !waiting_.empty() && under_way_ == 0 && now - chosen_at_ > kStuck;
+}
+
 void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
   Peer& peer = peers_[index];
   const auto had = static_cast<std::uint64_t>(std::ranges::count_if(state.units, has));
@@ -119,6 +128,7 @@ std::optional<Choice> Schedule::next(From first, SteadyTime now) {
     if (found) break;
   }
   if (!found) return std::nullopt;
+  chosen_at_ = now;
   const Choice choice{waiting_[*found], peer};
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*found));
   ++under_way_;

@@ -37,7 +37,9 @@ class Schedule {
   // Units to get. Those that this host owns while all known hosts take part come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
-  void without_source() { has_source_ = false; }
+  void without_source(SteadyTime now);
+  // Without a source: for kStuck no peer had anything that is still to be got.
+  bool is_hopeless(SteadyTime now) const;
 
   // What a peer answered; what hosts asked this one (see Board::members).
   void heard(std::size_t peer, SetState state, SteadyTime now);
@@ -52,7 +54,6 @@ class Schedule {
   void failed(const Choice& choice, bool is_missing_there);  // it is to be got again
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
-  bool is_idle() const { return under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }
 
  private:
@@ -73,6 +74,7 @@ class Schedule {
   std::set<std::uint64_t> source_only_;
   std::size_t under_way_ = 0;
   bool has_source_ = true;
+  SteadyTime chosen_at_{};  // the last unit; without a source
 
   static bool is_live(const Peer& peer, SteadyTime now);
   static UnitState state_of(const Peer& peer, std::uint64_t unit);

@@ -3,7 +3,6 @@
 #include "base/file.hpp"
 #include "base/threads.hpp"
 #include "fleet/fetch/timings.hpp"
-#include "staging/files/walk_notes.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {

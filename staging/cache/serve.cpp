@@ -7,7 +7,6 @@
 #include "staging/copy/fill.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/files/walk_notes.hpp"
 
 namespace spark::staging {
 

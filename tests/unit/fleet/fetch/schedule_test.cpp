@@ -123,4 +123,18 @@ TEST(Schedule, NothingMoreIsTakenFromAPeerThatSentWrongBytes) {
   EXPECT_EQ(take_from_source(schedule, kNow).size(), kUnits);
 }
 
+TEST(Schedule, WithoutASourceItWaitsForPeersAndGivesUpWhenNoneHasMore) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.without_source(kNow);
+  schedule.add(std::vector<std::uint64_t>{7, 8});
+  EXPECT_FALSE(schedule.next(From::Source, kNow));
+  EXPECT_FALSE(schedule.is_hopeless(kNow + kStuck));
+  schedule.heard(0, published_by(kFirst), kNow + kStuck);
+  const auto choice = schedule.next(From::Source, kNow + kStuck);
+  ASSERT_EQ(choice->peer, 0U);
+  schedule.done(*choice);
+  EXPECT_FALSE(schedule.is_hopeless(kNow + 2 * kStuck));
+  EXPECT_TRUE(schedule.is_hopeless(kNow + 2 * kStuck + 1ms));
+}
+
 }  // namespace
