@@ -14,6 +14,7 @@ VOLUME = "datasets"
 MOUNT = "/mnt/datasets"
 KEY_FILE = "/etc/spark-stage/keys/fleet"
 PORT = 7789
+CACHE = {"path": "/local/cache", "capacity": "2GiB"}
 # In MiB: files of one piece and of some, and packs of small ones.
 FILES = {**{f"imagenet/shard-{i}.bin": 16 for i in range(8)}, **{f"imagenet/middle/{i}.bin": 5 for i in range(8)},
          **{f"imagenet/small/{i}.bin": 1 for i in range(40)}}
@@ -25,7 +26,8 @@ class Trio:
         drive = ext4(rig.folder / "datasets.raw", 512 * MIB, stable_uuid(VOLUME), FILES)
         self.machine = rig.add_target("target1", disks=[drive])
         self.target = Target(self.machine)
-        self.hosts = [rig.add_host(f"host{number}", disks=[self._local_drive(rig, number)]) for number in (1, 2, 3)]
+        first = config_text(cache=CACHE)  # the daemon needs a configuration to start, and keeps to its first cache
+        self.hosts = [rig.add_host(f"host{number}", disks=[self._local_drive(rig, number)], files={CONFIG: first}) for number in (1, 2, 3)]
         self.products = [Product(host) for host in self.hosts]
         self.key = secrets.token_hex(32)
 
@@ -53,7 +55,7 @@ class Trio:
         self.products[index].configure(config_text(
             targets={"rose": {"address": self.machine.address}},
             volumes={VOLUME: {"target": "rose", "subsystem": NQN, "mount": MOUNT}},
-            cache={"path": "/local/cache", "capacity": "2GiB"},
+            cache=CACHE,
             datasets={"imagenet": {"volume": VOLUME, "path": "imagenet"}},
             fleet={"listen": f"{self.hosts[index].address}:{PORT}", "key_file": KEY_FILE, "peers": peers}))
 
