@@ -71,13 +71,15 @@ TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken"]
 # The engine's work on volumes, beside the others.
 OF_DATA = ["test_stage_out", "test_outputs"]
+# Three hosts and a target.
+FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 # Epochs of a job over a slow wire, beside what the benchmark promised.
 VERDICT = ["test_verdict"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-APART = NEEDS_DEBIAN_13 + TAKES_LONG + VERDICT + WALK + UPGRADE
+APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + VERDICT + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
