@@ -124,7 +124,7 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
       .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
 }
 
-Result<std::string> host_name() {
+Result<std::string> this_host() {
   char name[256] = "";
   if (::gethostname(name, sizeof name - 1) != 0) return fail_errno(errno, "asking for this host's name");
   return std::string(name);
@@ -142,7 +142,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
     nothing.unchanged = true;
     return report_to_json(nothing, path);
   }
-  const auto host = host_name();
+  const auto host = this_host();
   if (!host) return host.take_error();
   const auto shard = staging::make_shard_path(checkpoint, *host);
   if (!shard) return shard.take_error();
