@@ -6,7 +6,6 @@ from rig.trio import MOUNT, SIZE, Trio
 from rig import image
 
 
-
 @pytest.fixture(scope="module")
 def running():
     with Topology(install_tree=image.install_product()) as rig:
