@@ -48,7 +48,8 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
 // A writer marks the superblock before it writes anything else: while that is as it was at the mount, all
 // that was read is of one state.
 Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
-  const auto now = mounts::probe_superblock(device);
+  auto now = mounts::probe_superblock(device);
+  if (!now) now.error().kind = Errc::Unavailable;  // the volume went away: its staging waits for it
   if (!now) return now.take_error();
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",

@@ -53,7 +53,7 @@ class Trio:
     def configure(self, index):
         peers = {host.name: [host.address] for host in self.hosts}  # a host leaves itself out
         self.products[index].configure(config_text(
-            targets={"rose": {"address": self.machine.address}},
+            targets={"rose": {"address": self.machine.address, "fast_fail": "5s"}},  # reads fail, and do not hang
             volumes={VOLUME: {"target": "rose", "subsystem": NQN, "mount": MOUNT}},
             cache=CACHE,
             datasets={"imagenet": {"volume": VOLUME, "path": "imagenet"}},
