@@ -12,9 +12,9 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr char kConfig[] = R"({"datasets":{"imagenet":{"env":"IMAGENET_ROOT"},"coco":{}}})";
+constexpr char kConfigWithEnv[] = R"({"datasets":{"imagenet":{"env":"IMAGENET_ROOT"},"coco":{}}})";
 
-int note(void* step, const char* name, const char* value, Failure*) {
+int note_variable(void* step, const char* name, const char* value, Failure*) {
   static_cast<std::vector<std::string>*>(step)->push_back(std::string(name) + "=" + value);
   return 0;
 }
@@ -26,7 +26,7 @@ int refuse(void*, const char* name, const char*, Failure* failure) {
 class EnvironmentTest : public testing::Test {
  protected:
   ~EnvironmentTest() override { free_names(&names_); }
-  int set(const StagedList& staged, std::vector<std::string> answers = {answer(200, kConfig)}) {
+  int set(const StagedList& staged, std::vector<std::string> answers = {answer(200, kConfigWithEnv)}) {
     FakeDaemon fake(std::move(answers));
     const Daemon daemon{fake.path(), "n1"};
     EXPECT_EQ(parse_names("stage", "imagenet,coco", &names_, &failure_), 0);
@@ -36,7 +36,7 @@ class EnvironmentTest : public testing::Test {
   NameList names_{};
   Failure failure_{};
   std::vector<std::string> variables_;
-  Environment environment_{note, &variables_};
+  Environment environment_{note_variable, &variables_};
   std::string first_ = "/cache/imagenet", second_ = "/cache/coco";
   char* paths_[2] = {first_.data(), second_.data()};
 };
