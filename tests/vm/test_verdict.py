@@ -29,7 +29,7 @@ SHARDS, SHARD_FILES = 8, max(150, FILES // 40)  # each shard above 1 MiB, and sm
 WIRE = "6mbit"
 DEVICE = 2_400_000  # bytes per second that the job's device takes
 STEP = 32 * sum(FILE_BYTES) / 2 / DEVICE  # seconds for a batch
-EPOCHS, WORKERS = 3, 8
+EPOCHS, WORKERS = 4, 8
 # What no benchmark measures: a loader's start and end in each epoch, other work on this computer.
 BEYOND_THE_INTERVAL = 0.10
 TORCH = "/opt/torch"
@@ -150,15 +150,16 @@ def test_a_real_job_takes_as_long_as_the_verdict_says_read_directly_and_staged_f
     print("\n".join(verdict["sentences"]))
     assert verdict["inputs"]["judged_by"] == DECIDED_BY[kind]
     assert verdict["advice"] == "stage_first", verdict["not_decided_because"]
+    promised = {(way["source"], way["staged"]): way["seconds"] for way in verdict["ways"]}
     measured, wrong = site.train_every_way(kind), []
-    for (name, staged), seconds in measured.items():
-        promised = next(way["seconds"] for way in verdict["ways"] if (way["source"], way["staged"]) == (name, staged))
-        words = (f"{kind} {'staged' if staged else 'read'} from {name}: {seconds:.1f} s, "
-                 f"promised {promised['value']:.1f} ({promised['low_95']:.1f} to {promised['high_95']:.1f})")
+    for way, seconds in measured.items():
+        words = (f"{kind} {'staged' if way[1] else 'read'} from {way[0]}: {seconds:.1f} s, promised {promised[way]['value']:.1f} "
+                 f"({promised[way]['low_95']:.1f} to {promised[way]['high_95']:.1f})")
         print(words)
-        low, high = promised["low_95"] * (1 - BEYOND_THE_INTERVAL), promised["high_95"] * (1 + BEYOND_THE_INTERVAL)
+        low, high = promised[way]["low_95"] * (1 - BEYOND_THE_INTERVAL), promised[way]["high_95"] * (1 + BEYOND_THE_INTERVAL)
         if not low <= seconds <= high:
             wrong.append(words)
-    for name in VOLUMES:
-        assert measured[name, True] < measured[name, False], f"the advice for {name} was wrong"
     assert not wrong, "\n".join(wrong)
+    best = {staged: min((way for way in promised if way[1] == staged), key=lambda way: promised[way]["value"])
+            for staged in (False, True)}
+    assert measured[best[True]] < measured[best[False]], "the advice was wrong"
