@@ -75,11 +75,9 @@ OF_DATA = ["test_stage_out", "test_outputs"]
 FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
-# Epochs of a job over a slow wire, beside what the benchmark promised.
-VERDICT = ["test_verdict"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + VERDICT + WALK + UPGRADE
+APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -149,7 +147,6 @@ OTHERS = [
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)), deadline_s=3 * 3600),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out and guards", *scenarios(NOT_ON_6_1)),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
     *(replace(machines(f"soak-{kernel}", kernel, "300 steps of a random walk of faults", *scenarios(WALK),
