@@ -206,6 +206,12 @@ Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
   return is_ours ? std::move(fd) : UniqueFd();
 }
 
+// NFS keeps a deleted file's name in its folder while this host has it open: the lock is closed first.
+Result<> remove_locked(const std::filesystem::path& shards, UniqueFd lock) {
+  lock.reset();
+  return remove_tree(shards.parent_path(), shards.filename());
+}
+
 }  // namespace
 
 std::filesystem::path ShardedCheckpoint::shards() const {
@@ -227,7 +233,7 @@ Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoin
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) {
   Joined joined;
   const Destination destination{checkpoint.folder, checkpoint.name};
-  const auto lock = lock_shards(checkpoint.shards());
+  auto lock = lock_shards(checkpoint.shards());
   if (!lock) return lock.take_error();
   if (!*lock) return joined;
   const auto shards = read_shards(checkpoint.shards());
@@ -238,7 +244,7 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) 
   auto area = PartialArea::try_open(destination.partial());
   if (!area) return area.take_error();
   if (auto published = publish_shards(destination, *area, *shards); !published) return published.take_error();
-  if (auto removed = remove_tree(checkpoint.folder, checkpoint.shards().filename()); !removed)
+  if (auto removed = remove_locked(checkpoint.shards(), std::move(*lock)); !removed)
     return removed.take_error();
   joined.is_published = true;
   return joined;
@@ -264,6 +270,12 @@ Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::f
   return true;
 }
 
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
+  auto lock = lock_shards(checkpoint.shards());
+  if (!lock) return lock.take_error();
+  return *lock ? remove_locked(checkpoint.shards(), std::move(*lock)) : Result<>();
+}
+
 Result<> remove_older_shards(const std::filesystem::path& folder) {
   const auto copies = published_copies(folder);
   if (!copies) return copies.take_error();
@@ -271,13 +283,13 @@ Result<> remove_older_shards(const std::filesystem::path& folder) {
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
     if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShards)) continue;
-    const auto lock = lock_shards(folder / name);
+    auto lock = lock_shards(folder / name);
     if (!lock) return lock.take_error();
     if (!*lock) continue;
     const auto shards = published_copies(folder / name);
     if (!shards) return shards.take_error();
     if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
-    if (auto removed = remove_tree(folder, name); !removed) return removed;
+    if (auto removed = remove_locked(folder / name, std::move(*lock)); !removed) return removed;
   }
   return {};
 }

@@ -39,6 +39,9 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes);
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
 
+// Deletes the shards of a checkpoint that is published, which an interrupted call left.
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
+
 // Deletes the shards in the folder that are older than its newest copy: of checkpoints that some host never
 // sent.
 Result<> remove_older_shards(const std::filesystem::path& folder);

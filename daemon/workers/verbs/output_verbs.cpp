@@ -140,7 +140,10 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   if (*is_there) {
     staging::CopyReport nothing;
     nothing.unchanged = true;
-    return report_to_json(nothing, path);
+    json::object answer = report_to_json(nothing, path);
+    if (const auto removed = staging::remove_published_shards(checkpoint); !removed)
+      answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
+    return answer;
   }
   const auto host = this_host();
   if (!host) return host.take_error();

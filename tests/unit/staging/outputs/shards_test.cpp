@@ -135,6 +135,13 @@ TEST_F(Shards, ThoseOfAnOlderCheckpointThatSomeHostNeverSentAreDeleted) {
   EXPECT_FALSE(std::filesystem::exists(old));
 }
 
+TEST_F(Shards, ThoseThatAnInterruptedCallLeftBesideThePublishedCheckpointAreDeleted) {
+  ASSERT_OK(remove_published_shards(checkpoint_));
+  save_and_send("a");
+  ASSERT_OK(remove_published_shards(checkpoint_));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
+}
+
 TEST_F(Shards, AHostNeedsANameThatAFolderCanHave) {
   for (const char* host : {"", ".", "..", "a/b", ".hidden"})
     EXPECT_EQ(make_shard_path(checkpoint_, host).error().kind, Errc::Invalid) << host;
