@@ -119,7 +119,7 @@ def test_a_path_that_the_other_host_lacks_is_named_with_the_host(hosts):
 
 
 def test_a_run_that_is_interrupted_ends_on_both_hosts(hosts):
-    run = hosts.first.spawn(f"exec spark-stage {RUN} --with host2 --runtime 30s")
+    run = hosts.first.spawn(f"exec spark-stage {RUN.replace('--runtime 2s', '--runtime 30s')} --with host2")
     hosts.second.wait_until("pgrep -x fio", 180)
     run.signal(2)
     assert run.wait(180).rc == 130
