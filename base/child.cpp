@@ -97,6 +97,14 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   return child;
 }
 
+bool drain(UniqueFd& pipe, std::string& into) {
+  char buffer[65536];
+  const ssize_t got = ::read(pipe.get(), buffer, sizeof buffer);
+  if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
+  if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) pipe.reset();
+  return static_cast<bool>(pipe);
+}
+
 namespace {
 
 // Moves bytes between the child and us until both outputs are closed, or the deadline passes (false).
@@ -117,12 +125,6 @@ bool pump(Child& child, std::string_view input, ChildOutput& output,
       if (written > 0) input.remove_prefix(static_cast<std::size_t>(written));
       if (written < 0 && errno != EAGAIN && errno != EINTR) input = {};
     }
-    const auto drain = [](UniqueFd& fd, std::string& into) {
-      char buffer[65536];
-      const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-      if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
-      if (got == 0 || (got < 0 && errno != EINTR)) fd.reset();
-    };
     if (polled[1].revents != 0) drain(child.out, output.out);
     if (polled[2].revents != 0) drain(child.err, output.err);
   }

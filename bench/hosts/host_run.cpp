@@ -33,14 +33,6 @@ std::string last_words(const std::string& text) {
   return last.starts_with(kOurName) ? last.substr(kOurName.size()) : last;
 }
 
-bool drain(UniqueFd& fd, std::string& into) {
-  char buffer[65536];
-  const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-  if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
-  if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
-  return static_cast<bool>(fd);
-}
-
 }  // namespace
 
 Result<HostRun> HostRun::start(Launcher launcher, const std::string& host,
@@ -57,7 +49,7 @@ HostRun::~HostRun() {
   child_.in.reset();
   const auto end = std::chrono::steady_clock::now() + kTidyTime;
   while ((child_.out || child_.err) && std::chrono::steady_clock::now() < end) read_some();
-  ::kill(child_.pid, SIGTERM);  // of one that has ended: nothing, since nobody has reaped it yet
+  ::kill(child_.pid, SIGTERM);  // has no effect on a child that has ended: it is reaped below
   pollfd ended{child_.pidfd.get(), POLLIN, 0};
   if (::poll(&ended, 1, 1000) != 1) ::kill(child_.pid, SIGKILL);
   ::waitpid(child_.pid, nullptr, WNOHANG);
