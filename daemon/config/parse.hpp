@@ -45,6 +45,8 @@ bool is_same_target(const Target& one, const Target& other);
 
 // As in the file: "keep", "copy" or "refuse".
 const char* to_string(Links links);
+// "rename", "dcp", "hf", "deepspeed" or "marker", which has the file's name behind it; "" on request.
+const char* to_string(Complete complete);
 
 // NAME → SPARK_STAGE_<NAME>: upper case, `_` for what is neither letter nor digit.
 std::string environment_name(const std::string& dataset);

@@ -34,6 +34,11 @@ const char* to_string(Links links) {
   return kWords[static_cast<std::size_t>(links)];
 }
 
+const char* to_string(Complete complete) {
+  constexpr std::array kWords = {"", "rename", "dcp", "hf", "deepspeed", "marker"};
+  return kWords[static_cast<std::size_t>(complete)];
+}
+
 namespace {
 
 json::value number_or_auto(std::uint64_t number) {
@@ -132,27 +137,10 @@ json::object show(const Dataset& dataset) {
   return shown;
 }
 
-std::string word_for(const Output& output) {
-  switch (output.complete) {
-    case Complete::OnRequest:
-      return "";
-    case Complete::Rename:
-      return "rename";
-    case Complete::Dcp:
-      return "dcp";
-    case Complete::HuggingFace:
-      return "hf";
-    case Complete::DeepSpeed:
-      return "deepspeed";
-    case Complete::Marker:
-      return "marker:" + output.marker;
-  }
-  return "";
-}
-
 json::object show(const Output& output) {
   json::object shown{{"path", output.path.string()}, {"volume", output.volume}, {"to", output.to}};
-  if (output.complete != Complete::OnRequest) shown["complete"] = word_for(output);
+  if (output.complete != Complete::OnRequest)
+    shown["complete"] = to_string(output.complete) + (output.marker.empty() ? "" : ":" + output.marker);
   const std::pair<const char*, std::uint32_t> counts[] = {{"keep", output.keep},
                                                           {"keep_local", output.keep_local},
                                                           {"keep_every", output.keep_every},

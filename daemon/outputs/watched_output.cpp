@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
 
@@ -12,24 +13,6 @@ namespace {
 using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
-
-// As the worker's verb "scan-output" has it.
-std::string rule_word(Complete complete) {
-  switch (complete) {
-    case Complete::OnRequest:
-    case Complete::Rename:
-      return "rename";
-    case Complete::Dcp:
-      return "dcp";
-    case Complete::HuggingFace:
-      return "hf";
-    case Complete::DeepSpeed:
-      return "deepspeed";
-    case Complete::Marker:
-      return "marker";
-  }
-  return "rename";
-}
 
 std::string path_on_volume(const config::Output& output, const std::string& name) {
   return output.to == "." ? name : output.to + "/" + name;
@@ -79,12 +62,13 @@ asio::awaitable<void> WatchedOutput::run() {
 // A worker of its own: it gives up its rights for good.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await known_.load();
+  const Complete rule = settings_.complete == Complete::OnRequest ? Complete::Rename : settings_.complete;
   workers::Call call;
   call.verb = "scan-output";
   call.subject = "output " + settings_.name;
   call.deadline = context_.timings.scan;
   call.request = {{"path", settings_.path.native()},
-                  {"rule", rule_word(settings_.complete)},
+                  {"rule", config::to_string(rule)},
                   {"marker", settings_.marker},
                   {"flushed", changes_to_json(known_.flushed())}};
   const auto answer = co_await context_.runner.run(std::move(call));
