@@ -124,7 +124,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const auto copy = open_tree(destination->path());
   if (!copy) return copy.take_error();
   Monitor monitor(progress);
-  const auto summary = verify_copy(*copy, *manifest, options, monitor, stop);
+  const auto summary = verify_copy(*copy, *manifest, options, monitor, stop, FileTimes::Ignored);
   if (!summary) return summary.take_error();
   CopyReport report;
   report.bytes = summary->bytes;

@@ -31,11 +31,11 @@ struct Shard {
 };
 
 // One entry of the checkpoint, and the shard that has it.
-struct Piece {
+struct ShardEntry {
   const Shard* shard;
   const Entry* entry;
 };
-using Pieces = std::map<std::string_view, Piece>;  // by path; the root first
+using ShardEntries = std::map<std::string_view, ShardEntry>;  // by path; the root first
 
 Result<Entries> read_entries(const Destination& copy) {
   auto manifest = ManifestReader::open(copy.manifest());
@@ -66,11 +66,11 @@ bool is_same_content(const Entry& one, const Entry& other) {
 }
 
 // The shards are newest first: the root is that of the host which finished last.
-Result<Pieces> pieces_of(const std::vector<Shard>& shards, const std::string& shown) {
-  Pieces pieces;
+Result<ShardEntries> merge(const std::vector<Shard>& shards, const std::string& shown) {
+  ShardEntries merged;
   for (const Shard& shard : shards) {
     for (const Entry& entry : shard.entries) {
-      const auto [known, is_new] = pieces.try_emplace(entry.path.view(), Piece{&shard, &entry});
+      const auto [known, is_new] = merged.try_emplace(entry.path.view(), ShardEntry{&shard, &entry});
       if (is_new || is_same_content(*known->second.entry, entry)) continue;
       return fail(Errc::Refused,
                   shown + ": the hosts " + printable(known->second.shard->host) + " and " +
@@ -79,12 +79,12 @@ Result<Pieces> pieces_of(const std::vector<Shard>& shards, const std::string& sh
                   "have each host write files of its own names, then send them again");
     }
   }
-  return pieces;
+  return merged;
 }
 
-Entries entries_of(const Pieces& pieces) {
+Entries entries_of(const ShardEntries& merged) {
   Entries entries;
-  for (const auto& [path, piece] : pieces) entries.push_back(*piece.entry);
+  for (const auto& [path, one] : merged) entries.push_back(*one.entry);
   return entries;
 }
 
@@ -93,9 +93,9 @@ bool rename_entry(const Parent& from, const Parent& to) {
 }
 
 // An interrupted call may have moved it already.
-Result<> move_entry(const Piece& piece, const Tree& to) {
-  const std::string_view path = piece.entry->path;
-  const Parent source = open_parent(piece.shard->tree, path), target = open_parent(to, path);
+Result<> move_entry(const ShardEntry& moved, const Tree& to) {
+  const std::string_view path = moved.entry->path;
+  const Parent source = open_parent(moved.shard->tree, path), target = open_parent(to, path);
   struct stat info {};
   if (source.folder && target.folder) {
     if (rename_entry(source, target)) return {};
@@ -106,7 +106,7 @@ Result<> move_entry(const Piece& piece, const Tree& to) {
         ::fstatat(target.folder.get(), target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
       return {};
   }
-  return fail_errno(errno, "moving " + piece.shard->tree.shown(path) + " to " + to.shown(path));
+  return fail_errno(errno, "moving " + moved.shard->tree.shown(path) + " to " + to.shown(path));
 }
 
 Result<> make_folder(const Tree& tree, const Entry& entry) {
@@ -126,19 +126,19 @@ Result<> settle_folder(const Tree& tree, const Entry& entry) {
   return {};
 }
 
-Result<> gather(const Pieces& pieces, const std::filesystem::path& data) {
+Result<> gather(const ShardEntries& merged, const std::filesystem::path& data) {
   std::error_code error;
   std::filesystem::create_directory(data, error);
   if (error) return fail_errno(error.value(), "making folder " + printable(data.native()));
   const auto tree = open_tree(data);
   if (!tree) return tree.take_error();
-  for (const auto& [path, piece] : pieces) {
+  for (const auto& [path, one] : merged) {
     if (path.empty()) continue;
     auto done =
-        piece.entry->type == EntryType::Folder ? make_folder(*tree, *piece.entry) : move_entry(piece, *tree);
+        one.entry->type == EntryType::Folder ? make_folder(*tree, *one.entry) : move_entry(one, *tree);
     if (!done) return done;
   }
-  for (auto at = pieces.rbegin(); at != pieces.rend(); ++at) {
+  for (auto at = merged.rbegin(); at != merged.rend(); ++at) {
     if (at->second.entry->type != EntryType::Folder) continue;
     if (auto settled = settle_folder(*tree, *at->second.entry); !settled) return settled;
   }
@@ -162,15 +162,15 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards) {
   const std::string shown = printable(destination.path().native());
   if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
-  const auto pieces = pieces_of(shards, shown);
-  if (!pieces) return pieces.take_error();
+  const auto merged = merge(shards, shown);
+  if (!merged) return merged.take_error();
   Manifest manifest;
   manifest.source = destination.path().native();  // of each host another
-  manifest.entries = entries_of(*pieces);
+  manifest.entries = entries_of(*merged);
   const auto is_done = is_there_already(destination, manifest.entries);
   if (!is_done) return is_done.take_error();
   if (*is_done) return {};
-  if (auto gathered = gather(*pieces, area.data()); !gathered) return gathered;
+  if (auto gathered = gather(*merged, area.data()); !gathered) return gathered;
   auto sealed = seal(area, std::move(manifest));
   if (!sealed) return sealed.take_error();
   return publish(destination, area, sealed->root, {});

@@ -217,6 +217,24 @@ def test_a_job_s_output_names_a_checkpoint_that_is_not_on_the_volume_when_it_end
     cluster.nodes[0].sh("rm -rf /local/out/run7/*")
 
 
+def test_shards_that_two_nodes_write_are_published_as_one_checkpoint(cluster):
+    cluster.nodes[0].sh("mkdir /mnt/nas/shards")
+    save = ("d=/tmp/step-7; rm -rf $d; mkdir -p $d/ranks; hostname >$d/ranks/$(hostname); echo all >$d/config; "
+            "exec spark-stage stage-out $d nas:shards/step-7 --nodes 2")
+    sent = [node.spawn(save) for node in cluster.nodes]  # both before either has ended
+    for process in sent:
+        done = process.wait(180)
+        assert done.rc == 0 and done.out.strip() == "/mnt/nas/shards/step-7", done
+    for product in cluster.products:
+        verified = product.run("verify nas:shards/step-7", 120)
+        assert verified.rc == 0, verified
+    there = cluster.machine.sh(f"cd {NAS_EXPORT}/shards && find . | LC_ALL=C sort").split()  # a host's cache may have more
+    assert there == [".", "./.step-7.spark-manifest", "./step-7", "./step-7/config", "./step-7/ranks", "./step-7/ranks/host1",
+                     "./step-7/ranks/host2"], there
+    again = cluster.products[0].run("stage-out /tmp/step-7 nas:shards/step-7 --nodes 2", 120)
+    assert again.rc == 0 and "was there already" in again.err, again
+
+
 def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):
     cluster.machine.sh("tc qdisc add dev eth0 root tbf rate 30mbit burst 256k latency 200ms")
     job = cluster.nodes[0].spawn(f"cd /tmp && exec runuser -u {USER} -- srun -N2 --stage=large sh -c "
