@@ -109,7 +109,7 @@ def test_the_commands_for_the_computer_that_builds_work_on_it(line, tmp_path):
             typed = typed.replace(folder, str(tmp_path / folder))
         typed = f"{typed} {SMALL}"
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", typed], cwd=REPOSITORY, capture_output=True, text=True,
-                          timeout=600)
+                          timeout=1800)
     assert done.returncode == 0, f"{typed}\n{done.stdout}{done.stderr}"
 
 
