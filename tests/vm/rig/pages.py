@@ -92,7 +92,7 @@ RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "de
 BY_CI = ("make check",)
 NOBODY = ("git clone",)
 # Lines for the computer that builds, as they are run on it: small, and with nothing written into the checkout.
-SMALL = f"--scale 0.005 --rounds 1 --sets large,small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
+SMALL = f"--scale 0.005 --rounds 1 --sets small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
 ON_THIS_COMPUTER = {
     "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
     "make bench-staging": ("make", "make --dry-run"),
