@@ -175,7 +175,7 @@ void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag&
   if (writable) {
     scratch_.folder = (record.folder == "/" ? "" : record.folder) + "/" + new_scratch_name();
   }
-  const SmallWork dataset{layout.dataset, {}, "", 0, {}};
+  const SmallWork dataset{layout.dataset, {}, {}, 0, {}};
   const std::string& existing = dataset.is_in(record.folder) ? layout.dataset : record.folder;
   auto answer = run_apart(
       options, [&] { return writable ? open_scratch(scratch_.folder, owner) : open_existing(existing); });
@@ -197,7 +197,7 @@ void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag&
 void BenchTarget::take_small_work(const SmallWork& work) {
   for (const DataFile& file : work.files) small_files.push_back(file.path);
   window = work.window;
-  copy_folder = work.copy_folder;
+  copy_sample = work.copy;
   record.small_files = work.sizes.size();
   record.small_bytes = std::accumulate(work.sizes.begin(), work.sizes.end(), Bytes{0});
 }
@@ -220,7 +220,7 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
   }
   take_small_work(work);
   small_files = small_file_names(folder, work.sizes.size());
-  copy_folder = folder;
+  copy_sample = {folder, {{folder, record.small_bytes}}};
 }
 
 void BenchTarget::look_at_heat(const SystemRoot& root) {

@@ -47,7 +47,7 @@ class BenchTarget {
   std::uint64_t device = 0;                 // st_dev
   std::vector<std::string> small_files;     // to read whole; each round reads `window` of them
   std::size_t window = 0;
-  std::string copy_folder;  // of small files, for the staging copy; empty: there is none
+  CopySample copy_sample;  // of small files
 
   bool is_usable() const { return record.unusable.empty(); }
   bool is_writable() const { return record.read_only_reason.empty(); }

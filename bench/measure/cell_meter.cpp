@@ -145,8 +145,8 @@ class Meter {
       cell_.reasons = {"this is the path that the others are staged to"};
       return;
     }
-    const std::string source = copy_source();
-    if (source.empty()) {
+    const CopyWork work = copy_work();
+    if (work.source.empty()) {
       cell_.reasons = {
           has_small_files(bench_.options.asked)
               ? "none of its folders of small files is small enough to be copied: choose a larger "
@@ -156,7 +156,7 @@ class Meter {
     }
     const SharedCounter counter;
     const CounterSnapshot witness(bench_.options.root, target_);
-    const auto answer = apart("staging", &counter, [&] { return copy_as_json(source, counter); });
+    const auto answer = apart("staging", &counter, [&] { return copy_as_json(work, counter); });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
@@ -164,34 +164,42 @@ class Meter {
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
-  // Small files when the dataset is made of such. Else a large file, each round another one: of ours, or of
-  // the existing ones that are not larger than ours would be.
-  std::string copy_source() const {
-    if (has_small_files(bench_.options.asked)) return target_.copy_folder;
+  struct CopyWork {
+    std::string source;             // empty: there is none
+    std::vector<std::string> only;  // see CopyOptions
+  };
+
+  // Small files when the dataset is made of such. Else a large file. Each round others: of ours, or of the
+  // existing ones that are not larger than ours would be.
+  CopyWork copy_work() const {
+    const Bytes at_most = layout_size(bench_.options) / kLargeFiles;
+    if (has_small_files(bench_.options.asked))
+      return {target_.copy_sample.source, target_.copy_sample.of_round(cell_.round, at_most)};
     std::vector<std::string> fitting;
     for (const DataFile& file : target_.record.files) {
-      if (file.bytes <= layout_size(bench_.options) / kLargeFiles) fitting.push_back(file.path);
+      if (file.bytes <= at_most) fitting.push_back(file.path);
     }
     // The largest first where they exist already: the four largest will do.
     const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
-    return fitting.empty() ? "" : fitting[cell_.round % turns];
+    return fitting.empty() ? CopyWork() : CopyWork{fitting[cell_.round % turns], {}};
   }
 
   // Runs apart. The copy is removed again before the next.
-  Result<json::value> copy_as_json(const std::string& source, const SharedCounter& counter) const {
+  Result<json::value> copy_as_json(const CopyWork& work, const SharedCounter& counter) const {
     const std::filesystem::path folder = std::filesystem::path(bench_.local->scratch()) / kScratchStaged;
     std::error_code error;
     std::filesystem::remove_all(folder, error);
     std::filesystem::create_directory(folder, error);
     if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
     staging::CopyOptions engine;
+    engine.only = work.only;
     engine.max_rate = bench_.options.rate_limit;
     engine.keep_free = bench_.local->record.size / 20;
     const auto show = [&](const staging::CopyProgress& now) {
       if (counter.get() != nullptr) *counter.get() = now.bytes_done;
     };
     const StopFlag never{false};  // a stop kills this process
-    auto report = staging::copy(source, folder / "copy", engine, show, never);
+    auto report = staging::copy(work.source, folder / "copy", engine, show, never);
     std::filesystem::remove_all(folder, error);
     if (!report) return report.take_error();
     return json::object{{"bytes", report->bytes},

@@ -66,11 +66,8 @@ class Walk {
       ++found_.entries;
       look_at(folder, ::dirfd(opened.get()), entry->d_name);
     }
-    const bool fits = !here_.has_folders && here_.bytes <= limits_.folder_at_most;
-    if (fits && here_.bytes > best_folder_) {
-      best_folder_ = here_.bytes;
-      found_.folder = folder.path;
-    }
+    const bool fits = !here_.has_folders && here_.bytes > 0 && here_.bytes <= limits_.folder_at_most;
+    if (fits && found_.folders.size() < kMostFolders) found_.folders.push_back({folder.path, here_.bytes});
   }
 
   void look_at(const Folder& folder, int fd, const char* name) {
@@ -140,7 +137,6 @@ class Walk {
     Bytes bytes = 0;
     bool has_folders = false;
   } here_;  // in the folder that is being read
-  Bytes best_folder_ = 0;
   std::uint64_t suitable_ = 0;
   std::mt19937_64 random_{limits_.sample.value_or(0)};
 };

@@ -11,6 +11,8 @@
 
 namespace spark::bench {
 
+inline constexpr std::size_t kMostFolders = 1000;
+
 // The walk stays on the folder's own file system, follows no symbolic link and ends at these limits.
 struct WalkLimits {
   std::size_t files = 32;          // taken at most, the largest first
@@ -20,12 +22,13 @@ struct WalkLimits {
   Bytes at_least = 4096;  // smaller files don't count
   Bytes at_most = ~Bytes{0};
   std::optional<std::uint64_t> sample = {};  // a seed: takes files at random instead of the largest
-  Bytes folder_at_most = 0;                  // of FoundFiles::folder
+  Bytes folder_at_most = 0;                  // of each of FoundFiles::folders
 };
 
 struct FoundFiles {
-  std::vector<DataFile> files;  // the largest first; of a sample in random order
-  std::string folder;           // without folders in it, the largest of at most `folder_at_most`; empty: none
+  std::vector<DataFile> files;    // the largest first; of a sample in random order
+  std::vector<DataFile> folders;  // with their bytes, at most kMostFolders: with files alone, no more than
+                                  // `folder_at_most`
   Bytes bytes = 0;
   std::uint64_t entries = 0;  // looked at
   Bytes all_bytes = 0;        // of every regular file, of any size

@@ -1,6 +1,7 @@
 #include "bench/measure/small_work.hpp"
 
 #include <algorithm>
+#include <random>
 
 #include "base/text.hpp"
 #include "bench/fio/process.hpp"
@@ -22,10 +23,30 @@ void choose_window(SmallWork& work, Bytes at_most) {
   }
 }
 
-json::value to_json(const SmallWork& work) {
-  json::array files;
-  for (const DataFile& file : work.files) files.push_back(json::array{file.path, file.bytes});
-  return json::object{{"files", std::move(files)}, {"copy_folder", work.copy_folder}};
+json::array to_json(const std::vector<DataFile>& files) {
+  json::array pairs;
+  for (const DataFile& file : files) pairs.push_back(json::array{file.path, file.bytes});
+  return pairs;
+}
+
+std::vector<DataFile> files_from(const json::object& answer, const char* name) {
+  std::vector<DataFile> files;
+  for (const json::value& file : *get_array(answer, name)) {
+    const json::array& pair = file.as_array();
+    files.push_back({std::string(pair[0].as_string()), pair[1].to_number<Bytes>()});
+  }
+  return files;
+}
+
+CopySample copy_sample(const std::string& source, std::vector<DataFile> folders) {
+  return folders.empty() ? CopySample() : CopySample{source, std::move(folders)};
+}
+
+// Fisher-Yates by hand, as in plan_cells.
+void shuffle(std::vector<DataFile>& folders, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t left = folders.size(); left > 1; --left)
+    std::swap(folders[left - 1], folders[random() % left]);
 }
 
 }  // namespace
@@ -54,7 +75,8 @@ SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_mo
   SmallWork work;
   work.folder = folder;
   work.files = std::move(found.files);
-  work.copy_folder = std::move(found.folder);
+  shuffle(found.folders, seed);
+  work.copy = copy_sample(folder, std::move(found.folders));
   choose_window(work, at_most);
   return work;
 }
@@ -64,16 +86,14 @@ Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOption
   const Bytes at_most = small_bytes_at_most(options);
   const ApartOptions apart{"looking at the files of " + printable(folder), kSampleTime, &stop};
   const auto answer = run_apart(apart, [&]() -> Result<json::value> {
-    return to_json(sample_work(folder, at_most, layout_size(options) / kLargeFiles, seed));
+    const SmallWork sampled = sample_work(folder, at_most, layout_size(options) / kLargeFiles, seed);
+    return json::object{{"files", to_json(sampled.files)}, {"folders", to_json(sampled.copy.folders)}};
   });
   if (!answer) return answer.take_error();
   SmallWork work;
   work.folder = folder;
-  work.copy_folder = get_string(answer->as_object(), "copy_folder").value_or("");
-  for (const json::value& file : *get_array(answer->as_object(), "files")) {
-    const json::array& pair = file.as_array();
-    work.files.push_back({std::string(pair[0].as_string()), pair[1].to_number<Bytes>()});
-  }
+  work.files = files_from(answer->as_object(), "files");
+  work.copy = copy_sample(folder, files_from(answer->as_object(), "folders"));
   choose_window(work, at_most);
   if (work.files.empty()) return fail(Errc::NotFound, printable(folder) + " holds no file of up to 1 MiB");
   return work;

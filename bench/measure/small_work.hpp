@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
+#include "bench/measure/copy_sample.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/facts.hpp"
 
@@ -14,8 +15,7 @@ namespace spark::bench {
 struct SmallWork {
   std::string folder;  // that was sampled; empty: nothing was, and all paths get files of kSmallFileSize
   std::vector<DataFile> files;  // a random sample of its files of up to 1 MiB
-  std::string
-      copy_folder;         // in it, a folder of small files for the staging copy; empty: none is small enough
+  CopySample copy;              // of it; without a source: none of its folders is small enough
   std::size_t window = 0;  // so many of `files` are read in one round; each round reads others, if there are
   std::vector<Bytes> sizes;  // of those that are laid out where the folder is not: as the first window's
 

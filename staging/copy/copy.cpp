@@ -48,8 +48,7 @@ class Copy {
           monitor_.during(CopyPhase::Walking, [&] { return check_intact(*destination, **earlier); });
       if (!intact) return intact.take_error();
     }
-    auto walked = monitor_.during(
-        CopyPhase::Walking, [&] { return walk_source(*source, options_.exclude, options_.links, stop_); });
+    auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
     if (!walked) return walked.take_error();
     if (*earlier && (*earlier)->rewind() && is_same_source(**earlier, walked->entries))
       return unchanged(*destination, **earlier, *walked, *area);
@@ -66,6 +65,11 @@ class Copy {
   const CopyOptions& options_;
   const StopFlag& stop_;
   Monitor monitor_;
+
+  Result<Walked> walk(Tree& source) const {
+    if (!options_.only.empty()) return walk_folders(source, options_.only, stop_);
+    return walk_source(source, options_.exclude, options_.links, stop_);
+  }
 
   // What was changed since is somebody's work: neither replaced nor called a copy of the source.
   Result<> check_intact(const Destination& destination, ManifestReader& manifest) {

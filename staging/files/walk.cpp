@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/described.hpp"
 #include "base/threads.hpp"
@@ -176,6 +177,15 @@ void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
   }
 }
 
+std::set<std::string> with_their_parents(const std::vector<std::string>& folders) {
+  std::set<std::string> all;
+  for (const std::string& path : folders) {
+    for (std::size_t end = path.size(); end != std::string::npos && end > 0; end = path.rfind('/', end - 1))
+      all.insert(path.substr(0, end));
+  }
+  return all;
+}
+
 // Puts what scans find together.
 struct Collected {
   Walked walked;
@@ -226,6 +236,24 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   walked.copied_links = follower.followed();
   if (follower.kept() > 0) walked.warnings.push_back(follower.warning());
   return walked;
+}
+
+Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop) {
+  Collected all;
+  const auto take = [&](Found found) { all.take(std::move(found)); };
+  const EntryScanner look(tree, {}, Taken::ByACopy, stop);
+  Found above;
+  if (auto root = look.at_root(above); !root) return root.take_error();
+  for (const std::string& path : with_their_parents(folders)) {
+    const Parent parent = open_parent(tree, path);
+    if (!parent.folder) return fail_errno(errno, "opening folder " + tree.shown(path));
+    const std::string above_it = path.substr(0, path.size() - std::min(path.size(), parent.name.size() + 1));
+    if (auto found = look.at(parent.folder.get(), above_it, parent.name, above); !found)
+      return found.take_error();
+  }
+  take(std::move(above));
+  if (auto done = Scan(tree, {}, Taken::ByACopy, stop, take).run(folders); !done) return done.take_error();
+  return all.in_order();
 }
 
 Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {

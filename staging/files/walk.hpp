@@ -36,6 +36,9 @@ Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, cons
 Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
                            const StopFlag& stop);
 
+// Of a source, these folders alone (paths in the tree, none inside another) and those that lead to them.
+Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop);
+
 // Between processes and hosts, and in the catalog.
 std::string to_text(const WalkNotes& notes);
 std::optional<WalkNotes> parse_walk_notes(std::string_view text);

@@ -24,6 +24,9 @@ struct CopyOptions {
   std::optional<SteadyTime> finish_by{};  // at the lowest rate with which all is copied by then; none: soon
   std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
   OutsideLinks links = OutsideLinks::Keep;
+  // A part of the source is copied: these folders, see walk_folders. `exclude` and `links` don't count then,
+  // and needs_quiet_source is not for it. Empty: all of it.
+  std::vector<std::string> only;
   // The copy is of one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;

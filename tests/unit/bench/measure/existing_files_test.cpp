@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <map>
+
 #include "tests/unit/bench/testing.hpp"
 
 namespace spark::bench {
@@ -95,7 +97,7 @@ TEST(ExistingFiles, ASampleTakesFilesOfEverySizeAndTheSameSeedTheSameOnes) {
   EXPECT_EQ(find_files(disk.path(), limits).files.front().path, found.files.front().path);
 }
 
-TEST(ExistingFiles, NamesTheLargestFolderThatIsSmallEnoughToBeCopied) {
+TEST(ExistingFiles, NamesTheFoldersThatAreSmallEnoughToBeCopied) {
   const DiskFolder disk;
   for (const char* name : {"a", "b", "c"}) fs::create_directories(disk / ("classes/" + std::string(name)));
   write_text(disk / "classes/a/1", std::string(3000, 'x'));
@@ -103,7 +105,9 @@ TEST(ExistingFiles, NamesTheLargestFolderThatIsSmallEnoughToBeCopied) {
   write_text(disk / "classes/c/1", std::string(90'000, 'x'));
   WalkLimits limits;
   limits.folder_at_most = 50'000;
-  EXPECT_EQ(find_files(disk.path(), limits).folder, disk / "classes/b");
+  std::map<std::string, Bytes> found;
+  for (const DataFile& folder : find_files(disk.path(), limits).folders) found[folder.path] = folder.bytes;
+  EXPECT_EQ(found, (std::map<std::string, Bytes>{{disk / "classes/a", 3000}, {disk / "classes/b", 5000}}));
 }
 
 }  // namespace

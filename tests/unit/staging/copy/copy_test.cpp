@@ -9,6 +9,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "base/file.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
@@ -30,6 +32,31 @@ TEST_F(CopyTest, HashDependsOnContentAloneNotOnThreadsOrChunks) {
     if (first.empty()) first = report->hash;
     EXPECT_EQ(report->hash, first);
   }
+}
+
+TEST_F(CopyTest, OfSomeFoldersHasThemWithTheFoldersAboveAndNothingElse) {
+  for (const char* name : {"a/1/x", "a/1/y", "a/2/x", "b/x", "b-c/x", "top"})
+    write_text(source_ / name, name);
+  std::filesystem::create_hard_link(source_ / "a/1/x", source_ / "a/1/z");
+  std::filesystem::permissions(source_ / "a", std::filesystem::perms::owner_all);
+  options_.only = {"b", "a/1"};
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->files, 4u);
+  std::set<std::string> found;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(copy_))
+    found.insert(one.path().lexically_relative(copy_).native());
+  EXPECT_EQ(found, (std::set<std::string>{"a", "a/1", "a/1/x", "a/1/y", "a/1/z", "b", "b/x"}));
+  EXPECT_EQ(std::filesystem::status(copy_ / "a").permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(std::filesystem::hard_link_count(copy_ / "a/1/z"), 2u);
+}
+
+TEST_F(CopyTest, OfAFolderThatIsNotThereNamesIt) {
+  write_text(source_ / "a/x", "x");
+  options_.only = {"b"};
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message().find("/b"), std::string::npos) << report.error().message();
 }
 
 TEST_F(CopyTest, FiveGibibytesOfHoleAreCopiedAsAHole) {

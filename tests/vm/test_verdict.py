@@ -1,0 +1,165 @@
+"""What the benchmark promises, beside what a real job then takes: PyTorch's DataLoader over small files and over tar files,
+from NVMe/TCP, from NFS, and from a staged copy.
+
+The wire is the slowest part and the job's device the next, so that what else the computer does decides nothing.
+"""
+import json
+import os
+import random
+import shutil
+import subprocess
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from rig import image, packages
+from rig.disks import tree_of
+from rig.house import NAS_EXPORT, local_drive
+from rig.machine import disk
+from rig.product import CONFIG, Product, config_text
+from rig.target import Target, stable_uuid
+from rig.topology import Topology
+
+FILES = int(os.environ.get("SPARK_VERDICT_FILES", "20000"))
+FOLDER_FILES = 200
+FILE_BYTES = (7_000, 13_000)
+SHARDS, SHARD_FILES = 8, max(150, FILES // 40)  # each shard above 1 MiB, and small enough to be copied
+WIRE = "6mbit"
+DEVICE = 2_400_000  # bytes per second that the job's device takes
+STEP = 32 * sum(FILE_BYTES) / 2 / DEVICE  # seconds for a batch
+EPOCHS, WORKERS = 4, 8
+# What no benchmark measures: a loader's start and end in each epoch, other work on this computer.
+BEYOND_THE_INTERVAL = 0.10
+TORCH = "/opt/torch"
+LIBRARIES = ":".join(f"{TORCH}/usr/lib{folder}" for folder in (
+    "", "/x86_64-linux-gnu", "/x86_64-linux-gnu/blas", "/x86_64-linux-gnu/lapack"))
+PYTHON = f"env LD_LIBRARY_PATH={LIBRARIES} PYTHONPATH={TORCH}/usr/lib/python3/dist-packages python3"
+VOLUMES = {"nvme-tcp": "/mnt/sets", "nfs": "/mnt/nas"}
+DECIDED_BY = {"small": "smallfiles", "shards": "stream"}
+
+
+def make_sets(folder):
+    pick = random.Random(1)
+    content = lambda: pick.randbytes(pick.randint(*FILE_BYTES))
+    for number in range(FILES):
+        path = folder / f"small/{number // FOLDER_FILES:04}/{number:06}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content())
+    (folder / "shards").mkdir()
+    for shard in range(SHARDS):
+        with tarfile.open(folder / f"shards/{shard}.tar", "w") as tar:
+            for number in range(SHARD_FILES):
+                data = content()
+                entry = tarfile.TarInfo(f"{number:06}.jpg")
+                entry.size = len(data)
+                tar.addfile(entry, BytesIO(data))
+
+
+class Site:
+    """One target with the sets on a volume and on an NFS export, one host with a drive and PyTorch."""
+
+    def __init__(self, rig):
+        sets = rig.folder / "sets"
+        make_sets(sets)
+        volume = tree_of(rig.folder / "volume.raw", sets, stable_uuid("sets"))
+        shutil.rmtree(sets)
+        shared = shutil.copyfile(volume, rig.folder / "shared.raw")
+        subprocess.run(["/usr/sbin/tune2fs", "-U", stable_uuid("shared"), shared], check=True, stdout=subprocess.DEVNULL)
+        torch = shutil.copyfile(packages.drive("torch", image.userland_folder(), ["python3-torch"]), rig.folder / "torch.raw")
+        self.target_machine = rig.add_target("target1", disks=[volume, shared])
+        address = self.target_machine.address
+        self.host = rig.add_host("host1", disks=[local_drive(rig), torch], memory="2G", files={CONFIG: config_text(
+            targets={"rose": {"address": address}},
+            volumes={"sets": {"target": "rose", "subsystem": "sets", "mount": VOLUMES["nvme-tcp"],
+                              "filesystem": {"type": "ext4", "uuid": stable_uuid("sets")}},
+                     "nas": {"nfs": f"{address}:{NAS_EXPORT}", "mount": VOLUMES["nfs"], "access": "exclusive"}},
+            cache={"path": "/local/cache", "capacity": "4GiB"},
+            datasets={f"{name}-{kind}": {"volume": volume, "path": kind}
+                      for name, volume in (("nvme-tcp", "sets"), ("nfs", "nas")) for kind in DECIDED_BY})})
+        self.product = Product(self.host)
+
+    def start(self):
+        for machine in (self.target_machine, self.host):
+            machine.start()
+        for machine in (self.target_machine, self.host):
+            machine.wait_ready()
+        target = Target(self.target_machine)
+        self.target_machine.sh(f"until [ -e {disk(1)} -a -e {disk(2)} ]; do sleep 0.1; done", 30)
+        self.target_machine.sh(f"mkdir -p {NAS_EXPORT} && mount {disk(2)} {NAS_EXPORT}")
+        target.export("sets", disk(1))
+        target.export_nfs(NAS_EXPORT)
+        self.host.sh(f"mkdir -p {TORCH} && mount -o ro,noload {disk(2)} {TORCH}")
+        self.host.put("/root/job.py", (Path(__file__).parent / "loader/job.py").read_text())
+        for name in ("sets", "nas"):
+            self.product.wait_volume(name, "ready", 120)
+        self.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {WIRE} burst 32k latency 400ms")
+
+    def job(self, epochs, *where):
+        return f"{PYTHON} /root/job.py {epochs} {WORKERS} {STEP:.4f} {' '.join(where)}"
+
+    def path_of(self, dataset):
+        return self.product.dataset(dataset)["path"]
+
+    def measure_demand(self, kind):
+        """On a staged copy, which is gone afterwards."""
+        dataset = f"nvme-tcp-{kind}"
+        self.product.sh(f"stage {dataset}", 1800)
+        said = self.product.sh(f"run {dataset} -- spark-stage bench demand --for 1h -- "
+                               f"{self.job(2, f'{kind}:{self.path_of(dataset)}')}", 1800)
+        self.product.sh(f"evict {dataset}")
+        return said
+
+    def verdict(self, kind):
+        paths = " ".join(f"{name}={path}" for name, path in VOLUMES.items())
+        scenarios = " ".join(f"--scenario {name}" for name in (DECIDED_BY[kind], "stagecopy"))
+        self.product.sh(f"bench {paths} local=/local {scenarios} --dataset nvme-tcp-{kind} --epochs {EPOCHS} --rounds 5 "
+                        f"--size 32MiB --runtime 6s --json /tmp/{kind}.json", 3600)
+        return json.loads(self.host.get(f"/tmp/{kind}.json"))["verdict"]
+
+    def stage(self, dataset):
+        """The seconds it takes."""
+        took = self.host.sh(f"b=$(date +%s%N); spark-stage stage {dataset} >/dev/null; echo $(($(date +%s%N) - b))", 3600)
+        return int(took) / 1e9
+
+    def train_every_way(self, kind):
+        """Seconds by (path, is it staged first)."""
+        staging = {name: self.stage(f"{name}-{kind}") for name in VOLUMES}
+        where = {**{(name, False): f"{path}/{kind}" for name, path in VOLUMES.items()},
+                 **{(name, True): self.path_of(f"{name}-{kind}") for name in VOLUMES}}
+        said = self.host.sh(self.job(EPOCHS, *(f"{kind}:{folder}" for folder in where.values())), 3 * 3600)
+        for name in VOLUMES:
+            self.product.sh(f"evict {name}-{kind}")
+        seconds = [json.loads(line)["seconds"] for line in said.splitlines()]
+        return {way: epochs + (staging[way[0]] if way[1] else 0) for way, epochs in zip(where, seconds, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def site():
+    with Topology(install_tree=image.install_product()) as rig:
+        site = Site(rig)
+        site.start()
+        yield site
+
+
+@pytest.mark.parametrize("kind", DECIDED_BY)
+def test_a_real_job_takes_as_long_as_the_verdict_says_read_directly_and_staged_first(site, kind):
+    print(site.measure_demand(kind))
+    verdict = site.verdict(kind)
+    print("\n".join(verdict["sentences"]))
+    assert verdict["inputs"]["judged_by"] == DECIDED_BY[kind]
+    assert verdict["advice"] == "stage_first", verdict["not_decided_because"]
+    promised = {(way["source"], way["staged"]): way["seconds"] for way in verdict["ways"]}
+    measured, wrong = site.train_every_way(kind), []
+    for way, seconds in measured.items():
+        words = (f"{kind} {'staged' if way[1] else 'read'} from {way[0]}: {seconds:.1f} s, promised {promised[way]['value']:.1f} "
+                 f"({promised[way]['low_95']:.1f} to {promised[way]['high_95']:.1f})")
+        print(words)
+        low, high = promised[way]["low_95"] * (1 - BEYOND_THE_INTERVAL), promised[way]["high_95"] * (1 + BEYOND_THE_INTERVAL)
+        if not low <= seconds <= high:
+            wrong.append(words)
+    assert not wrong, "\n".join(wrong)
+    best = {staged: min((way for way in promised if way[1] == staged), key=lambda way: promised[way]["value"])
+            for staged in (False, True)}
+    assert measured[best[True]] < measured[best[False]], "the advice was wrong"
