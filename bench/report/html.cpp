@@ -37,6 +37,7 @@ td, dd { min-width: 0; }
   thead { display: none; } tr { display: block; border-top: 1px solid var(--line); padding: .5rem 0; }
   td { display: grid; grid-template-columns: 7.5rem 1fr; padding: .05rem 0; border: 0 !important; white-space: normal !important; }
   td::before { content: attr(data-name); color: var(--mute); font-weight: 400; } td:empty { display: none; }
+  td:first-child { display: block; font-weight: 600; } td:first-child::before { content: none; }
 }
 @page { margin: 11mm; }
 @media print {
@@ -45,7 +46,7 @@ td, dd { min-width: 0; }
   h1, h2, h3 { font-size: 9pt; break-after: avoid; } h2 { margin: .6rem 0 .2rem; } p { margin: .2rem 0; }
   .answer { font-size: 12pt; margin: .4rem 0; } .wide svg { max-height: 56mm; }
   .grid { grid-template-columns: repeat(4, 1fr); gap: .4rem; } .card { padding: .3rem; break-inside: avoid; }
-  th, td { padding: .05rem .3rem; } tr { break-inside: avoid; } td { line-height: 1.15; } dl { display: block; margin: 0; } dt, dd { display: inline; } dd::after { content: "\A"; white-space: pre; }
+  th, td { padding: .05rem .3rem; } tr { break-inside: avoid; } td { line-height: 1.15; } dl { display: block; margin: 0; } dt, dd { display: inline; } dt::after { content: ": "; } dd::after { content: "\A"; white-space: pre; }
 }
 </style>
 )";
