@@ -16,9 +16,9 @@
 #include "bench/facts/mount_facts.hpp"
 #include "bench/facts/storage_facts.hpp"
 #include "bench/facts/temperature.hpp"
+#include "bench/files/existing_files.hpp"
+#include "bench/files/file_reader.hpp"
 #include "bench/fio/fio_job.hpp"
-#include "bench/measure/existing_files.hpp"
-#include "bench/measure/file_reader.hpp"
 #include "bench/measure/plan.hpp"
 
 namespace spark::bench {

@@ -6,8 +6,8 @@
 
 #include "base/file.hpp"
 #include "base/threads.hpp"
+#include "bench/files/scratch.hpp"
 #include "bench/measure/bench.hpp"
-#include "bench/measure/scratch.hpp"
 #include "bench/measure/small_work.hpp"
 
 namespace spark::bench {

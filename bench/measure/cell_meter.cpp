@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "bench/files/file_reader.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/counter_snapshot.hpp"
-#include "bench/measure/file_reader.hpp"
 #include "bench/measure/live_rate.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/gates.hpp"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/threads.hpp"
+#include "bench/files/scratch.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/bench.hpp"
-#include "bench/measure/scratch.hpp"
 
 namespace spark::bench {
 

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "base/text.hpp"
+#include "bench/files/existing_files.hpp"
 #include "bench/fio/process.hpp"
-#include "bench/measure/existing_files.hpp"
 
 namespace spark::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
-#include "bench/measure/copy_sample.hpp"
+#include "bench/files/copy_sample.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/facts.hpp"
 

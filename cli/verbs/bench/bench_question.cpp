@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "bench/measure/existing_files.hpp"
+#include "bench/files/existing_files.hpp"
 #include "bench/report/run_folder.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "bench/files/scratch.hpp"
 #include "bench/measure/bench.hpp"
-#include "bench/measure/scratch.hpp"
 #include "bench/report/report.hpp"
 #include "bench/report/run_folder.hpp"
 #include "tests/unit/bench/testing.hpp"

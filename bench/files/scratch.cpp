@@ -1,4 +1,4 @@
-#include "bench/measure/scratch.hpp"
+#include "bench/files/scratch.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>

@@ -1,4 +1,4 @@
-#include "bench/measure/copy_sample.hpp"
+#include "bench/files/copy_sample.hpp"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "bench/measure/existing_files.hpp"
+#include "bench/files/existing_files.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "base/file.hpp"
-#include "bench/measure/scratch.hpp"
+#include "bench/files/scratch.hpp"
 
 namespace spark::bench {
 namespace {

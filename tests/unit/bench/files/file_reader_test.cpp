@@ -1,4 +1,4 @@
-#include "bench/measure/file_reader.hpp"
+#include "bench/files/file_reader.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "bench/measure/scratch.hpp"
+#include "bench/files/scratch.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

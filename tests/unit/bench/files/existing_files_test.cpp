@@ -1,4 +1,4 @@
-#include "bench/measure/existing_files.hpp"
+#include "bench/files/existing_files.hpp"
 
 #include <unistd.h>
 
