@@ -26,8 +26,8 @@ FILES = int(os.environ.get("SPARK_VERDICT_FILES", "20000"))
 FOLDER_FILES = 200
 FILE_BYTES = (7_000, 13_000)
 SHARDS, SHARD_FILES = 8, max(150, FILES // 40)  # each shard above 1 MiB, and small enough to be copied
-WIRE = "24mbit"
-DEVICE = 9_000_000  # bytes per second that the job's device takes
+WIRE = "8mbit"
+DEVICE = 2_400_000  # bytes per second that the job's device takes
 STEP = 32 * sum(FILE_BYTES) / 2 / DEVICE  # seconds for a batch
 EPOCHS, WORKERS = 4, 8
 # What no benchmark measures: a loader's start and end in each epoch, other work on this computer.
@@ -94,7 +94,7 @@ class Site:
         self.host.put("/root/job.py", (Path(__file__).parent / "loader/job.py").read_text())
         for name in ("sets", "nas"):
             self.product.wait_volume(name, "ready", 120)
-        self.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {WIRE} burst 32k latency 50ms")
+        self.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {WIRE} burst 32k latency 100ms")
 
     def job(self, epochs, *where):
         return f"{PYTHON} /root/job.py {epochs} {WORKERS} {STEP:.4f} {' '.join(where)}"
@@ -115,7 +115,7 @@ class Site:
         paths = " ".join(f"{name}={path}" for name, path in VOLUMES.items())
         scenarios = " ".join(f"--scenario {name}" for name in (DECIDED_BY[kind], "stagecopy"))
         self.product.sh(f"bench {paths} local=/local {scenarios} --dataset nvme-tcp-{kind} --epochs {EPOCHS} --rounds 5 "
-                        f"--size 64MiB --runtime 6s --json /tmp/{kind}.json", 3600)
+                        f"--size 32MiB --runtime 6s --json /tmp/{kind}.json", 3600)
         return json.loads(self.host.get(f"/tmp/{kind}.json"))["verdict"]
 
     def stage(self, dataset):
