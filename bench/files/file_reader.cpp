@@ -114,28 +114,41 @@ Result<> write_all(const UniqueFd& file, const std::string& bytes, const std::st
   return {};
 }
 
+// The kernel's nfs_setattr() returns the file's delegation first.
+bool set_same_mode(const UniqueFd& file) {
+  struct stat status {};
+  return ::fstat(file.get(), &status) == 0 && ::fchmod(file.get(), status.st_mode & 07777) == 0;
+}
+
 }  // namespace
 
 Result<FilesRead> read_files(const FileReading& reading) {
   FilesRead total;
-  std::vector<std::string> files = reading.files;
+  const std::size_t count = reading.files.size();
+  const std::size_t pass = reading.pass == 0 ? count : std::min(reading.pass, count);
   std::mt19937_64 random(reading.seed);
-  do {
+  for (std::size_t first = reading.first;; first += pass) {
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < pass; ++i) files.push_back(reading.files[(first + i) % count]);
     std::shuffle(files.begin(), files.end(), random);
-    if (reading.cold) {
-      if (auto evicted = evict_from_cache(files); !evicted) return evicted.take_error();
+    const bool is_new = first + pass <= count;
+    if (reading.cold && !(is_new && reading.delegations == Delegations::Avoid)) {
+      auto evicted = evict_from_cache(files, reading.delegations == Delegations::GiveBack);
+      if (!evicted) return evicted.take_error();
     }
     if (auto done = one_pass(reading, files, total); !done) return done.take_error();
-  } while (total.files > 0 && std::chrono::duration<double>(total.seconds) < reading.at_least);
-  return total;
+    if (total.files == 0 || std::chrono::duration<double>(total.seconds) >= reading.at_least) return total;
+  }
 }
 
-Result<> evict_from_cache(const std::vector<std::string>& files) {
+Result<> evict_from_cache(const std::vector<std::string>& files, bool give_back_delegations) {
   for (const std::string& path : files) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file) return fail_errno(errno, "opening " + printable(path));
     const int number = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
     if (number != 0) return fail_errno(number, "not flushed: emptying the page cache of " + printable(path));
+    if (give_back_delegations && !set_same_mode(file))
+      return fail_errno(errno, "setting the mode of " + printable(path));
   }
   return {};
 }

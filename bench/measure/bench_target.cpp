@@ -223,6 +223,22 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
   copy_sample = {folder, {{folder, record.small_bytes}}};
 }
 
+Delegations BenchTarget::delegations() const {
+  if (record.storage.kind != PathKind::Nas) return Delegations::None;
+  const bool are_own = !scratch().empty() && !small_files.empty() && small_files[0].starts_with(scratch());
+  return are_own ? Delegations::GiveBack : Delegations::Avoid;
+}
+
+void BenchTarget::count_read(std::size_t files) {
+  const bool were_new = files_read <= small_files.size();
+  files_read += files;
+  if (delegations() != Delegations::Avoid || !were_new || files_read <= small_files.size()) return;
+  record.notes.push_back(
+      "its " + std::to_string(small_files.size()) +
+      " files were read more than once: an NFS client that holds a file's delegation opens it without asking "
+      "the server, so a job that reads more files may be slower");
+}
+
 void BenchTarget::look_at_heat(const SystemRoot& root) {
   const auto now = drive_temperature(root, record.storage);
   if (now && (!hottest || now->celsius > hottest->celsius)) hottest = now;

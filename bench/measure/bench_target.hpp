@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/threads.hpp"
+#include "bench/files/file_reader.hpp"
 #include "bench/files/scratch.hpp"
 #include "bench/measure/bench.hpp"
 #include "bench/measure/small_work.hpp"
@@ -45,9 +46,14 @@ class BenchTarget {
   PathRecord record;
   std::optional<DriveTemperature> hottest;  // of all looks
   std::uint64_t device = 0;                 // st_dev
-  std::vector<std::string> small_files;     // to read whole; each round reads `window` of them
+  std::vector<std::string> small_files;     // to read whole, in passes of `window`
   std::size_t window = 0;
-  CopySample copy_sample;  // of small files
+  std::size_t files_read = 0;  // of small_files, one after the other, then all again
+  CopySample copy_sample;      // of small files
+
+  // Of the small files.
+  Delegations delegations() const;
+  void count_read(std::size_t files);
 
   bool is_usable() const { return record.unusable.empty(); }
   bool is_writable() const { return record.read_only_reason.empty(); }

@@ -101,7 +101,10 @@ class Meter {
     }
     const SharedCounter counter;
     FileReading reading;
-    reading.files = files_of_round();
+    reading.files = target_.small_files;
+    reading.first = target_.files_read;
+    reading.pass = target_.window;
+    reading.delegations = target_.delegations();
     reading.threads = scenario_.streams;
     reading.cold = scenario_.cache == Cache::Cold;
     reading.at_least = bench_.options.runtime;
@@ -113,18 +116,9 @@ class Meter {
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
+    target_.count_read(cell_.ios);
     witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
-  }
-
-  // Others than in the round before, as far as there are any: a target may remember what it was asked for.
-  std::vector<std::string> files_of_round() const {
-    const std::vector<std::string>& all = target_.small_files;
-    std::vector<std::string> files;
-    for (std::size_t i = 0; i < std::min(target_.window, all.size()); ++i) {
-      files.push_back(all[(cell_.round * target_.window + i) % all.size()]);
-    }
-    return files;
   }
 
   static Result<json::value> read_as_json(const FileReading& reading) {

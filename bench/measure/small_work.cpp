@@ -11,7 +11,7 @@ namespace spark::bench {
 namespace {
 
 constexpr Duration kSampleTime{25'000};
-constexpr std::size_t kWindows = 6;  // of a default run: the warm-up and five rounds
+constexpr std::size_t kMostSampled = 50'000;
 constexpr std::size_t kFewestFiles = 16;
 
 void choose_window(SmallWork& work, Bytes at_most) {
@@ -65,7 +65,7 @@ SmallWork made_up_work(std::uint64_t count) {
 
 SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_most, std::uint64_t seed) {
   WalkLimits limits;
-  limits.files = kWindows * kMostSmallFiles;
+  limits.files = kMostSampled;
   limits.entries = 200'000;
   limits.at_least = 1;
   limits.at_most = kLargestSmallFile;

@@ -16,8 +16,8 @@ struct SmallWork {
   std::string folder;  // that was sampled; empty: nothing was, and all paths get files of kSmallFileSize
   std::vector<DataFile> files;  // a random sample of its files of up to 1 MiB
   CopySample copy;              // of it; without a source: none of its folders is small enough
-  std::size_t window = 0;  // so many of `files` are read in one round; each round reads others, if there are
-  std::vector<Bytes> sizes;  // of those that are laid out where the folder is not: as the first window's
+  std::size_t window = 0;       // of `files` in a pass; each pass reads others, if there are
+  std::vector<Bytes> sizes;     // of those that are laid out where the folder is not: as the first window's
 
   bool is_in(const std::string& folder_of_path) const;
 };

@@ -1,6 +1,9 @@
 #include "bench/files/file_reader.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <thread>
 
 #include "tests/unit/bench/testing.hpp"
 
@@ -35,6 +38,52 @@ TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
   EXPECT_GE(read->seconds, 1);
   EXPECT_EQ(read->files % 4, 0u);
   EXPECT_GT(read->files, 4u);
+}
+
+TEST(FileReader, ThePassesReadOneFileAfterTheOther) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", {1000, 2000, 3000, 4000, 5000}, 0));
+  FileReading reading;
+  reading.files = small_file_names(disk / "small", 5);
+  reading.first = 3;
+  reading.pass = 3;  // the last two, and the first again
+  const auto read = read_files(reading);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->bytes, 4000u + 5000u + 1000u);
+}
+
+TEST(FileReader, GivesDelegationsBackByAModeThatStaysTheSame) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", {1000}, 0));
+  fs::permissions(disk / "small/0", fs::perms::owner_read | fs::perms::others_read);
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::stat((disk / "small/0").c_str(), &before), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  FileReading reading;
+  reading.files = {disk / "small/0"};
+  reading.delegations = Delegations::GiveBack;
+  ASSERT_TRUE(read_files(reading));
+  ASSERT_EQ(::stat((disk / "small/0").c_str(), &after), 0);
+  EXPECT_EQ(after.st_mode, before.st_mode);
+  EXPECT_NE(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec) << "the mode was not set";
+}
+
+TEST(FileReader, DoesNotTouchOthersFilesMoreThanByReadingThem) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", {1000}, 0));
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::stat((disk / "small/0").c_str(), &before), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (const Delegations delegations : {Delegations::None, Delegations::Avoid}) {
+    FileReading reading;
+    reading.files = {disk / "small/0"};
+    reading.delegations = delegations;
+    ASSERT_TRUE(read_files(reading));
+  }
+  ASSERT_EQ(::stat((disk / "small/0").c_str(), &after), 0);
+  EXPECT_EQ(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
 }
 
 TEST(FileReader, IsNeverFasterThanItsRate) {
