@@ -68,7 +68,8 @@ class Site:
         shared = shutil.copyfile(volume, rig.folder / "shared.raw")
         subprocess.run(["/usr/sbin/tune2fs", "-U", stable_uuid("shared"), shared], check=True, stdout=subprocess.DEVNULL)
         torch = shutil.copyfile(packages.drive("torch", image.userland_folder(), ["python3-torch"]), rig.folder / "torch.raw")
-        self.target_machine = rig.add_target("target1", disks=[volume, shared])
+        # A server has as many delegations as its memory allows; beyond that each open of a file costs the job more.
+        self.target_machine = rig.add_target("target1", disks=[volume, shared], memory="6G")
         address = self.target_machine.address
         self.host = rig.add_host("host1", disks=[local_drive(rig), torch], memory="2G", files={CONFIG: config_text(
             targets={"rose": {"address": address}},
@@ -116,7 +117,11 @@ class Site:
         scenarios = " ".join(f"--scenario {name}" for name in (DECIDED_BY[kind], "stagecopy"))
         self.product.sh(f"bench {paths} local=/local {scenarios} --dataset nvme-tcp-{kind} --epochs {EPOCHS} --rounds 5 "
                         f"--size 32MiB --runtime 6s --json /tmp/{kind}.json", 3600)
-        return json.loads(self.host.get(f"/tmp/{kind}.json"))["verdict"]
+        record = json.loads(self.host.get(f"/tmp/{kind}.json"))
+        for cell in record["cells"]:
+            if cell["status"] != "valid" and cell["round"] > 0:
+                print(f"{cell['scenario']} of {cell['path']}, round {cell['round']}: {'; '.join(cell['reasons'])}")
+        return record["verdict"]
 
     def stage(self, dataset):
         """The seconds it takes."""
