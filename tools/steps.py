@@ -71,8 +71,8 @@ TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken"]
 # The engine's work on volumes, beside the others.
 OF_DATA = ["test_stage_out", "test_outputs"]
-# Three hosts and a target.
-FLEET = ["test_fleet"]
+# Two or three hosts and a target.
+FLEET = ["test_fleet", "test_tutorial"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]

@@ -12,8 +12,8 @@ import pytest
 
 from rig import blocks
 from rig.house import TARGET_ADDRESS
-from rig.pages import (ALL, BLOCKS_ELSEWHERE, BY_CI, BY_STEP, LINES_ELSEWHERE, NOBODY, ON_THIS_COMPUTER, PAGES, RECIPES, SMALL,
-                       commands, lines_for_the_machine, of)
+from rig.pages import (ALL, BLOCKS_ELSEWHERE, BY_CI, BY_STEP, LINES_ELSEWHERE, NOBODY, ON_THIS_COMPUTER, PAGES, PAGES_ELSEWHERE,
+                       RECIPES, SMALL, commands, lines_for_the_machine, of)
 from rig.product import CONFIG
 from rig.settings import REPOSITORY
 from test_format import empty
@@ -75,9 +75,9 @@ def test_no_table_has_a_line_that_no_page_has():
             assert any(of(table, line) == begin for line in lines), f"no page has a line that begins with {begin!r}"
 
 
-@pytest.mark.parametrize("begin", [*BLOCKS_ELSEWHERE, *LINES_ELSEWHERE])
+@pytest.mark.parametrize("begin", [*BLOCKS_ELSEWHERE, *PAGES_ELSEWHERE, *LINES_ELSEWHERE])
 def test_the_test_that_is_named_does_it(begin):
-    for table in (BLOCKS_ELSEWHERE, LINES_ELSEWHERE):
+    for table in (BLOCKS_ELSEWHERE, PAGES_ELSEWHERE, LINES_ELSEWHERE):
         if begin in table:
             path, function, word = table[begin]
             assert word in source_of(path, function), f"{path}, {function} does not say {word!r}"

@@ -41,6 +41,8 @@ BLOCKS_ELSEWHERE = {
         "tests/vm/test_bare.py", "test_files_below_a_volume_keep_it_from_nothing_and_are_named", "chattr -i"),
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
+# Pages that one test types from top to bottom.
+PAGES_ELSEWHERE = {"docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_it_stands_there", "of_page(PAGE)")}
 # Lines, in the same way.
 LINES_ELSEWHERE = {
     "sudo apt install ./build/deb/": (
@@ -108,7 +110,7 @@ def of(table, line):
 
 
 def is_elsewhere(block):
-    return of(BLOCKS_ELSEWHERE, block.lines[0]) is not None
+    return block.page in PAGES_ELSEWHERE or of(BLOCKS_ELSEWHERE, block.lines[0]) is not None
 
 
 def lines_for_the_machine(block):
