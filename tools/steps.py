@@ -91,7 +91,7 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out and outputs", *scenarios(OF_DATA))],
+     machines("vm-data", "newest", "scenarios of stage-out, outputs and the fleet", *scenarios(OF_DATA + FLEET))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]

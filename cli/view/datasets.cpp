@@ -45,6 +45,15 @@ std::string doubt_in_words(const json::object& dataset) {
   return words + ": staging it again brings what changed";
 }
 
+// "120 GB of it came from peers, 22 GB from its source"; empty: nothing came from peers.
+std::string origin_in_words(const json::object& dataset) {
+  const json::object* from = get_object(dataset, "bytes_from");
+  const Bytes peers = from == nullptr ? 0 : count_of(*from, "peers");
+  if (peers == 0) return "";
+  return format_bytes(peers) + " of it came from peers, " + format_bytes(count_of(*from, "volume")) +
+         " from its source";
+}
+
 }  // namespace
 
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
@@ -68,6 +77,7 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
                {is_here ? printable(*get_string(dataset, "path")) : "-"}});
     if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
     if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
+    if (const std::string origin = origin_in_words(dataset); !origin.empty()) table.add_note(origin);
     const json::array* leases = get_array(dataset, "leases");
     if (leases == nullptr) continue;
     for (const json::value& lease : *leases) {

@@ -13,6 +13,9 @@ namespace spark::cli {
 
 void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now);
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& datasets, WallTime now);
+// `fleet` of the status; the object of `ls --fleet --json`.
+void print_fleet(std::ostream& out, const Terminal& terminal, const json::object& fleet);
+void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer);
 // The running jobs, then the last that ended, newest first.
 void print_jobs(std::ostream& out, const Terminal& terminal, const json::object& jobs, WallTime now);
 void print_discovery(std::ostream& out, const Terminal& terminal, const json::object& discovery);

@@ -149,29 +149,6 @@ void print_stage(std::ostream& out, const Terminal& terminal, const json::object
   out << sentence(words, terminal.columns, terminal.out);
 }
 
-void print_fleet(std::ostream& out, const Terminal& terminal, const json::object& fleet) {
-  out << "\n" << coloured("FLEET", Colour::Faint, terminal.colour) << "\n";
-  out << cell_of(fleet, "listen");
-  if (const auto interface = get_string(fleet, "interface")) out << " on " << printable(*interface);
-  if (const Bytes link = bytes_of(fleet, "link_bytes_per_second"); link > 0)
-    out << " (" << format_rate(static_cast<double>(link)) << ")";
-  if (const auto why = get_string(fleet, "reason")) {
-    out << ": " << printable(*why) << "\n";
-  } else {
-    out << ": " << format_bytes(bytes_of(fleet, "served_bytes")) << " served to peers\n";
-  }
-  const json::array* peers = get_array(fleet, "peers");
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object* peer = (*peers)[i].if_object();
-    if (peer == nullptr) continue;
-    const auto why = get_string(*peer, "reason");
-    out << "  " << cell_of(*peer, "name") << ": "
-        << (why ? printable(*why)
-                : "answers at " + cell_of(*peer, "address") + ", version " + cell_of(*peer, "version"))
-        << "\n";
-  }
-}
-
 // A line for each: "run7: step-1000 is on checkpoints:run7, written 5 min ago; 141 GB to send".
 void print_outputs(std::ostream& out, const Terminal& terminal, const json::array& outputs, WallTime now) {
   if (outputs.empty()) return;

@@ -16,6 +16,7 @@ json::object empty_row(const std::string& name, const char* state) {
           {"bytes", 0},
           {"files", 0},
           {"generation", 0},
+          {"bytes_from", nullptr},
           {"source_generation", nullptr},
           {"outdated", nullptr},
           {"doubtful", false},

@@ -1,8 +1,7 @@
 #include "daemon/fleet/peer_service.hpp"
 
-#include <signal.h>
-
 #include "daemon/backoff.hpp"
+#include "daemon/fleet/compare.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/token.hpp"
@@ -13,16 +12,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr Duration kFirstRetry{1000}, kLongestRetry{30'000}, kLookAtLeases{1000};
+constexpr Duration kFirstRetry{1000}, kLongestRetry{30'000}, kAsking{30'000};
 
 }  // namespace
 
-PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner, std::string state_dir,
-                         std::function<bool()> is_leased)
-    : executor_(std::move(executor)),
-      runner_(runner),
-      state_dir_(std::move(state_dir)),
-      is_leased_(std::move(is_leased)) {}
+PeerService::PeerService(asio::any_io_executor executor, workers::Runner& runner, std::string state_dir)
+    : executor_(std::move(executor)), runner_(runner), state_dir_(std::move(state_dir)) {}
 
 void PeerService::apply(const config::Config& config) {
   json::object wanted;
@@ -38,7 +33,6 @@ void PeerService::apply(const config::Config& config) {
   error_.reset();
   if (wanted_.empty()) return;
   launch(executor_, "peers", run(turn_, wanted_));
-  launch(executor_, "leases that peers respect", tell_leases(turn_));
 }
 
 asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request) {
@@ -49,10 +43,6 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
     call.verb = "serve-peers";
     call.subject = "the fleet";
     call.request = request;
-    call.on_start = [this](pid_t pid) {
-      worker_ = pid;
-      is_limited_ = false;
-    };
     call.on_progress = [this, &backoff](const json::object& report) {
       last_ = report;
       error_.reset();
@@ -62,7 +52,6 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
     const workers::Cancellation cancellation = cancellation_;
     const auto ended = co_await runner_.run(std::move(call), cancellation);
     if (turn != turn_) co_return;
-    worker_ = 0;
     last_.clear();
     if (!ended && (!error_ || error_->what != ended.error().what))
       log::warning("peers are not served: " + ended.error().message() + "; trying again");
@@ -73,19 +62,19 @@ asio::awaitable<void> PeerService::run(std::uint64_t turn, json::object request)
   }
 }
 
-asio::awaitable<void> PeerService::tell_leases(std::uint64_t turn) {
-  asio::steady_timer pause(executor_);
-  while (turn == turn_) {
-    // Once it has reported, it knows the signals.
-    const bool is_leased = is_leased_();
-    if (worker_ != 0 && !last_.empty() && is_leased != is_limited_) {
-      ::kill(worker_, is_leased ? SIGUSR1 : SIGUSR2);
-      is_limited_ = is_leased;
-    }
-    pause.expires_after(kLookAtLeases);
-    const auto [stopped] = co_await pause.async_wait(kToken);
-    if (stopped) co_return;
-  }
+asio::awaitable<Result<json::object>> PeerService::compare(json::array own) {
+  if (wanted_.empty())
+    co_return fail(Errc::Invalid, "there is no fleet in the configuration",
+                   "docs/fleet.md says how to add one");
+  workers::Call call;
+  call.verb = "ask-peers";
+  call.subject = "the fleet";
+  call.request = wanted_;
+  call.deadline = kAsking;
+  const auto asked = co_await runner_.run(std::move(call));
+  if (!asked) co_return fail(asked.error());
+  const json::array* peers = get_array(*asked, "peers");
+  co_return compare_datasets(own, peers == nullptr ? json::array{} : *peers);
 }
 
 json::value PeerService::status() const {

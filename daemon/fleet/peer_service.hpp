@@ -16,27 +16,23 @@ namespace spark::fleet {
 
 class PeerService {
  public:
-  // `is_leased`: whether a job uses a dataset of this host now.
-  PeerService(boost::asio::any_io_executor executor, workers::Runner& runner, std::string state_dir,
-              std::function<bool()> is_leased);
+  PeerService(boost::asio::any_io_executor executor, workers::Runner& runner, std::string state_dir);
 
   void apply(const config::Config& config);
   json::value status() const;  // `fleet` of `status --json`; null: there is no fleet
+  // Asks the peers. `own`: the rows of `ls --json`. Gives the object of `ls --fleet --json`.
+  boost::asio::awaitable<Result<json::object>> compare(json::array own);
 
  private:
   boost::asio::awaitable<void> run(std::uint64_t turn, json::object request);
-  boost::asio::awaitable<void> tell_leases(std::uint64_t turn);
 
   boost::asio::any_io_executor executor_;
   workers::Runner& runner_;
   std::string state_dir_;
-  std::function<bool()> is_leased_;
   json::object wanted_;     // the request; empty: no fleet
   std::uint64_t turn_ = 0;  // of the configuration
   workers::Cancellation cancellation_;
-  pid_t worker_ = 0;
-  bool is_limited_ = false;  // as the worker was told
-  json::object last_;        // what it reported
+  json::object last_;  // what it reported
   std::optional<Error> error_;
 };
 

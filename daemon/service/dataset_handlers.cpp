@@ -47,6 +47,13 @@ Answer get_datasets(const DaemonParts& daemon, const Request& /*request*/) {
   return answer_with(daemon.datasets.list());
 }
 
+asio::awaitable<Answer> get_fleet_datasets(const DaemonParts& daemon, Request /*request*/) {
+  const auto own = daemon.datasets.list();
+  if (!own) co_return api::error_answer(own.error());
+  auto compared = co_await daemon.peers.compare(*get_array(*own, "datasets"));
+  co_return answer_with(std::move(compared));
+}
+
 Answer post_staging(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   if (!request.caller.may_change && daemon.datasets.leases().all().size() >= kMostLeases)

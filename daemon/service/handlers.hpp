@@ -29,6 +29,7 @@ api::Answer post_publish(const DaemonParts& daemon, const api::Request& request)
 
 // dataset_handlers.cpp
 api::Answer get_datasets(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> get_fleet_datasets(const DaemonParts& daemon, api::Request request);
 api::Answer post_staging(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_verify(const DaemonParts& daemon, const api::Request& request);
 api::Answer post_evict(const DaemonParts& daemon, const api::Request& request);

@@ -61,6 +61,7 @@ constexpr Endpoint kEndpoints[] = {
     {{"POST", "/v1/volumes/{name}/take", true}, post_take},
     {{"POST", "/v1/volumes/{name}/publish", true}, post_publish},
     {{"GET", "/v1/datasets"}, get_datasets},
+    {{"GET", "/v1/fleet/datasets"}, get_fleet_datasets},
     {{"POST", "/v1/stagings"}, post_staging},
     {{"POST", "/v1/datasets/{name}/verify"}, post_verify},
     {{"POST", "/v1/datasets/{name}/evict"}, post_evict},

@@ -84,7 +84,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                              jobs_),
           [this](const config::Output& output) { return leased_checkpoints(output); }},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
-             {context.get_executor(), runner_, options_.state_dir.native(), [this] { return is_leased(); }}},
+             {context.get_executor(), runner_, options_.state_dir.native()}},
       parts_{.executor = context.get_executor(),
              .clock = clock,
              .started = clock.steady(),
@@ -98,11 +98,6 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .outputs = copies_.outputs,
              .output_watches = copies_.watches,
              .peers = ports_.peers} {}
-
-bool Service::is_leased() const {
-  return std::ranges::any_of(copies_.datasets.leases().all(),
-                             [](const auto& one) { return one.second.is_staged() && !one.second.is_soft; });
-}
 
 // By name, of those in the output's folder on its volume that are staged here.
 std::vector<std::string> Service::leased_checkpoints(const config::Output& output) const {

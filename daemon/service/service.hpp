@@ -67,7 +67,6 @@ class Service {
   void device_changed(const Uevent& event);
   void config_changed();
 
-  bool is_leased() const;  // whether a job uses a dataset of this host
   std::vector<std::string> leased_checkpoints(const config::Output& output) const;
   void report_status();  // to systemd, as `systemctl status` shows it
   asio::awaitable<void> handle_signals();

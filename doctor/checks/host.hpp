@@ -59,6 +59,7 @@ void check_nfs_mounts(const Host& host, Report& report);
 void check_volumes(const Host& host, Report& report);
 void check_manual_setup(const Host& host, Report& report);
 void check_managers(const Host& host, Report& report);
+void check_fleet(const Host& host, Report& report);
 void check_cache_drive(const Host& host, Report& report);
 void check_memory(const Host& host, Report& report);
 void check_clock(const Host& host, Report& report);

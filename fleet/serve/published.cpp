@@ -1,8 +1,12 @@
 #include "fleet/serve/published.hpp"
 
+#include <algorithm>
+
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "staging/cache/cache_folder.hpp"
+#include "staging/leases/lease.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 
 namespace spark::fleet {
@@ -32,6 +36,12 @@ void PublishedCopies::look() {
   const auto cache_of_catalog = catalog_->cache_id();
   const auto rows = catalog_->generations();
   if (!cache_of_catalog || *cache_of_catalog != *id || !rows) return;
+  if (const auto leases = catalog_->leases()) {
+    const WallTime now = SystemClock().wall();
+    is_leased_ = std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
+      return lease.is_staged() && !lease.is_soft && staging::is_live(lease, now);
+    });
+  }
   std::map<std::filesystem::path, Copy> there;
   for (const staging::GenerationRow& row : *rows) {
     if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;

@@ -1,6 +1,7 @@
 // The published copies of a cache that peers may have, found by what their sets are named between hosts.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -31,6 +32,8 @@ class PublishedCopies {
   void look();
   std::optional<Copy> find(const std::string& set) const;
   std::optional<Copy> find_walk(const std::string& walk) const;
+  // Whether a job uses a dataset of this host: as of the last look.
+  bool is_leased() const { return is_leased_; }
   // [{"name", "generation", "hash", "bytes", "files"}…]: the newest of each dataset
   json::array list() const;
 
@@ -40,6 +43,7 @@ class PublishedCopies {
   std::unique_ptr<staging::Catalog> catalog_;  // of the thread that looks
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, Copy> copies_;  // by manifest
+  std::atomic<bool> is_leased_{false};
 };
 
 }  // namespace spark::fleet

@@ -94,7 +94,9 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
       return send(channel, {},
                   json::serialize(json::object{{"node", node_text(settings_.node)},
                                                {"version", settings_.version},
-                                               {"limited", is_limited_.load()}}));
+                                               {"interface", settings_.interface},
+                                               {"link_bytes_per_second", settings_.link},
+                                               {"limited", is_limited()}}));
     case PeerRequest::Kind::Datasets:
       published_.look();
       return send(channel, {}, json::serialize(json::object{{"datasets", published_.list()}}));
@@ -132,7 +134,7 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   const auto body = offer->read(request.unit, *buffer);
   Result<> sent;
   if (body) {
-    if (is_limited_ && settings_.upload != 0) throttle_.wait(body->bytes.size(), [] { return false; });
+    if (is_limited() && settings_.upload != 0) throttle_.wait(body->bytes.size(), [] { return false; });
     head.status = 200;
     head.piece = body->piece;
     head.file = body->file;
@@ -184,26 +186,30 @@ std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
     const auto known = offers_.find(request.set);
     if (known != offers_.end() && is_offered(request.set, *known->second)) return known->second;
   }
-  auto offer = offer_of_board(settings_.boards, request.set);
+  auto offer = published_offer(request.set);
+  if (!offer) offer = offer_of_board(settings_.boards, request.set);
   if (!offer) {
-    auto copy = published_.find(request.set);
-    if (!copy) published_.look();  // it may have been published this moment
-    if (!copy) copy = published_.find(request.set);
-    if (!copy) return nullptr;
-    offer = offer_of_copy(copy->path, copy->manifest, copy->row.hash);
-    if (!offer) return nullptr;
+    published_.look();  // it may have been published this moment
+    offer = published_offer(request.set);
   }
+  if (!offer) return nullptr;
   const std::scoped_lock lock(offers_mutex_);
   if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
   return offers_[request.set] = std::move(*offer);
 }
 
-// A copy whose damage was found since is not.
+Result<std::shared_ptr<Offer>> Server::published_offer(const std::string& set) const {
+  const auto copy = published_.find(set);
+  if (!copy) return fail(Errc::NotFound, "this host has not published that set");
+  return offer_of_copy(copy->path, copy->manifest, copy->row.hash);
+}
+
+// A copy whose damage was found since is not; one that was growing gives way to what it is published as,
+// which tells its hash.
 bool Server::is_offered(const std::string& set, const Offer& offer) const {
   if (!offer.is_current()) return false;
-  if (offer.copy().empty()) return true;
   const auto now = published_.find(set);
-  return now && now->path == offer.copy();
+  return offer.copy().empty() ? !now : now && now->path == offer.copy();
 }
 
 void Server::look() {

@@ -27,8 +27,10 @@ struct ServerSettings {
   Endpoint listen;
   std::filesystem::path cache, state_dir, boards;  // folders
   NodeId node = 0;
-  std::string version;  // of this program
-  Bytes upload = 0;     // bytes per second while `is_limited`; 0: no limit
+  std::string version;    // of this program
+  Bytes upload = 0;       // bytes per second while a dataset is leased here; 0: no limit
+  std::string interface;  // of the address; empty: not known
+  Bytes link = 0;         // its bytes per second; 0: not known
 };
 
 // Since the start.
@@ -45,8 +47,8 @@ class Server {
 
   // Until `stop`, or an error of the listening socket.
   Result<> run(const StopFlag& stop);
-  void limit(bool is_limited) { is_limited_ = is_limited; }
-  void look();  // at the copies that are published now; see PublishedCopies::look
+  void look();  // at the copies that are published and leased now; see PublishedCopies::look
+  bool is_limited() const { return published_.is_leased(); }  // the fabric belongs to a job of this host
   const ServedCounts& counts() const { return counts_; }
 
  private:
@@ -57,7 +59,6 @@ class Server {
   Walks walks_;
   ServedCounts counts_;
   staging::Throttle throttle_;
-  std::atomic<bool> is_limited_{false};
   std::atomic<unsigned> open_{0};  // connections
 
   std::mutex offers_mutex_;
@@ -74,6 +75,7 @@ class Server {
   Result<> send_unit(Channel& channel, const PeerRequest& request);
   Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
   std::shared_ptr<Offer> offer_for(const PeerRequest& request);
+  Result<std::shared_ptr<Offer>> published_offer(const std::string& set) const;
   bool is_offered(const std::string& set, const Offer& offer) const;
   std::unique_ptr<staging::IoBuffer> take_buffer();
   void give_back(std::unique_ptr<staging::IoBuffer> buffer);

@@ -182,6 +182,7 @@ class DiskCache final : public Cache {
     row.staged_at = from.staged_at;
     row.last_used = from.last_used;
     row.scrubbed_at = from.scrubbed_at;
+    row.from = from.from;
     row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
     return row;
   }

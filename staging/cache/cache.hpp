@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
+#include "staging/cache/catalog.hpp"
 #include "staging/copy/copy.hpp"
 
 namespace spark::staging {
@@ -98,6 +99,7 @@ struct DatasetRow {
   WallTime staged_at, last_used;
   WallTime good_at;  // when the file that was longest not looked at was written or last read back
   std::optional<WallTime> scrubbed_at;  // when all of it was last read back and compared; none: never
+  std::optional<BytesFrom> from;        // where its content was read; none: not known
   bool is_evicting = false;             // it is not served; the rest of it could not be deleted
   // What could not be recovered or deleted of the dataset; empty: nothing. Without a generation only that is
   // known.

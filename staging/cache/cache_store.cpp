@@ -143,7 +143,7 @@ Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generat
     return {};
   const auto summary = summary_of(*manifest, block_of(folder_.path()));
   if (!summary) return summary.take_error();
-  return enter(manifest->header(), generation, *summary, 0);
+  return enter(manifest->header(), generation, *summary, 0, std::nullopt);
 }
 
 Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::string& dataset) {
@@ -156,7 +156,7 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
 }
 
 Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
-                           double stage_seconds) {
+                           double stage_seconds, std::optional<BytesFrom> from) {
   GenerationRow row;
   row.dataset = header.dataset;
   row.source_generation = header.source_generation;
@@ -167,6 +167,7 @@ Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generatio
   row.inodes = summary.footprint.inodes;
   row.files = summary.files;
   row.stage_seconds = stage_seconds;
+  row.from = from;
   row.hash = summary.hash;
   row.staged_at = row.last_used = row.good_at = now();
   if (summary.good_at != 0)

@@ -41,9 +41,9 @@ class CacheStore {
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
   // Enters a generation that is published and updates the link.
-  // `stage_seconds`: see GenerationRow.
+  // `stage_seconds` and `from`: see GenerationRow.
   Result<> enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
-                 double stage_seconds);
+                 double stage_seconds, std::optional<BytesFrom> from);
 
   Result<> update_link(const std::string& dataset);
 

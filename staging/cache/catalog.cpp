@@ -11,6 +11,8 @@ Catalog::~Catalog() = default;
 
 namespace {
 
+constexpr std::int64_t kNotKnown = -1;
+
 Result<> check_unleased(const GenerationRow& row, const std::vector<Lease>& leases, WallTime now) {
   std::vector<std::string> holders, ids;
   for (const Lease& lease : leases) {
@@ -70,14 +72,17 @@ Result<> Catalog::put(const GenerationRow& row) {
                           "SET last_generation = max(last_generation, ?2)",
                           row.dataset, row.generation);
     if (!counted) return counted;
-    return change(
-        database_->get(), database_->writing,
-        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
-        row.bytes, row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
-        to_microseconds(row.last_used), row.inodes, row.stage_seconds, to_microseconds(row.scrubbed_at),
-        row.source_generation, std::uint64_t{row.is_doubtful}, to_microseconds(row.good_at), row.source.key,
-        row.source.notes);
+    const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
+    const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
+    return change(database_->get(), database_->writing,
+                  "INSERT OR REPLACE INTO generations "
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  row.dataset, row.generation,
+                  std::string(row.state == GenerationState::Ready ? "ready" : "evicting"), row.bytes,
+                  row.allocated, row.files, row.hash, row.damage, to_microseconds(row.staged_at),
+                  to_microseconds(row.last_used), row.inodes, row.stage_seconds,
+                  to_microseconds(row.scrubbed_at), row.source_generation, std::uint64_t{row.is_doubtful},
+                  to_microseconds(row.good_at), row.source.key, row.source.notes, from_volume, from_peers);
   });
 }
 
@@ -110,6 +115,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     row.is_doubtful = statement.number(14) != 0;
     row.good_at = from_microseconds(statement.number(15));
     row.source = {statement.text(16), statement.text(17)};
+    if (statement.number(18) != kNotKnown) row.from = BytesFrom{statement.count(18), statement.count(19)};
     rows.push_back(std::move(row));
   }
   if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);

@@ -27,6 +27,11 @@ struct SourceState {
   std::string notes;  // WalkNotes of that state, as a message
 };
 
+// Where a copy's content was read, without what it took over from an earlier one.
+struct BytesFrom {
+  Bytes volume = 0, peers = 0;
+};
+
 struct GenerationRow {
   std::string dataset;
   std::uint64_t generation = 0;
@@ -42,6 +47,7 @@ struct GenerationRow {
   std::uint64_t source_generation = 0;  // see Source::generation
   bool is_doubtful = false;             // see Source::is_doubtful
   SourceState source;                   // that it was last found equal to
+  std::optional<BytesFrom> from;        // none: not known
 
   bool is_sound() const { return damage.empty() && !is_doubtful; }
 };

@@ -65,6 +65,11 @@ constexpr std::array kSteps = {
     R"(
   ALTER TABLE generations ADD COLUMN source_state TEXT NOT NULL DEFAULT '';
   ALTER TABLE generations ADD COLUMN source_notes TEXT NOT NULL DEFAULT '';
+)",
+    // Where its content was read; -1: not known.
+    R"(
+  ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
+  ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
 )"};
 
 Result<int> schema_of(sqlite3* database, const std::string& doing) {

@@ -251,7 +251,10 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
     return go_on.take_error();
   }
   const double seconds = whole_seconds(sealed.summary.bytes, not_copied, monitor_.seconds());
-  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds); !entered) {
+  BytesFrom from;
+  from.peers = monitor_.counters.bytes_from_peers;
+  from.volume = sealed.summary.bytes - std::min(sealed.summary.bytes, not_copied + from.peers);
+  if (auto entered = store_.enter(sealed.header, *generation, sealed.summary, seconds, from); !entered) {
     return entered.take_error();
   }
   return generation;

@@ -1,9 +1,16 @@
 """Three hosts stage from one read-only volume of a real target, and from each other: the volume is read about once."""
 import pytest
 
+from rig.machine import disk
+from rig.product import UNIT
 from rig.topology import Topology
-from rig.trio import MOUNT, SIZE, Trio
+from rig.trio import FILES, MOUNT, NQN, SIZE, VOLUME, Trio, result
 from rig import image
+
+# Two hosts without a third would read that much, each for itself. tests/fleet has the bar of 1.15, where hosts are not emulated: here a
+# busy machine keeps a host silent for longer than the two seconds after which others no longer count on it.
+ALONE = 2
+SLOW = "--max-rate 10MB/s"  # of each host: long enough for something to happen meanwhile
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +60,90 @@ def test_a_host_that_comes_later_reads_nothing_from_the_volume(trio):
     print(f"{trio.bytes_read() - before} bytes read by the target")
     assert all(one["bytes_from"] == {"volume": 0, "peers": SIZE} for one in staged), staged
     assert trio.bytes_read() - before < SIZE / 20  # metadata
+
+
+def test_a_frozen_owner_costs_the_others_little(trio):
+    before = trio.bytes_read()
+    running = [trio.begin(index, SLOW) for index in range(3)]
+    trio.wait_for_part(2, 1 / 3)
+    trio.hosts[2].sh(f"systemctl kill --signal STOP {UNIT}")  # its workers and its server too
+    try:
+        staged = [result(one) for one in running[:2]]
+        ratio = (trio.bytes_read() - before) / SIZE
+    finally:
+        trio.hosts[2].run(f"systemctl kill --signal CONT {UNIT}")
+    print(f"the target read {ratio:.3f} x the dataset")
+    assert ratio <= ALONE
+    check_same(trio, staged, (0, 1))
+    running[2].wait(600)  # its daemon may have been replaced by the watchdog meanwhile
+    trio.wait_whole(2)
+    check_same(trio, staged + trio.stage((2,)), (0, 1, 2))
+
+
+def test_an_owner_that_loses_its_power_costs_the_others_little(trio):
+    before = trio.bytes_read()
+    running = [trio.begin(index, SLOW) for index in range(3)]
+    trio.wait_for_part(1, 1 / 3)
+    trio.hosts[1].kill()
+    staged = [result(running[0]), result(running[2])]
+    ratio = (trio.bytes_read() - before) / SIZE
+    print(f"the target read {ratio:.3f} x the dataset")
+    trio.hosts[1].start()
+    trio.hosts[1].wait_ready()
+    trio.hosts[1].wait_until("spark-stage status", 120)
+    assert ratio <= ALONE
+    check_same(trio, staged, (0, 2))
+    trio.wait_whole(1)
+    check_same(trio, staged + trio.stage((1,)), (0, 1, 2))
+
+
+def test_daemons_that_restart_in_turn_leave_the_same_copy_everywhere(trio):
+    running = [trio.begin(index, SLOW) for index in range(3)]
+    for index, host in enumerate(trio.hosts):
+        trio.wait_for_part((index + 1) % 3, 0.1)
+        host.sh(f"systemctl restart {UNIT}", 120)
+        host.wait_until("spark-stage status", 60)
+    for one in running:
+        one.wait(600)
+    for index in range(3):
+        trio.wait_whole(index)
+    check_same(trio, trio.stage((0, 1, 2)), (0, 1, 2))
+
+
+def test_a_peer_with_another_generation_gives_nothing(trio):
+    """The new one has files of the same names, sizes and times."""
+    trio.stage((0,))
+    for product in trio.products:
+        product.sh(f"volumes down {VOLUME}", 120)
+    trio.target.remove(NQN)
+    trio.target.fill(disk(1), "for f in imagenet/shard-*.bin imagenet/small/*; do touch -r $f /run/times; "
+                              "head -c 4096 /dev/urandom | dd of=$f conv=notrunc status=none; touch -r /run/times $f; done")
+    trio.target.export(NQN, disk(1))
+    for product in trio.products:
+        product.sh(f"volumes up {VOLUME}", 60)
+    for index in (1, 2):
+        trio.products[index].wait_volume(VOLUME, "ready", 240)
+    [one] = trio.stage((1,))
+    assert one["bytes_from"] == {"volume": SIZE, "peers": 0}, one
+    right = trio.digest(1, f"{MOUNT}/imagenet")
+    assert trio.digest(1) == right
+    # Of two peers only the second has what this host wants.
+    [two] = trio.stage((2,))
+    assert two["bytes_from"] == {"volume": 0, "peers": SIZE}, two
+    assert trio.digest(2) == right
+
+
+def test_a_host_finishes_from_its_peers_when_its_volume_goes_away(trio):
+    trio.stage((0, 1))
+    staging = trio.begin(2, SLOW)
+    trio.wait_for_part(2, 0.2)
+    trio.target.remove(NQN)
+    try:
+        one = result(staging)
+        assert trio.products[2].volume(VOLUME)["state"] != "ready", "it was to finish without its volume"
+    finally:
+        trio.target.export(NQN, disk(1))
+    print(f"{one['bytes_from']}")
+    assert one["bytes"] == SIZE and one["files"] == len(FILES), one
+    trio.wait_whole(2)
+    assert trio.digest(2) == trio.digest(2, f"{MOUNT}/imagenet")

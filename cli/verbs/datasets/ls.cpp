@@ -5,10 +5,32 @@
 namespace spark::cli {
 namespace {
 
-Result<int> ls(Context& context, bool as_json) {
-  const auto answer = call(*context.client, {"GET", "/v1/datasets", {}});
+struct LsOptions {
+  bool as_json = false, fleet = false;
+};
+
+// 6, as for other data that does not match: hosts have a dataset with different hashes.
+Result<int> ls_fleet(Context& context, bool as_json) {
+  const auto answer = call(*context.client, {"GET", "/v1/fleet/datasets", {}});
   if (!answer) return answer.take_error();
   if (as_json) {
+    context.out << pretty(*answer) << "\n";
+  } else {
+    print_fleet_datasets(context.out, context.terminal, *answer);
+  }
+  const json::array* datasets = get_array(*answer, "datasets");
+  for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i) {
+    const json::object* dataset = (*datasets)[i].if_object();
+    if (dataset != nullptr && !get_bool(*dataset, "same").value_or(true)) return exit_status(Errc::Mismatch);
+  }
+  return 0;
+}
+
+Result<int> ls(Context& context, const LsOptions& options) {
+  if (options.fleet) return ls_fleet(context, options.as_json);
+  const auto answer = call(*context.client, {"GET", "/v1/datasets", {}});
+  if (!answer) return answer.take_error();
+  if (options.as_json) {
     context.out << pretty(*answer) << "\n";
   } else {
     print_datasets(context.out, context.terminal, *answer, context.timer.wall());
@@ -19,12 +41,14 @@ Result<int> ls(Context& context, bool as_json) {
 }  // namespace
 
 void add_ls(App& app) {
-  const auto as_json = std::make_shared<bool>(false);
+  const auto options = std::make_shared<LsOptions>();
   Verb verb = app.verb("ls", "what is staged, where, and who leases it",
                        "  spark-stage ls\n"
-                       "  spark-stage ls --json | jq -r '.datasets[].path'",
-                       [as_json](Context& context) { return ls(context, *as_json); });
-  verb.flag("--json", *as_json, "everything, as JSON");
+                       "  spark-stage ls --json | jq -r '.datasets[].path'\n"
+                       "  spark-stage ls --fleet    the copies on all hosts; status 6 if some differ",
+                       [options](Context& context) { return ls(context, *options); });
+  verb.flag("--fleet", options->fleet, "compare the datasets' hashes on all hosts of the fleet");
+  verb.flag("--json", options->as_json, "everything, as JSON");
 }
 
 }  // namespace spark::cli

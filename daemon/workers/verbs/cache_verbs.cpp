@@ -143,6 +143,9 @@ json::object row_to_json(const staging::DatasetRow& row) {
           {"files", row.files},
           {"generation", row.generation},
           {"hash", row.hash},
+          {"bytes_from",
+           row.from ? json::value(json::object{{"volume", row.from->volume}, {"peers", row.from->peers}})
+                    : json::value(nullptr)},
           {"staged_at", rfc3339(row.staged_at)},
           {"last_used", rfc3339(row.last_used)},
           {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},

@@ -53,6 +53,18 @@ TEST_F(Datasets, ThatAreOutdatedOrDoubtfulSaySo) {
   expect_golden("ls-outdated.txt", program.output());
 }
 
+TEST_F(Datasets, ThatCameFromPeersSaySo) {
+  program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
+    {"name": "imagenet", "state": "ready", "path": "/c/imagenet", "bytes": 142000000000, "files": 1, "generation": 3, "leases": [],
+     "last_used": "2026-11-20T15:16:20Z", "bytes_from": {"volume": 22000000000, "peers": 120000000000}},
+    {"name": "models", "state": "ready", "path": "/c/models", "bytes": 1000, "files": 1, "generation": 1, "leases": [],
+     "last_used": "2026-11-20T15:16:20Z", "bytes_from": {"volume": 1000, "peers": 0}},
+    {"name": "old", "state": "ready", "path": "/c/old", "bytes": 1000, "files": 1, "generation": 1, "leases": [],
+     "last_used": "2026-11-20T15:16:20Z", "bytes_from": null}]})json");
+  EXPECT_EQ(program.run({"ls"}), 0);
+  expect_golden("ls-peers.txt", program.output());
+}
+
 TEST_F(Datasets, NoneIsSaid) {
   program.client.answer("GET /v1/datasets", 200, R"({"datasets": []})");
   EXPECT_EQ(program.run({"ls"}), 0);

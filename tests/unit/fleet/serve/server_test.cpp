@@ -99,6 +99,43 @@ TEST_F(ServerTest, AHostWhoseVolumeIsAwayGetsAllFromOneThatHasPublished) {
   EXPECT_EQ(away->report.bytes_from_peers, whole->report.bytes);
 }
 
+TEST_F(ServerTest, ACopyThatPeersKnowFromBeforeItWasPublishedTellsItsHash) {
+  auto sharing = first_.exchange({});
+  staging::CopyOptions options;
+  options.exchange = sharing.get();
+  ASSERT_TRUE(first_.cache()->stage(source_, options, {}, StopFlag(false)));
+  sharing->published();
+  ASSERT_TRUE(second_.stage(source_, {first_.address()}));  // the server has the copy's board open since
+  ASSERT_TRUE(second_.cache()->evict("set"));
+  sharing.reset();
+  first_.server().look();
+  source_.is_away = true;
+  const auto away = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(away) << away.error().message();
+}
+
+TEST_F(ServerTest, TheFabricIsAJobsWhileADatasetIsLeased) {
+  const auto whole = first_.stage(source_, {});
+  ASSERT_TRUE(whole);
+  auto catalog = staging::Catalog::open(first_.boards().parent_path()).value();
+  staging::Lease lease;
+  lease.id = "l";
+  lease.dataset = "set";
+  lease.generation = whole->generation;
+  lease.is_soft = true;
+  lease.expires = SystemClock().wall() + std::chrono::hours(1);
+  ASSERT_TRUE(catalog->add_lease(lease));
+  first_.server().look();
+  EXPECT_FALSE(first_.server().is_limited()) << "a prefetched copy's is no job";
+  lease.is_soft = false;
+  ASSERT_TRUE(catalog->add_lease(lease));
+  first_.server().look();
+  EXPECT_TRUE(first_.server().is_limited());
+  ASSERT_TRUE(catalog->remove_lease("l"));
+  first_.server().look();
+  EXPECT_FALSE(first_.server().is_limited());
+}
+
 TEST_F(ServerTest, AHostWhoseVolumeIsAwayWaitsIfNoPeerHasIt) {
   source_.is_away = true;
   const auto away = second_.stage(source_, {first_.address()});

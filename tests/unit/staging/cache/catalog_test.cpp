@@ -51,7 +51,9 @@ class CatalogTest : public testing::Test {
 TEST_F(CatalogTest, RemembersAcrossAReopen) {
   const std::string name = "vol:a\n\xff";
   ASSERT_OK(catalog_->put(row(name, 3)));
-  ASSERT_OK(catalog_->put(row(name, 4)));
+  GenerationRow from_peers = row(name, 4);
+  from_peers.from = BytesFrom{2, 3};
+  ASSERT_OK(catalog_->put(from_peers));
   ASSERT_OK(catalog_->touch(name, 4, kNow + hours(1)));
   ASSERT_OK(catalog_->set_scrubbed(name, 3, "f has other content", kNow + hours(2)));
   ASSERT_OK(catalog_->set_cache_id("id"));
@@ -62,6 +64,10 @@ TEST_F(CatalogTest, RemembersAcrossAReopen) {
   EXPECT_EQ((*rows)[0].dataset, name);
   EXPECT_EQ((*rows)[0].generation, 4U);
   EXPECT_EQ((*rows)[0].last_used, kNow + hours(1));
+  ASSERT_TRUE((*rows)[0].from);
+  EXPECT_EQ((*rows)[0].from->volume, 2U);
+  EXPECT_EQ((*rows)[0].from->peers, 3U);
+  EXPECT_FALSE((*rows)[1].from);
   EXPECT_EQ((*rows)[0].staged_at, kNow);
   EXPECT_EQ((*rows)[0].allocated, 4096U);
   EXPECT_EQ((*rows)[0].inodes, 2U);

@@ -1,0 +1,88 @@
+// The hosts of a fleet, and a dataset's copies on them.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/view/screens.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/text.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr std::size_t kHashOfCopy = 5;
+
+std::uint64_t figure_of(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
+// "eth1 (25.0 GB/s)"; empty: not known.
+std::string link_in_words(const json::object& host) {
+  std::string words = printable(get_string(host, "interface").value_or(""));
+  const Bytes link = figure_of(host, "link_bytes_per_second");
+  if (link > 0) words += " (" + format_rate(static_cast<double>(link)) + ")";
+  return words;
+}
+
+void add_dataset(Table& table, const json::object& dataset) {
+  const json::array* hosts = get_array(dataset, "hosts");
+  const bool same = get_bool(dataset, "same").value_or(false);
+  std::string name = cell_of(dataset, "name");
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    const json::object* host = (*hosts)[i].if_object();
+    if (host == nullptr) continue;
+    table.add({{std::exchange(name, "")},
+               {printable(get_string(*host, "host").value_or("this host"))},
+               {std::to_string(figure_of(*host, "generation"))},
+               {format_bytes(figure_of(*host, "bytes"))},
+               {format_count(figure_of(*host, "files"))},
+               {cell_of(*host, "hash"), same ? Colour::None : Colour::Red}});
+  }
+  if (!same) table.add_note("the copies differ: stage it again where it is older, or verify it");
+}
+
+}  // namespace
+
+void print_fleet(std::ostream& out, const Terminal& terminal, const json::object& fleet) {
+  out << "\n" << coloured("FLEET", Colour::Faint, terminal.colour) << "\n";
+  out << cell_of(fleet, "listen");
+  if (const std::string link = link_in_words(fleet); !link.empty()) out << " on " << link;
+  if (const auto why = get_string(fleet, "reason")) {
+    out << ": " << printable(*why) << "\n";
+  } else {
+    out << ": " << format_bytes(figure_of(fleet, "served_bytes")) << " served to peers\n";
+  }
+  const json::array* peers = get_array(fleet, "peers");
+  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
+    const json::object* peer = (*peers)[i].if_object();
+    if (peer == nullptr) continue;
+    out << "  " << cell_of(*peer, "name") << ": ";
+    if (const auto why = get_string(*peer, "reason")) {
+      out << printable(*why) << "\n";
+      continue;
+    }
+    out << "answers at " << cell_of(*peer, "address");
+    if (const std::string link = link_in_words(*peer); !link.empty()) out << " on " << link;
+    out << ", version " << cell_of(*peer, "version") << "\n";
+  }
+}
+
+void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer) {
+  const json::array* datasets = get_array(answer, "datasets");
+  if (datasets == nullptr || datasets->empty()) {
+    out << "Nothing is staged on any host that answers.\n";
+  } else {
+    Table table({"DATASET", "HOST", "GENERATION", "SIZE", "FILES", "HASH"}, {0, kHashOfCopy});
+    for (const json::value& dataset : *datasets)
+      if (dataset.is_object()) add_dataset(table, dataset.get_object());
+    table.print(out, terminal);
+  }
+  const json::array* peers = get_array(answer, "peers");
+  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
+    const json::object* peer = (*peers)[i].if_object();
+    const auto why = peer == nullptr ? std::nullopt : get_string(*peer, "reason");
+    if (why) out << sentence(cell_of(*peer, "name") + ": " + printable(*why), terminal.columns, terminal.out);
+  }
+}
+
+}  // namespace spark::cli

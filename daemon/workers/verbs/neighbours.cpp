@@ -1,0 +1,106 @@
+#include "daemon/workers/verbs/neighbours.hpp"
+
+#include <cstdlib>
+
+#include "base/text.hpp"
+#include "base/threads.hpp"
+
+namespace spark::workers {
+namespace {
+
+constexpr std::chrono::milliseconds kAskPatience{1500};
+constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 16 * kMiB;
+
+json::value text_or_null(const json::object& object, std::string_view key) {
+  const auto text = get_string(object, key);
+  return text ? json::value(printable(*text)) : json::value(nullptr);
+}
+
+json::object about(fleet::Peer& peer) {
+  const auto text = peer.get_text({}, kMostAboutNode, kAskPatience);
+  const auto answer = text ? parse_json_object(*text) : text.take_error();
+  const json::object said = answer ? *answer : json::object{};
+  const std::string endpoint = peer.endpoint();
+  const std::int64_t link = get_int(said, "link_bytes_per_second").value_or(0);
+  return {{"name", peer.name()},
+          {"answers", answer.has_value()},
+          {"address", endpoint.empty() ? json::value(nullptr) : json::value(endpoint)},
+          {"version", text_or_null(said, "version")},
+          {"interface", text_or_null(said, "interface")},
+          {"link_bytes_per_second", link > 0 ? json::value(link) : json::value(nullptr)},
+          {"reason", answer ? json::value(nullptr) : json::value(answer.error().message())}};
+}
+
+void add_datasets(fleet::Peer& peer, json::object& one) {
+  fleet::PeerRequest request;
+  request.kind = fleet::PeerRequest::Kind::Datasets;
+  const auto text = peer.get_text(request, kMostDatasets, kAskPatience);
+  const auto answer = text ? parse_json_object(*text) : text.take_error();
+  const json::array* datasets = answer ? get_array(*answer, "datasets") : nullptr;
+  json::array& all = one["datasets"].emplace_array();
+  for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i)
+    if ((*datasets)[i].is_object()) all.push_back((*datasets)[i]);
+  if (datasets != nullptr) return;
+  one["answers"] = false;
+  one["reason"] = answer ? "it did not say what it has staged" : answer.error().message();
+}
+
+}  // namespace
+
+Bytes link_rate(const std::string& interface) {
+  const auto text = read_line_file("/sys/class/net/" + interface + "/speed");
+  const long megabits = text ? std::atol(text->c_str()) : 0;
+  return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
+}
+
+Neighbours::Neighbours(const FleetMembers& members) {
+  for (const fleet::PeerAddress& peer : members.peers) {
+    addresses_.push_back(peer);
+    peers_.push_back(std::make_unique<fleet::Peer>(peer, members.security));
+  }
+  resolve();
+}
+
+bool Neighbours::has(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  return allowed_.contains(address);
+}
+
+json::array Neighbours::ask() {
+  resolve();
+  return ask_each(false);
+}
+
+json::array Neighbours::ask_with_datasets() {
+  return ask_each(true);
+}
+
+json::array Neighbours::ask_each(bool with_datasets) {
+  std::vector<json::object> answers(peers_.size());
+  std::atomic<std::size_t> next{0};
+  const auto part = [&](std::size_t /*thread*/) {
+    for (std::size_t i = next++; i < peers_.size(); i = next++) {
+      answers[i] = about(*peers_[i]);
+      if (with_datasets && get_bool(answers[i], "answers").value_or(false))
+        add_datasets(*peers_[i], answers[i]);
+    }
+  };
+  json::array all;
+  if (peers_.empty() || !run_in_threads(peers_.size(), part)) return all;
+  for (json::object& answer : answers) all.push_back(std::move(answer));
+  return all;
+}
+
+void Neighbours::resolve() {
+  std::set<std::string> all;
+  for (const fleet::PeerAddress& peer : addresses_) {
+    for (const fleet::Endpoint& endpoint : peer.endpoints) {
+      const auto found = fleet::resolve(endpoint.address);
+      if (found) all.insert(found->begin(), found->end());
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  allowed_ = std::move(all);
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,41 @@
+// The other hosts of the fleet, as this one asks how they are.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "daemon/workers/verbs/fleet.hpp"
+#include "fleet/fetch/peer.hpp"
+
+namespace spark::workers {
+
+// Bytes per second of this host's network interface; 0: the kernel does not know.
+Bytes link_rate(const std::string& interface);
+
+class Neighbours {
+ public:
+  explicit Neighbours(const FleetMembers& members);
+
+  // Whether this is an address of one of them. Any thread.
+  bool has(const std::string& address) const;
+  // All at once, so a silent one costs the others nothing:
+  // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
+  json::array ask();
+  // The same, with the published copies of each that answers: "datasets": see PublishedCopies::list
+  json::array ask_with_datasets();
+
+ private:
+  std::vector<fleet::PeerAddress> addresses_;
+  std::vector<std::unique_ptr<fleet::Peer>> peers_;
+  mutable std::mutex mutex_;
+  std::set<std::string> allowed_;
+
+  void resolve();
+  json::array ask_each(bool with_datasets);
+};
+
+}  // namespace spark::workers

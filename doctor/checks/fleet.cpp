@@ -1,0 +1,69 @@
+// The other hosts of the fleet, as the daemon last heard them.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "doctor/checks/host.hpp"
+
+namespace spark::doctor {
+namespace {
+
+constexpr char kArea[] = "fleet";
+
+std::string text_of(const json::object& object, std::string_view key) {
+  return printable(get_string(object, key).value_or(""));
+}
+
+std::int64_t link_of(const json::object& object) {
+  return get_int(object, "link_bytes_per_second").value_or(0);
+}
+
+void check_peer(const json::object& own, const std::string& version, const json::object& peer,
+                Report& report) {
+  const std::string name = text_of(peer, "name");
+  if (!get_bool(peer, "answers").value_or(false)) {
+    report.note(kArea, "peer " + name + " does not answer: " + text_of(peer, "reason"),
+                "what it has staged is read from the volume instead",
+                "on " + name + ": systemctl status spark-staged; spark-stage status");
+    return;
+  }
+  if (const std::string other = text_of(peer, "version"); other != version)
+    report.note(kArea, "peer " + name + " has version " + other + ", this host has " + version,
+                "hosts exchange only what both versions know", "install the same version on all hosts");
+  if (link_of(peer) > 0 && link_of(own) > 0 && link_of(peer) < link_of(own))
+    report.note(kArea,
+                "peer " + name + " is reached on " + text_of(peer, "interface") + " with " +
+                    format_rate(static_cast<double>(link_of(peer))) + ", this host has " +
+                    format_rate(static_cast<double>(link_of(own))),
+                "the slowest link is the pace of what the hosts exchange",
+                "give an address of the fast network as fleet.listen on " + name);
+}
+
+}  // namespace
+
+void check_fleet(const Host& host, Report& report) {
+  if (!host.settings().fleet.listen) return;
+  const std::size_t before = report.findings.size();
+  const auto status = host.ask_daemon();
+  const json::object* fleet = status ? get_object(*status, "fleet") : nullptr;
+  if (fleet == nullptr) {
+    report.unknown.push_back("fleet: " + (status ? "the daemon does not follow this configuration yet"
+                                                 : status.error().message()));
+    return;
+  }
+  if (const auto why = get_string(*fleet, "reason"))
+    report.wrong(kArea, "peers are not served: " + printable(*why),
+                 "each of them reads from the volume what this host has",
+                 "check fleet.listen and fleet.key_file; then: sudo systemctl reload spark-staged");
+  const json::array* peers = get_array(*fleet, "peers");
+  std::size_t answering = 0;
+  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
+    const json::object* peer = (*peers)[i].if_object();
+    if (peer == nullptr) continue;
+    check_peer(*fleet, text_of(*status, "version"), *peer, report);
+    if (get_bool(*peer, "answers").value_or(false)) ++answering;
+  }
+  report.fine_since(before, "fleet: " + std::to_string(answering) + " peers answer");
+}
+
+}  // namespace spark::doctor
