@@ -19,7 +19,8 @@ struct LocalCheckpoint {
   std::int64_t mtime_ns = 0;    // of its root
   std::int64_t changed_ns = 0;  // the newest change of anything in it
   Bytes bytes = 0;
-  std::string incomplete;  // why it is not complete; empty: it is
+  std::string incomplete;    // why it is not complete; empty: it is
+  bool is_settling = false;  // it is as soon as it has not changed for a few seconds
 };
 
 struct PublishedCheckpoint {

@@ -23,6 +23,13 @@ const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local
   return found == local.end() ? nullptr : &*found;
 }
 
+// A newer one than what is complete, which will be too.
+bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
+  const auto newest =
+      std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty() || one.is_settling; });
+  return newest != local.end() && newest->is_settling;
+}
+
 tl::unexpected<Error> nothing_complete(const config::Output& output,
                                        const std::vector<LocalCheckpoint>& local) {
   const std::string folder = printable(output.path.native());
@@ -81,6 +88,18 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await list_published(seen);
   co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
   facts_.unsent = unsent_of(seen);
+  co_return seen;
+}
+
+// For a caller whose job has just saved, or was just killed. One that goes on changing is not waited for.
+asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled() {
+  auto seen = co_await look();
+  for (unsigned looks = 0; seen && is_any_settling(seen->local) && looks < context_.timings.settle_looks;
+       ++looks) {
+    asio::steady_timer timer(context_.executor, context_.timings.settle);
+    co_await timer.async_wait(kToken);
+    seen = co_await look();
+  }
   co_return seen;
 }
 
@@ -200,7 +219,7 @@ Result<> WatchedOutput::job_ended() {
 }
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
-  auto seen = co_await look();
+  auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   const LocalCheckpoint* newest = newest_complete(seen->local);
   if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
@@ -216,7 +235,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
 }
 
 asio::awaitable<Result<json::object>> WatchedOutput::latest() {
-  auto seen = co_await look();
+  auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const PublishedCheckpoint* published =

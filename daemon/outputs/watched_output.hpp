@@ -44,14 +44,16 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> run();
   void stop();
 
-  // Sends the newest complete checkpoint, whatever is configured. NotFound: there is none.
+  // Sends the newest complete checkpoint, whatever is configured; waits for one that changed a moment ago.
+  // NotFound: there is none.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
   // A job that wrote to it has ended: looks at once, and does not wait after a failure. Refused: no rule says
   // what is complete.
   Result<> job_ended();
   // to_json() after a look at the folder and the volume.
   asio::awaitable<Result<json::object>> look_now();
-  // {"local": PATH} or {"dataset": "VOLUME:PATH"}. NotFound: there is neither.
+  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound: there
+  // is neither.
   asio::awaitable<Result<json::object>> latest();
 
  private:
@@ -61,6 +63,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume is not ready
   };
   asio::awaitable<Result<Seen>> look();
+  asio::awaitable<Result<Seen>> look_until_settled();
   asio::awaitable<void> list_published(Seen& seen);
   std::string unsent_of(const Seen& seen) const;
   asio::awaitable<void> work();

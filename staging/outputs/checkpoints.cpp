@@ -176,8 +176,8 @@ Result<std::vector<Checkpoint>> list_checkpoints(const fs::path& folder, const C
       continue;
     Checkpoint checkpoint = look_at(folder / name, info);
     checkpoint.incomplete = why_not(folder / name, completeness);
-    if (checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before)
-      checkpoint.incomplete = "it changed a moment ago";
+    checkpoint.is_settling = checkpoint.incomplete.empty() && checkpoint.changed_ns > settled_before;
+    if (checkpoint.is_settling) checkpoint.incomplete = "it changed a moment ago";
     checkpoints.push_back(std::move(checkpoint));
   }
   std::ranges::sort(checkpoints, [](const Checkpoint& a, const Checkpoint& b) {

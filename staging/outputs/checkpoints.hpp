@@ -31,7 +31,8 @@ struct Checkpoint {
   std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
   std::int64_t changed_ns = 0;  // the newest change of anything in it
   Bytes bytes = 0;
-  std::string incomplete;  // why it is not complete; empty: it is
+  std::string incomplete;    // why it is not complete; empty: it is
+  bool is_settling = false;  // its rule says that it is complete, but it changed a moment ago
 };
 
 // Newest first. Entries with a temporary name ("tmp-…", "….tmp", ".…", "….incomplete", "….partial"), symbolic

@@ -73,9 +73,9 @@ std::vector<std::string> texts_of(const json::object& request, std::string_view 
 }  // namespace
 
 // {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
-// "bytes", "incomplete"}]}, newest first. "flushed" are those that are known to be on the drive; the others
-// that are complete are flushed now. One that is older than this host's last start and not known is
-// incomplete: a power cut may have left holes in it.
+// "changed_ns", "bytes", "incomplete", "is_settling"}]}, newest first. "flushed" are those that are known to
+// be on the drive; the others that are complete are flushed now. One that is older than this host's last
+// start and not known is incomplete: a power cut may have left holes in it.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -110,7 +110,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
                                 {"mtime_ns", one.mtime_ns},
                                 {"changed_ns", one.changed_ns},
                                 {"bytes", one.bytes},
-                                {"incomplete", printable(one.incomplete)}});
+                                {"incomplete", printable(one.incomplete)},
+                                {"is_settling", one.is_settling}});
   }
   return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
 }

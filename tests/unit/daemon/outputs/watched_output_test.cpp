@@ -46,6 +46,8 @@ class WatchedOutputTest : public testing::Test {
                                  .retry = Duration(10),
                                  .tries = 1,
                                  .watch = Duration(20),
+                                 .settle = Duration(10),
+                                 .settle_looks = 3,
                                  .shards = Duration(10)}},
                  jobs);
     watches.emplace(outs->context(), *outs,
@@ -129,6 +131,39 @@ TEST_F(WatchedOutputTest, WhyTheNewestCheckpointIsNotOnTheVolumeIsTold) {
       R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
                "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
   EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
+}
+
+TEST_F(WatchedOutputTest, WhoAsksForTheNewestGetsOneThatChangedAMomentAgoAsSoonAsThatHasSettled) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  settings.outputs["run7"].path = "/out";
+  const auto scan = [](const std::string& incomplete, const std::string& is_settling) {
+    return R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-4", "mtime_ns": 40, "changed_ns": 41, "bytes": 5,
+       "incomplete": "it has no DONE yet"}, {"name": "step-3", "mtime_ns": 30, "changed_ns": 31, "bytes": 5, "incomplete": ")" +
+           incomplete + R"(", "is_settling": )" + is_settling +
+           R"(}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)";
+  };
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 1));
+  const std::string seen = "[ -e " + (worker.folder() / "seen").string() + " ]";
+  worker.on("scan-output", "if " + seen + "; then " + scan("", "false") + "; else " +
+                               scan("it changed a moment ago", "true") + "; touch " +
+                               (worker.folder() / "seen").string() + "; fi");
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(latest && *latest);
+  EXPECT_EQ((**latest).at("local"), "/out/step-3");
+}
+
+TEST_F(WatchedOutputTest, OneThatGoesOnChangingIsNotWaitedForForEver) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": "it changed a moment ago", "is_settling": true}, {"name": "step-2", "mtime_ns": 20,
+       "changed_ns": 21, "bytes": 5, "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(latest && *latest);
+  EXPECT_EQ((**latest).at("name"), "step-2");
 }
 
 TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {

@@ -66,6 +66,7 @@ TEST_F(Checkpoints, ThatChangedAMomentAgoAreNotComplete) {
   const auto now = all({Rule::Rename, ""}, std::chrono::system_clock::now());
   ASSERT_EQ(now.size(), 1u);
   EXPECT_EQ(now[0].incomplete, "it changed a moment ago");
+  EXPECT_TRUE(now[0].is_settling);
   date("step-1", 100);  // the times of a rename or a restored file say nothing: the change itself counts
   EXPECT_FALSE(all({Rule::Rename, ""}, std::chrono::system_clock::now())[0].incomplete.empty());
 }

@@ -1,0 +1,139 @@
+#include "daemon/outputs/stage_out_request.hpp"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace spark::outputs {
+namespace {
+
+constexpr std::int64_t kMostNodes = 10'000;
+constexpr std::size_t kLongestPath = 4096;
+constexpr std::int64_t kMostKept = 1 << 20;
+
+Result<> read_limits(const json::object& body, StageOutRequest& wanted) {
+  const auto keep = get_int(body, "keep");
+  if (body.contains("keep") && (!keep || *keep < 1 || *keep > kMostKept))
+    return fail(Errc::Invalid, "keep is not a number of copies", "1 keeps the newest alone");
+  wanted.keep = static_cast<unsigned>(keep.value_or(0));
+  const auto nodes = get_int(body, "nodes");
+  if (body.contains("nodes") && (!nodes || *nodes < 1 || *nodes > kMostNodes))
+    return fail(Errc::Invalid, "nodes is not a number of hosts");
+  wanted.nodes = static_cast<unsigned>(nodes.value_or(0));
+  const auto rate = get_int(body, "max_rate");
+  if (body.contains("max_rate") && (!rate || *rate <= 0))
+    return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
+  wanted.max_rate = static_cast<Bytes>(rate.value_or(0));
+  return {};
+}
+
+}  // namespace
+
+Result<OutputName> read_output_name(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  std::vector<std::string> parts;
+  for (std::string& part : split(colon == std::string::npos ? "" : text.substr(colon + 1), '/')) {
+    if (!part.empty() && part != ".") parts.push_back(std::move(part));
+  }
+  const bool is_valid = colon != 0 && !parts.empty() && text.size() <= kLongestPath &&
+                        text.find('\0') == std::string::npos && std::ranges::find(parts, "..") == parts.end();
+  if (!is_valid) {
+    return fail(Errc::Invalid, "'" + printable(text) + "' is not VOLUME:PATH of an output",
+                "for example: checkpoints:run7/step-1000");
+  }
+  if (parts.back().starts_with('.')) {
+    return fail(Errc::Invalid, "the name of '" + printable(text) + "' begins with a dot",
+                "choose another name: spark-stage keeps its own files under such names");
+  }
+  return OutputName{text.substr(0, colon), join(parts, "/")};
+}
+
+Result<StageOutRequest> request_of(const json::object& body) {
+  StageOutRequest wanted;
+  wanted.source = get_string(body, "source").value_or("");
+  const bool is_path = wanted.source.starts_with('/') && wanted.source.size() <= kLongestPath &&
+                       wanted.source.find('\0') == std::string::npos;
+  if (!is_path) {
+    return fail(Errc::Invalid, "source is not an absolute path",
+                "name the file or folder that is to be sent");
+  }
+  auto name = read_output_name(get_string(body, "destination").value_or(""));
+  if (!name) return name.take_error();
+  wanted.volume = std::move(name->volume);
+  wanted.path = std::move(name->path);
+  if (auto read = read_limits(body, wanted); !read) return read.take_error();
+  return wanted;
+}
+
+bool StageOutRequest::is_same(const StageOutRequest& other) const {
+  return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
+         keep_every == other.keep_every && nodes == other.nodes && latest == other.latest &&
+         max_rate == other.max_rate && asker.uid == other.asker.uid;
+}
+
+bool lacks_shards(const json::object& answer) {
+  return get_string(answer, "state") == "waiting";
+}
+
+std::string missing_shards(const json::object& answer, unsigned nodes) {
+  const json::array* hosts = get_array(answer, "hosts");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    if (const auto* name = (*hosts)[i].if_string(); name != nullptr)
+      names.push_back(printable(std::string(name->data(), name->size())));
+  }
+  return "it is published when the shards of " + std::to_string(nodes) + " hosts are there; so far " +
+         (names.empty() ? "another host publishes them" : "they are of " + join(names, ", "));
+}
+
+json::object to_json(const StageOutRequest& request) {
+  return {{"id", request.id},
+          {"source", request.source},
+          {"volume", request.volume},
+          {"path", request.path},
+          {"keep", request.keep},
+          {"max_rate", request.max_rate},
+          {"keep_every", request.keep_every},
+          {"spared", json::value_from(request.spared)},
+          {"nodes", request.nodes},
+          {"waits", request.waits},
+          {"latest", request.latest},
+          {"uid", request.asker.uid},
+          {"holder", request.asker.holder}};
+}
+
+Result<StageOutRequest> request_from_json(const json::object& object) {
+  StageOutRequest request;
+  const auto uid = get_int(object, "uid");
+  request.id = get_string(object, "id").value_or("");
+  request.source = get_string(object, "source").value_or("");
+  request.volume = get_string(object, "volume").value_or("");
+  request.path = get_string(object, "path").value_or("");
+  request.asker.holder = get_string(object, "holder").value_or("");
+  const bool has_all = !request.id.empty() && request.source.starts_with('/') && !request.volume.empty() &&
+                       !request.path.empty();
+  // Without a user the copy would be made with root's rights.
+  if (!has_all || !uid || *uid < 0 || *uid > std::numeric_limits<uid_t>::max())
+    return fail(Errc::Invalid, "it is no record of a stage-out");
+  request.asker.uid = static_cast<uid_t>(*uid);
+  request.keep =
+      static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "keep").value_or(0), 0, 1 << 20));
+  request.keep_every = static_cast<unsigned>(
+      std::clamp<std::int64_t>(get_int(object, "keep_every").value_or(0), 0, 1'000'000'000));
+  request.nodes =
+      static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "nodes").value_or(0), 0, kMostNodes));
+  request.waits = get_bool(object, "waits").value_or(true);
+  request.latest = get_string(object, "latest").value_or("");
+  const json::array* spared = get_array(object, "spared");
+  for (std::size_t i = 0; spared != nullptr && i < spared->size(); ++i) {
+    if (const auto* name = (*spared)[i].if_string(); name != nullptr)
+      request.spared.emplace_back(name->data(), name->size());
+  }
+  request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
+  return request;
+}
+
+}  // namespace spark::outputs
