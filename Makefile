@@ -78,7 +78,7 @@ bench-fleet:  ## what a volume serves when several hosts stage one dataset, with
 	$(PYTHON) tools/benchmarks/fleet $(ARGS)
 
 format:  ## clang-format over all C++ and C
-	find base nvmetcp staging fleet bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
+	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py

@@ -91,7 +91,8 @@ struct Dataset {
   std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
   Links links = Links::Keep;
-  std::string env;  // one more variable that `run` sets; empty: none
+  std::string env;                      // one more variable that `run` sets; empty: none
+  std::vector<std::string> namespaces;  // of Kubernetes, whose pods may use it; empty: all
   bool operator==(const Dataset&) const = default;
 };
 

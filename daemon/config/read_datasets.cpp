@@ -47,6 +47,19 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   }
 }
 
+std::vector<std::string> read_namespaces(Section& section) {
+  std::vector<std::string> namespaces;
+  const auto names = section.texts("namespaces");
+  for (const std::string& name : names) {
+    if (auto valid = section.accept("namespaces", parse_pod_namespace(name)))
+      namespaces.push_back(std::move(*valid));
+  }
+  if (section.has("namespaces") && names.empty())
+    section.problem("namespaces",
+                    "names no namespace; leave the key out to let the pods of all use the dataset");
+  return namespaces;
+}
+
 Dataset read_dataset(const Member& member, const Before& before, Problems& problems) {
   Section section(member.value, "datasets." + member.key, problems);
   Dataset dataset;
@@ -63,6 +76,7 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
           .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
           .value_or(Links::Keep);
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
+  dataset.namespaces = read_namespaces(section);
   return dataset;
 }
 

@@ -129,6 +129,7 @@ json::object show(const Dataset& dataset) {
   shown["exclude"] = list(dataset.exclude);
   shown["links"] = to_string(dataset.links);
   if (!dataset.env.empty()) shown["env"] = dataset.env;
+  if (!dataset.namespaces.empty()) shown["namespaces"] = list(dataset.namespaces);
   return shown;
 }
 
