@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm bench-fleet format lint install clean try
+.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,12 @@ bench-fleet:  ## what a volume serves when several hosts stage one dataset, with
 	cmake --preset release
 	cmake --build --preset release --target spark-staged spark-stage
 	$(PYTHON) tools/benchmarks/fleet $(ARGS)
+
+bench-stage-out:  ## a checkpoint on its way to a volume, beside cp and rsync, and what a reader of its drive loses (root)
+	tools/setup.sh test
+	cmake --preset release
+	cmake --build --preset release --target spark-staged
+	$(PYTHON) tools/benchmarks/stage_out $(ARGS)
 
 format:  ## clang-format over all C++ and C
 	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/no_sigpipe.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -96,29 +97,15 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   return child;
 }
 
+bool drain(UniqueFd& pipe, std::string& into) {
+  char buffer[65536];
+  const ssize_t got = ::read(pipe.get(), buffer, sizeof buffer);
+  if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
+  if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) pipe.reset();
+  return static_cast<bool>(pipe);
+}
+
 namespace {
-
-// A child that stops reading is told by EPIPE, not by a signal that ends us. Ours alone: other threads and
-// what they wait for are not touched.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec at_once{};
-    // Blocked before: one that is pending may not be of our making, and stays.
-    if (sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &at_once);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-};
 
 // Moves bytes between the child and us until both outputs are closed, or the deadline passes (false).
 bool pump(Child& child, std::string_view input, ChildOutput& output,
@@ -138,12 +125,6 @@ bool pump(Child& child, std::string_view input, ChildOutput& output,
       if (written > 0) input.remove_prefix(static_cast<std::size_t>(written));
       if (written < 0 && errno != EAGAIN && errno != EINTR) input = {};
     }
-    const auto drain = [](UniqueFd& fd, std::string& into) {
-      char buffer[65536];
-      const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-      if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
-      if (got == 0 || (got < 0 && errno != EINTR)) fd.reset();
-    };
     if (polled[1].revents != 0) drain(child.out, output.out);
     if (polled[2].revents != 0) drain(child.err, output.err);
   }

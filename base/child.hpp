@@ -42,6 +42,9 @@ struct ChildOutput {
 Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono::milliseconds deadline,
                               const std::string& input = {});
 
+// Appends some of what a pipe holds, waiting for the first byte. At its end the descriptor is closed: false.
+bool drain(UniqueFd& pipe, std::string& into);
+
 // The exit status of a reaped waitid/waitpid status.
 int exit_status_of(int wait_status);
 

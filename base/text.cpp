@@ -126,6 +126,19 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   return best;
 }
 
+std::uint64_t last_number_in(std::string_view name) {
+  constexpr std::uint64_t kMost = 1'000'000'000'000'000'000;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t end = name.size();
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  std::size_t begin = end;
+  while (begin > 0 && is_digit(name[begin - 1])) --begin;
+  std::uint64_t number = 0;
+  for (std::size_t i = begin; i < end && number < kMost / 10; ++i)
+    number = number * 10 + static_cast<std::uint64_t>(name[i] - '0');
+  return number;
+}
+
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }

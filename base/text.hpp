@@ -1,6 +1,7 @@
 // Small text work shared by parsers and messages.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
 // bytes that are not UTF-8 become \xNN. What is printable UTF-8 stays as it is.
 std::string printable(std::string_view name);
+
+// The last number in a name, such as 1000 in "step-1000"; none: 0.
+std::uint64_t last_number_in(std::string_view name);
 
 // The candidate nearest to `word` by edits, or empty when none is near enough for a "did you mean".
 std::string nearest(std::string_view word, std::span<const std::string> candidates);

@@ -64,7 +64,7 @@ Result<json::object> about(json::object status, const std::vector<std::string>& 
   for (const std::string_view work : {"stages", "prefetches", "stage_outs"})
     keep_named(status, work, "dataset", names, unseen);
   if (!unseen.empty()) return volume_of(all, *unseen.begin()).take_error();
-  for (const std::string_view rest : {"targets", "cache", "fleet"}) status.erase(rest);
+  for (const std::string_view rest : {"targets", "cache", "outputs", "fleet"}) status.erase(rest);
   return status;
 }
 

@@ -66,6 +66,20 @@ int release_job(const Daemon* daemon, uint32_t job, const Wait* wait, Failure* f
   return answer != NULL || strcmp(failure->kind, "not_found") == 0 ? 0 : -1;
 }
 
+int request_final(const Daemon* daemon, const char* output, const Wait* wait, Failure* failure) {
+  char target[128];
+  snprintf(target, sizeof target, "/v1/outputs/%s/send", output);
+  char* answer = ask(daemon, "POST", target, "{\"final\":true}", wait, failure);
+  free(answer);
+  return answer == NULL ? -1 : 0;
+}
+
+char* read_output(const Daemon* daemon, const char* output, const Wait* wait, Failure* failure) {
+  char target[128];
+  snprintf(target, sizeof target, "/v1/outputs/%s", output);
+  return ask(daemon, "GET", target, NULL, wait, failure);
+}
+
 char* read_config(const Daemon* daemon, const Wait* wait, Failure* failure) {
   return ask(daemon, "GET", "/v1/config", NULL, wait, failure);
 }

@@ -21,6 +21,11 @@ char* request_staging(const Daemon* daemon, const NameList* names, const JobTag*
                       const Wait* wait, Failure* failure);
 // Ends the Slurm job's leases and its stagings. 0 also if it has none.
 int release_job(const Daemon* daemon, uint32_t job, const Wait* wait, Failure* failure);
+// The answer of GET /v1/outputs/NAME, owned by the caller; NULL: `failure` says why.
+char* read_output(const Daemon* daemon, const char* output, const Wait* wait, Failure* failure);
+// That a job which wrote to the output has ended: the daemon sends what is complete. The name is one of the
+// configuration.
+int request_final(const Daemon* daemon, const char* output, const Wait* wait, Failure* failure);
 // The configuration in force, owned by the caller; NULL on failure.
 char* read_config(const Daemon* daemon, const Wait* wait, Failure* failure);
 // 0: all are configured here, or that can't be told; -1: the daemon refuses one.

@@ -22,6 +22,13 @@ static void copy_text(char* to, size_t size, json_object* object, const char* ke
   snprintf(to, size, "%s", text == NULL ? "" : text);
 }
 
+// A copy of a text in the object, which is given back; NULL: there is no text.
+static char* take_text(json_object* object, const char* text) {
+  char* copy = text == NULL ? NULL : strdup(text);
+  json_object_put(object);
+  return copy;
+}
+
 static json_object* job_object(const JobTag* job) {
   json_object* tag = json_object_new_object();
   char id[16];
@@ -45,18 +52,12 @@ char* json_staging(const NameList* names, const JobTag* job, bool prefetch) {
   json_object_object_add(body, "datasets", datasets);
   if (job != NULL) json_object_object_add(body, "job", job_object(job));
   if (prefetch) json_object_object_add(body, "prefetch", json_object_new_boolean(true));
-  const char* text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN);
-  char* copy = text == NULL ? NULL : strdup(text);
-  json_object_put(body);
-  return copy;
+  return take_text(body, json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN));
 }
 
 char* json_job_id(const char* answer) {
   json_object* job = json_tokener_parse(answer);
-  const char* id = text_of(job, "id");
-  char* copy = id == NULL ? NULL : strdup(id);
-  json_object_put(job);
-  return copy;
+  return take_text(job, text_of(job, "id"));
 }
 
 static void read_failure(json_object* error, Failure* failure) {
@@ -141,10 +142,17 @@ bool json_config_has(const char* config, const char* name) {
   return found;
 }
 
+char* json_config_output(const char* config, const char* name) {
+  json_object* object = json_tokener_parse(config);
+  return take_text(object, text_of(member(member(object, "outputs"), name), "path"));
+}
+
+char* json_unsent(const char* output) {
+  json_object* object = json_tokener_parse(output);
+  return take_text(object, text_of(object, "unsent"));
+}
+
 char* json_config_env(const char* config, const char* name) {
   json_object* object = json_tokener_parse(config);
-  const char* variable = text_of(member(member(object, "datasets"), name), "env");
-  char* copy = variable == NULL ? NULL : strdup(variable);
-  json_object_put(object);
-  return copy;
+  return take_text(object, text_of(member(member(object, "datasets"), name), "env"));
 }

@@ -47,6 +47,11 @@ void free_staged(StagedList* staged);
 
 // Of the answer of GET /v1/config. A name with a colon is known if its volume is.
 bool json_config_has(const char* config, const char* name);
+// The folder of an output, owned by the caller; NULL: there is no such output.
+char* json_config_output(const char* config, const char* name);
+// Why an output's newest checkpoint is not on its volume, of the answer of GET /v1/outputs/NAME. Owned by the
+// caller; NULL: it is there, or nothing is known.
+char* json_unsent(const char* output);
 // The `env` of a dataset, owned by the caller; NULL: it has none.
 char* json_config_env(const char* config, const char* name);
 

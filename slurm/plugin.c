@@ -13,8 +13,10 @@
 #include <slurm/spank.h>
 
 #include "slurm/daemon.h"
+#include "slurm/environment.h"
 #include "slurm/mark.h"
 #include "slurm/names.h"
+#include "slurm/outputs.h"
 #include "slurm/report.h"
 #include "slurm/settings.h"
 #include "slurm/staging.h"
@@ -26,6 +28,7 @@ enum {
   HookMs = 1000,    // for all that the prolog or the epilog does
   SubmitMs = 5000,  // for the check of names in the submitting command
   FirstAnswerMs = 10000,
+  LookMs = 5000,  // for the look at what a task has written, when it has ended
   RetryMs = 1000,
   ReconnectMs = 60000,  // systemd restarts a daemon that was killed
 };
@@ -41,8 +44,10 @@ static struct spank_option options[OptionCount] = {
      1, OptionStage, keep_option},
     {"prefetch", "DATASET[,DATASET...]", "stage the next job's datasets at idle priority, without waiting", 1,
      OptionPrefetch, keep_option},
-    {"stage-out", "OUTPUT", "copy an output to its volume (not available in this version)", 1, OptionStageOut,
-     keep_option},
+    {"stage-out", "OUTPUT[,OUTPUT...]",
+     "when the job has ended, send the newest complete checkpoint of outputs to their volumes; "
+     "$SPARK_STAGE_OUT_<NAME> has the folder to write to",
+     1, OptionStageOut, keep_option},
 };
 
 // As given to the submitting command.
@@ -70,12 +75,6 @@ static void log_failure(const char* node, const Failure* failure) {
   slurm_spank_log("spark-stage: %s: %s%s%s", node, failure->what, separator, failure->hint);
 }
 
-static int refuse_stage_out(const char* output, Failure* failure) {
-  return fail_with(failure, "unsupported",
-                   "leave the option out, and copy the output at the end of the job's script",
-                   "--stage-out=%s: this version of spark-stage can't copy outputs to a volume", output);
-}
-
 int slurm_spank_init(spank_t spank, int argc, char* argv[]) {
   (void)argc;
   (void)argv;
@@ -84,22 +83,26 @@ int slurm_spank_init(spank_t spank, int argc, char* argv[]) {
 }
 
 static int check_option(const Settings* settings, int which, Failure* failure) {
+  const bool is_output = which == OptionStageOut;
   NameList names;
   if (given[which] == NULL) return 0;
-  if (parse_names(options[which].name, given[which], &names, failure) != 0) return -1;
+  const int parsed = is_output ? parse_outputs(given[which], &names, failure)
+                               : parse_names(options[which].name, given[which], &names, failure);
+  if (parsed != 0) return -1;
   const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_ms(SubmitMs, -1);
-  const int result = check_names(&daemon, &names, &wait, failure);
+  const int result = is_output ? check_outputs(&daemon, &names, &wait, failure)
+                               : check_names(&daemon, &names, &wait, failure);
   free_names(&names);
   return result;
 }
 
 static int check_submission(int argc, char** argv, Failure* failure) {
   Settings settings;
-  if (given[OptionStageOut] != NULL) return refuse_stage_out(given[OptionStageOut], failure);
-  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, failure) != 0) return -1;
-  return check_option(&settings, OptionStage, failure) == 0 ? check_option(&settings, OptionPrefetch, failure)
-                                                            : -1;
+  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, failure);
+  for (int which = 0; which < OptionCount && result == 0; ++which)
+    result = check_option(&settings, which, failure);
+  return result;
 }
 
 // In srun, sbatch and salloc: what is known to fail fails before anything is queued.
@@ -160,6 +163,17 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
+// What the job's last step wrote may be sent now. The daemon sends it while the node may run another job.
+static void send_outputs_of(spank_t spank, const Daemon* daemon, const Wait* wait) {
+  const char* wanted = option_of(spank, OptionStageOut);
+  NameList outputs;
+  Failure failure;
+  if (wanted == NULL) return;
+  const int parsed = parse_outputs(wanted, &outputs, &failure);
+  if (parsed != 0 || send_outputs(daemon, &outputs, wait, &failure) != 0) log_failure(daemon->node, &failure);
+  if (parsed == 0) free_names(&outputs);
+}
+
 int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   const Wait wait = wait_for_ms(HookMs, -1);
   Settings settings;
@@ -167,8 +181,9 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   const bool wanted = option_of(spank, OptionStage) != NULL || option_of(spank, OptionPrefetch) != NULL;
   if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
   const uint32_t job = job_of(spank).id;
-  if (!take_mark(settings.socket, job) && !wanted) return 0;
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
+  send_outputs_of(spank, &daemon, &wait);
+  if (!take_mark(settings.socket, job) && !wanted) return 0;
   if (release_job(&daemon, job, &wait, &failure) != 0) {
     log_failure(settings.node, &failure);
   } else {
@@ -177,32 +192,9 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
-static int set_variable(spank_t spank, const char* name, const char* path, Failure* failure) {
-  if (spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS) return 0;
+static int set_variable(void* spank, const char* name, const char* value, Failure* failure) {
+  if (spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS) return 0;
   return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
-}
-
-// The names are those of the request, as the user wrote them.
-static int set_variables(spank_t spank, const Daemon* daemon, const NameList* names, const StagedList* staged,
-                         Failure* failure) {
-  if (staged->count != names->count)
-    return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
-                     "spark-staged reported %zu copies for %zu datasets", staged->count, names->count);
-  const Wait wait = wait_for_ms(SubmitMs, -1);
-  Failure ignored;
-  char* config = read_config(daemon, &wait, &ignored);
-  int result = 0;
-  for (size_t at = 0; at < names->count && result == 0; ++at) {
-    char* variable = environment_name(names->names[at]);
-    char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
-    result = variable == NULL ? fail_with(failure, "failed", "", "no memory for the step's variables")
-                              : set_variable(spank, variable, staged->paths[at], failure);
-    if (result == 0 && other != NULL) result = set_variable(spank, other, staged->paths[at], failure);
-    free(variable);
-    free(other);
-  }
-  free(config);
-  return result;
 }
 
 // Owned by the caller; NULL: not known.
@@ -230,13 +222,27 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   prctl(PR_SET_NAME, "spark-stage");
   Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
   StagedList staged = {0};
+  const Environment environment = {.set = set_variable, .step = spank};
   int result = stage_and_wait(&staging, &report, &staged, failure);
-  if (result == 0) result = set_variables(spank, &staging.daemon, &staging.names, &staged, failure);
+  if (result == 0)
+    result = set_dataset_variables(&environment, &staging.daemon, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   free_staged(&staged);
   free_names(&staging.names);
   free(user);
   end_watch(&cancellation);
+  return result;
+}
+
+// A job that names an output which its node does not have would lose what it writes.
+static int offer_outputs(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
+  NameList outputs;
+  if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
+  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
+  const Wait wait = wait_for_ms(FirstAnswerMs, -1);
+  Environment environment = {.set = set_variable, .step = spank};
+  const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, &environment, failure);
+  free_names(&outputs);
   return result;
 }
 
@@ -261,10 +267,26 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   Settings settings;
   Failure failure;
   int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure);
-  if (result == 0 && output != NULL) result = refuse_stage_out(output, &failure);
+  if (result == 0 && output != NULL) result = offer_outputs(spank, &settings, output, &failure);
   if (result == 0) mark_job(settings.socket, job_of(spank).id);
   if (result == 0 && next != NULL) prefetch_for_step(spank, &settings, next);
   if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
   if (result != 0 && task_of(spank) == 0) log_failure(settings.node, &failure);
   return result;
+}
+
+// While the user still sees the step's output. What is sent later is the epilog's.
+int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
+  const char* wanted = option_of(spank, OptionStageOut);
+  const Wait wait = wait_for_ms(LookMs, -1);
+  Settings settings;
+  Failure failure;
+  NameList outputs;
+  if (wanted == NULL || task_of(spank) != 0) return 0;
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  if (parse_outputs(wanted, &outputs, &failure) != 0) return 0;
+  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
+  report_unsent(&daemon, &outputs, &wait, log_line);
+  free_names(&outputs);
+  return 0;
 }

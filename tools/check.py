@@ -33,6 +33,13 @@ class Outcome:
     cpu_s: float  # of all its processes: on a busy machine it tells more than the time that passed
     note: str = ""
 
+    def reasons(self):
+        """The last tests of its log that failed, and why; without any, what ended the step."""
+        log = (LOGS / f"{self.step.name}.log").read_text(errors="replace")
+        named = re.findall(r"^(?:FAILED|ERROR) \S+::.*|^\s+\d+ - \S+ \((?:Failed|Timeout|SEGFAULT)\)|^lint: .*", log, re.MULTILINE)
+        said = re.findall(r"^E   .*", log, re.MULTILINE)
+        return [line.strip()[:220] for line in named[-4:] + said[-2:]] or [self.problem]
+
 
 _running = set()  # children that end with this program
 
@@ -111,7 +118,7 @@ def run_step(step, is_background):
     return Outcome(step, problem, seconds, cpu)
 
 
-MOST_AGAIN = 4  # more than that is no accident
+MOST_AGAIN = 12  # one failure of a topology may take those after it along; more than that is no accident
 
 
 def of_failures(command, log):
@@ -210,6 +217,9 @@ def main(arguments):
               f"{'FAIL' if outcome.problem else 'pass'}{outcome.note}")
     print(f"{'total':<13} {time.monotonic() - began:>7.0f} {sum(outcome.cpu_s for outcome in outcomes):>7.0f}\n")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
+    for outcome in outcomes:  # last, where whoever sees only the end of this output finds it
+        for reason in outcome.reasons() if outcome.problem else []:
+            print(f"{outcome.step.name}: {reason}")
     return 1 if failed else 0
 
 

@@ -21,8 +21,8 @@ packages_of() {  # SET SYSTEM
   esac
   tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
     fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
-  libraries="libnvme-dev libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libyaml-cpp-dev
-    libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
+  libraries="libnvme-dev libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libmount-dev libblkid-dev libext2fs-dev
+    comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev"
   # They make code for any architecture, and run on this one.
   generators="protobuf-compiler protobuf-compiler-grpc"

@@ -63,19 +63,21 @@ FIRST = [
 
 # Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
-              "test_config", "test_moving", "test_bench", "test_docs"]
+              "test_config", "test_moving", "test_bench", "test_bench_hosts", "test_docs"]
 # These wait most of their time, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
 # what differs; of outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_guards", "test_broken"]
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken"]
 # The engine's work on volumes, beside the others.
-OF_DATA = ["test_stage_out"]
+OF_DATA = ["test_stage_out", "test_outputs"]
+# Three hosts and a target.
+FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-APART = NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
+APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -89,7 +91,7 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out", *scenarios(OF_DATA))],
+     machines("vm-data", "newest", "scenarios of stage-out and outputs", *scenarios(OF_DATA))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]

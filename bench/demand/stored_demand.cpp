@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -30,6 +29,24 @@ Demand StoredDemand::demand() const {
           reads.order, reads.mean_file};
 }
 
+json::object to_json(const StoredDemand& demand) {
+  const JobReads& reads = demand.reads;
+  return {{"schema", kSchema},
+          {"measured", rfc3339(demand.measured)},
+          {"command", printable(demand.command)},
+          {"dataset", printable(demand.dataset)},
+          {"bytes_per_second", reads.rate.value},
+          {"low_95", reads.rate.range.low},
+          {"high_95", reads.rate.range.high},
+          {"bytes", static_cast<double>(reads.bytes)},
+          {"seconds", reads.seconds},
+          {"files_seen", static_cast<double>(reads.files)},
+          {"mean_file_bytes", static_cast<double>(reads.mean_file)},
+          {"read_order", to_string(reads.order)},
+          {"counted_at_storage", reads.counted_at_storage},
+          {"waiting_share", demand.waiting_share}};
+}
+
 std::filesystem::path demand_file(const std::filesystem::path& runs) {
   return runs / "demand.json";
 }
@@ -41,22 +58,7 @@ Result<> save_demand(const std::filesystem::path& runs, const StoredDemand& dema
     return fail_errno(error.value(), "making the folder " + printable(runs.string()) + " for the demand",
                       "choose another place with --runs FOLDER");
   }
-  const JobReads& reads = demand.reads;
-  const json::object object = {{"schema", kSchema},
-                               {"measured", rfc3339(demand.measured)},
-                               {"command", printable(demand.command)},
-                               {"dataset", printable(demand.dataset)},
-                               {"bytes_per_second", reads.rate.value},
-                               {"low_95", reads.rate.range.low},
-                               {"high_95", reads.rate.range.high},
-                               {"bytes", static_cast<double>(reads.bytes)},
-                               {"seconds", reads.seconds},
-                               {"files_seen", static_cast<double>(reads.files)},
-                               {"mean_file_bytes", static_cast<double>(reads.mean_file)},
-                               {"read_order", to_string(reads.order)},
-                               {"counted_at_storage", reads.counted_at_storage},
-                               {"waiting_share", demand.waiting_share}};
-  return write_file_atomically(demand_file(runs), pretty(object) + "\n");
+  return write_file_atomically(demand_file(runs), pretty(to_json(demand)) + "\n");
 }
 
 Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& runs) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/json.hpp"
 #include "base/result.hpp"
 #include "bench/demand/job_watch.hpp"
 
@@ -21,6 +22,9 @@ struct StoredDemand {
   // For the verdict: "python train.py, measured 2026-11-20".
   Demand demand() const;
 };
+
+// Schema "spark-stage-demand/1": rates in bytes per second, sizes in bytes, times in seconds.
+json::object to_json(const StoredDemand& demand);
 
 std::filesystem::path demand_file(const std::filesystem::path& runs);
 

@@ -50,15 +50,6 @@ std::optional<int> reap(pid_t pid, int pidfd, Duration wait) {
   return exit_status_of(status);
 }
 
-// Some of what is there to read; false at the end of the pipe.
-bool drain(UniqueFd& fd, std::string& into) {
-  char buffer[65536];
-  const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-  if (got > 0) into.append(buffer, static_cast<std::size_t>(got));
-  if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
-  return static_cast<bool>(fd);
-}
-
 }  // namespace
 
 Result<FioEnd> run_fio(const FioRun& run) {

@@ -38,6 +38,8 @@ struct BenchOptions {
   std::string fio = "fio";            // program
   std::filesystem::path runs_folder;  // where the run's own folder is made (run_folder.hpp); empty: nowhere
   SystemRoot root;                    // whose /proc and /sys are read
+  // Called before each cell with its number, from 1; the run ends as an interrupted one where it gives false.
+  std::function<bool(unsigned cell)> next_cell = {};
 };
 
 // --quick: 2 s a cell, 1 GiB, three rounds of what a verdict needs; never more than what the options say.

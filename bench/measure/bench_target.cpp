@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "bench/facts/mount_facts.hpp"
 #include "bench/facts/storage_facts.hpp"
+#include "bench/facts/temperature.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/existing_files.hpp"
 #include "bench/measure/file_reader.hpp"
@@ -220,6 +221,11 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
   take_small_work(work);
   small_files = small_file_names(folder, work.sizes.size());
   copy_folder = folder;
+}
+
+void BenchTarget::look_at_heat(const SystemRoot& root) {
+  const auto now = drive_temperature(root, record.storage);
+  if (now && (!hottest || now->celsius > hottest->celsius)) hottest = now;
 }
 
 Result<> BenchTarget::close() {

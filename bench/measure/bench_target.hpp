@@ -39,9 +39,13 @@ class BenchTarget {
   // Removes the folder. An error says what was left and why; the second call does nothing.
   Result<> close();
 
+  // Of a local drive; remote ones have no sensor here.
+  void look_at_heat(const SystemRoot& root);
+
   PathRecord record;
-  std::uint64_t device = 0;              // st_dev
-  std::vector<std::string> small_files;  // to read whole; each round reads `window` of them
+  std::optional<DriveTemperature> hottest;  // of all looks
+  std::uint64_t device = 0;                 // st_dev
+  std::vector<std::string> small_files;     // to read whole; each round reads `window` of them
   std::size_t window = 0;
   std::string copy_folder;  // of small files, for the staging copy; empty: there is none
 

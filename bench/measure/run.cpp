@@ -125,9 +125,10 @@ class Runner {
     std::vector<double> rates;
     const FioEnd end = run_and_tell(std::move(fio), Direction::Write, stop_, [&](double rate) {
       rates.push_back(rate);
+      target.look_at_heat(options_.root);
       tell(doing, target.record.name, 0, rate);
     });
-    const std::string slump = options_.rate_limit > 0 ? "" : slump_words(rates);
+    const std::string slump = options_.rate_limit > 0 ? "" : slump_words(rates, target.hottest);
     if (!slump.empty()) target.record.notes.push_back(slump);
     const std::vector<std::string> faults = faults_of(end, Direction::Write, 0);
     if (!faults.empty()) target.record.unusable = "laying out its files: " + join(faults, "; ");
@@ -143,7 +144,8 @@ class Runner {
 
   void measure(const Bench& bench, std::vector<BenchTarget>& targets) {
     run_cells(bench, targets, 0);
-    for (unsigned round = options_.rounds + 1; round <= record_.max_rounds && !stop_; ++round) {
+    for (unsigned round = options_.rounds + 1; round <= record_.max_rounds && !stop_ && !is_called_off_;
+         ++round) {
       const std::size_t first = cells_.size();
       add_unsteady_cells(round);
       if (cells_.size() == first || !has_time_for(first)) break;
@@ -161,6 +163,10 @@ class Runner {
       cell.scenario = planned.scenario->id;
       cell.round = planned.round;
       cell.order = static_cast<unsigned>(i + 1);
+      if (options_.next_cell && !options_.next_cell(cell.order)) {
+        is_called_off_ = true;
+        return;
+      }
       cell.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
       if (!target.is_usable()) {
         cell.reasons = {target.record.unusable};
@@ -171,6 +177,7 @@ class Runner {
         tell(doing, cell.path, cell.order);
         measure_cell(bench, *planned.scenario, target, cell,
                      [&](double rate) { tell(doing, cell.path, cell.order, rate); });
+        if (bench.local != nullptr) bench.local->look_at_heat(options_.root);
       }
       record_.cells.push_back(std::move(cell));
       const bool ends_round = i + 1 == cells_.size() || cells_[i + 1].round != planned.round;
@@ -238,26 +245,20 @@ class Runner {
   }
 
   void finish(std::vector<BenchTarget>& targets) {
-    record_.interrupted = stop_;
+    record_.interrupted = stop_ || is_called_off_;
     for (BenchTarget& target : targets) {
       if (auto closed = target.close(); !closed) record_.warnings.push_back(closed.error().message());
+      const std::string heat = heat_words(target.hottest);
+      if (!heat.empty()) target.record.notes.push_back(heat);
       record_.paths.push_back(target.record);
     }
-    add_memory_warnings();
+    add_memory_warnings(record_);
     apply_plausibility(record_);
     const auto took = std::chrono::steady_clock::now() - start_;
     record_.seconds = std::chrono::duration<double>(took).count();
     if (!folder_) return;
     if (auto written = folder_->write(record_); !written)
       record_.warnings.push_back(written.error().message());
-  }
-
-  void add_memory_warnings() {
-    for (const PathRecord& path : record_.paths) {
-      if (!path.mount || (path.mount->type != "tmpfs" && path.mount->type != "ramfs")) continue;
-      record_.warnings.push_back(path.name + " is a " + path.mount->type +
-                                 ": it measures memory, not storage, direct I/O or not");
-    }
   }
 
   const BenchOptions& options_;
@@ -267,6 +268,7 @@ class Runner {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point cell_start_ = start_;
   unsigned current_cell_ = 0;
+  bool is_called_off_ = false;
   std::vector<PlannedCell> cells_;
   SmallWork small_;
   Owner owner_;

@@ -56,6 +56,13 @@ struct DataFile {
   Bytes bytes = 0;
 };
 
+// Of a local drive, in degrees Celsius.
+struct DriveTemperature {
+  double celsius = 0;
+  double limit = 0;  // from here on it warns and slows down; 0: unknown
+  bool is_hot() const { return limit > 0 && celsius >= limit; }
+};
+
 // CPU time of everything on the host, kernel threads and interrupts included.
 struct CpuUse {
   double seconds = 0;                   // between the two looks

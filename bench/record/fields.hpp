@@ -48,7 +48,7 @@ struct Fields<IdleCpu> {
 
 template <>
 struct Fields<AskedFor> {
-  static constexpr std::size_t kMembers = 10;
+  static constexpr std::size_t kMembers = 11;
   static void visit(auto& asked, const auto& v) {
     v("dataset", asked.dataset);
     v("dataset_folder", asked.folder);
@@ -64,6 +64,7 @@ struct Fields<AskedFor> {
     v("cache_room_bytes", asked.cache_room);
     v("is_staged", asked.is_staged);
     v("target_memory_bytes", asked.target_memory);
+    v("fleet_hosts", asked.fleet_hosts);
   }
 };
 
@@ -198,13 +199,14 @@ struct Fields<Cell> {
 
 template <>
 struct Fields<Record> {
-  static constexpr std::size_t kMembers = 19;
+  static constexpr std::size_t kMembers = 20;
   static void visit(auto& record, const auto& v) {
     v("run_id", record.run_id);
     v("tool_version", record.tool_version);
     v("started", record.started);
     v("seconds", record.seconds);
     v("interrupted", record.interrupted);
+    v("hosts", record.hosts);
     v.text("seed", record.seed);  // JSON's numbers stop at 2^53
     v("size_bytes", record.size);
     v("runtime_s", record.runtime);

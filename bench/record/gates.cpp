@@ -57,6 +57,20 @@ void check_latency(Record& record, const PathRecord& remote, std::uint64_t local
   }
 }
 
+std::string degrees_text(double celsius) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f °C", celsius);
+  return text;
+}
+
+std::string slump_cause(const std::optional<DriveTemperature>& hottest) {
+  if (!hottest || hottest->limit <= 0) return "the drive's fast cache was full, or it was hot";
+  const std::string words =
+      "the drive was at " + degrees_text(hottest->celsius) + " of " + degrees_text(hottest->limit);
+  return hottest->is_hot() ? words + ", so it was too hot"
+                           : words + ", so its fast (SLC) cache was full, most likely";
+}
+
 }  // namespace
 
 std::optional<double> origin_share(const Cell& cell) {
@@ -103,7 +117,7 @@ std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread)
   return {};
 }
 
-std::string slump_words(const std::vector<double>& rates) {
+std::string slump_words(const std::vector<double>& rates, const std::optional<DriveTemperature>& hottest) {
   constexpr std::size_t kFewest = 3;  // seconds before, and after
   std::size_t worst = 0;
   double least = 2.0 / 3;
@@ -121,7 +135,21 @@ std::string slump_words(const std::vector<double>& rates) {
   const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(worst);
   return "writing fell from " + format_rate(median({rates.begin(), middle})) + " to " +
          format_rate(median({middle, rates.end()})) + " after " + std::to_string(worst) +
-         " s: the drive's fast cache was full, or it was hot; a large dataset is staged no faster than that";
+         " s: " + slump_cause(hottest) + "; a large dataset is staged no faster than that";
+}
+
+std::string heat_words(const std::optional<DriveTemperature>& hottest) {
+  if (!hottest || !hottest->is_hot()) return {};
+  return "the drive was at " + degrees_text(hottest->celsius) + ", and slows down from " +
+         degrees_text(hottest->limit) + " on: cool it, and measure again";
+}
+
+void add_memory_warnings(Record& record) {
+  for (const PathRecord& path : record.paths) {
+    if (!path.mount || (path.mount->type != "tmpfs" && path.mount->type != "ramfs")) continue;
+    record.warnings.push_back(path.name + " is a " + path.mount->type +
+                              ": it measures memory, not storage, direct I/O or not");
+  }
 }
 
 std::string unsteady_words(double spread) {

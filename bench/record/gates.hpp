@@ -29,8 +29,15 @@ std::vector<std::string> change_faults(const std::string& before, const std::str
 std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread);
 
 // Of a long write to the local drive, the rate of each second in bytes per second: falls it to less than
-// two thirds for the rest of the time, its fast part (SLC cache) is full, or it is hot. Empty: it did not.
-std::string slump_words(const std::vector<double>& rates);
+// two thirds for the rest of the time, its fast part (SLC cache) is full, or it is hot; `hottest` tells
+// which. Empty: it did not.
+std::string slump_words(const std::vector<double>& rates, const std::optional<DriveTemperature>& hottest);
+
+// Empty where it did not come to its limit, or nothing is known.
+std::string heat_words(const std::optional<DriveTemperature>& hottest);
+
+// Paths that are memory.
+void add_memory_warnings(Record& record);
 
 // "the rounds differ by 7.2 % (standard deviation), …"
 std::string unsteady_words(double spread);

@@ -88,10 +88,11 @@ struct AskedFor {
   std::uint64_t dataset_files = 0;
   unsigned epochs = 0;  // 0: not said
   Demand demand;
-  unsigned nodes = 0;       // that read from the target at once; 0 and 1: this one alone
-  Bytes cache_room = 0;     // what the cache could give the dataset, by evicting others; 0: unknown
-  bool is_staged = false;   // the cache has a copy of it already
-  Bytes target_memory = 0;  // of the remote target, which may answer from it; 0: unknown
+  unsigned nodes = 0;        // that read from the target at once; 0 and 1: this one alone
+  Bytes cache_room = 0;      // what the cache could give the dataset, by evicting others; 0: unknown
+  bool is_staged = false;    // the cache has a copy of it already
+  Bytes target_memory = 0;   // of the remote target, which may answer from it; 0: unknown
+  unsigned fleet_hosts = 0;  // that stage together, this one included; 0: no fleet is configured
 };
 
 // On average: of the dataset, or of the files that the job was seen to read; 0: unknown.
@@ -109,7 +110,8 @@ struct Record {
   double seconds = 0;      // the whole run
   std::uint64_t seed = 0;  // of the order of the paths in each round
   bool interrupted = false;
-  Bytes size = 0;  // laid out in each writable path
+  std::vector<std::string> hosts;  // that measured at once, whose mean the cells are; empty: `host` alone
+  Bytes size = 0;                  // laid out in each writable path
   std::chrono::seconds runtime{};
   unsigned rounds = 0, max_rounds = 0;
   Bytes rate_limit = 0;  // bytes per second of every measurement; 0: none

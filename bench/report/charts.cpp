@@ -117,8 +117,13 @@ std::string break_even_script(const Verdict& verdict, unsigned width) {
             line + "' title '" + safe(way.source) + (way.staged ? ", staged" : ", directly") + "'";
     ++colour;
   }
-  return head(width, width == kWide ? 400 : 360) + break_even_mark(verdict, last) +
-         "set grid ytics lc rgb '#888888'\nset key outside bottom center vertical maxrows 3\n" +
+  // A telephone has room for one column of names.
+  const std::size_t names = verdict.decision.ways.size();
+  const std::size_t rows = width == kWide ? 3 : names;
+  return head(width, width == kWide ? 400 : static_cast<unsigned>(300 + 20 * names)) +
+         break_even_mark(verdict, last) +
+         "set grid ytics lc rgb '#888888'\nset key outside bottom center vertical maxrows " +
+         std::to_string(rows) + "\n" +
          "set xlabel 'epochs'\nset ylabel 'hours'\nset xrange [0:" + number(last) + "]\nset yrange [0:*]\n" +
          data + plot + "\n";
 }

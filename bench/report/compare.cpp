@@ -17,22 +17,61 @@ std::string change_text(double ratio) {
 }
 
 // Rounds of two runs are no pairs, so the intervals of the two medians have to leave each other out.
-std::string difference_of(const Summary& before, const Summary& after) {
+void judge_difference(ComparedRow& row, const Summary& before, const Summary& after) {
   const auto a = estimate_of(before.headlines());
   const auto b = estimate_of(after.headlines());
-  if (!a || !b) return "too few rounds";
-  const double ratio = b->value / a->value;
+  row.difference = Difference::TooFewRounds;
+  if (!a || !b) return;
+  row.ratio = b->value / a->value;
   const bool overlap = a->range.low <= b->range.high && b->range.low <= a->range.high;
-  if (overlap || std::abs(ratio - 1) < 0.03) return "no clear difference";
-  return change_text(ratio) + (ratio > 1 ? " faster" : " slower");
+  if (overlap || std::abs(*row.ratio - 1) < kNegligible) {
+    row.difference = Difference::NoClearDifference;
+  } else {
+    row.difference = *row.ratio > 1 ? Difference::Higher : Difference::Lower;
+  }
 }
 
-std::string headline(const Summary& summary, const ScenarioRecord& scenario) {
-  if (summary.headline.empty()) return summary.status == CellStatus::Invalid ? "invalid" : "not measured";
-  return headline_text(median(summary.headlines()), scenario);
+std::string difference_words(const ComparedRow& row) {
+  switch (row.difference) {
+    case Difference::TooFewRounds:
+      return "too few rounds";
+    case Difference::NoClearDifference:
+      return "no clear difference";
+    case Difference::Higher:
+      return change_text(*row.ratio) + " faster";
+    case Difference::Lower:
+      return change_text(*row.ratio) + " slower";
+  }
+  return "";
 }
 
-std::string differing_settings(const Record& before, const Record& after) {
+const char* difference_word(Difference difference) {
+  switch (difference) {
+    case Difference::TooFewRounds:
+      return "too_few_rounds";
+    case Difference::NoClearDifference:
+      return "no_clear_difference";
+    case Difference::Higher:
+      return "faster";
+    case Difference::Lower:
+      return "slower";
+  }
+  return "";
+}
+
+ComparedValue value_of(const Summary& summary, const ScenarioRecord& scenario) {
+  if (summary.headline.empty())
+    return {std::nullopt, summary.status == CellStatus::Invalid ? "invalid" : "not measured"};
+  const double value = median(summary.headlines());
+  return {value, headline_text(value, scenario)};
+}
+
+json::value object_of(const ComparedValue& value) {
+  return json::object{{"value", value.number ? json::value(*value.number) : json::value(nullptr)},
+                      {"words", value.words}};
+}
+
+std::vector<std::string> differing_settings(const Record& before, const Record& after) {
   std::vector<std::string> differences;
   for (const PathRecord& path : after.paths) {
     const PathRecord* then = find_path(before, path.name);
@@ -51,18 +90,17 @@ std::string differing_settings(const Record& before, const Record& after) {
   if (before.size != after.size || before.runtime != after.runtime) {
     differences.emplace_back("sizes or runtimes are not the same");
   }
-  return join(differences, "; ");
+  return differences;
 }
 
 }  // namespace
 
-Result<std::string> compare_runs(const Record& before, const Record& after, bool any_host) {
+Result<RunComparison> compare_runs(const Record& before, const Record& after, bool any_host) {
   if (before.host.name != after.host.name && !any_host) {
     return fail(Errc::Refused, "the runs are of two hosts, " + before.host.name + " and " + after.host.name,
                 "--any-host compares them all the same");
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"SCENARIO", "PATH", before.run_id.substr(0, 16), after.run_id.substr(0, 16), "DIFFERENCE"}};
+  RunComparison comparison;
   for (const ScenarioRecord& scenario : after.scenarios) {
     if (find_scenario_record(before, scenario.id) == nullptr) continue;
     for (const PathRecord& path : after.paths) {
@@ -70,23 +108,63 @@ Result<std::string> compare_runs(const Record& before, const Record& after, bool
       const Summary was = summarize(before, path.name, scenario.id);
       const Summary is = summarize(after, path.name, scenario.id);
       if (was.headline.empty() && is.headline.empty()) continue;
-      rows.push_back(
-          {scenario.id, path.name, headline(was, scenario), headline(is, scenario), difference_of(was, is)});
+      ComparedRow row{
+          scenario.id,  path.name, scenario.counts_ios, value_of(was, scenario), value_of(is, scenario),
+          std::nullopt, {}};
+      judge_difference(row, was, is);
+      comparison.rows.push_back(std::move(row));
     }
   }
-  if (rows.size() == 1) {
+  if (comparison.rows.empty()) {
     return fail(Errc::Invalid, "the runs have no scenario of a path in common",
                 "cells are matched by their names");
+  }
+  comparison.before = {before.run_id, before.started, sentences_of(verdict_of(before)).front()};
+  comparison.after = {after.run_id, after.started, sentences_of(verdict_of(after)).front()};
+  comparison.other_settings = differing_settings(before, after);
+  return comparison;
+}
+
+std::string text_of(const RunComparison& comparison) {
+  const ComparedRun& before = comparison.before;
+  const ComparedRun& after = comparison.after;
+  std::vector<std::vector<std::string>> rows = {
+      {"SCENARIO", "PATH", before.run_id.substr(0, 16), after.run_id.substr(0, 16), "DIFFERENCE"}};
+  for (const ComparedRow& row : comparison.rows) {
+    rows.push_back({row.scenario, row.path, row.before.words, row.after.words, difference_words(row)});
   }
   std::string text = wrapped(before.run_id + " (" + rfc3339(before.started) + ") and " + after.run_id + " (" +
                                  rfc3339(after.started) + ")",
                              2) +
                      "\n" + in_columns(rows) + "\n";
-  const std::string settings = differing_settings(before, after);
+  const std::string settings = join(comparison.other_settings, "; ");
   if (!settings.empty()) text += wrapped("Not only the time differs: " + settings + ".", 2);
-  text += wrapped("Before: " + sentences_of(verdict_of(before)).front(), 2);
-  text += wrapped("After:  " + sentences_of(verdict_of(after)).front(), 2);
+  text += wrapped("Before: " + before.answer, 2);
+  text += wrapped("After:  " + after.answer, 2);
   return text;
+}
+
+json::object to_json(const RunComparison& comparison) {
+  const auto run = [](const ComparedRun& one) {
+    return json::object{{"run_id", printable(one.run_id)},
+                        {"started", rfc3339(one.started)},
+                        {"verdict", printable(one.answer)}};
+  };
+  json::array rows, settings;
+  for (const ComparedRow& row : comparison.rows) {
+    rows.push_back(json::object{{"scenario", printable(row.scenario)},
+                                {"path", printable(row.path)},
+                                {"unit", row.counts_ios ? "ios_per_second" : "bytes_per_second"},
+                                {"before", object_of(row.before)},
+                                {"after", object_of(row.after)},
+                                {"ratio", row.ratio ? json::value(*row.ratio) : json::value(nullptr)},
+                                {"difference", difference_word(row.difference)}});
+  }
+  for (const std::string& setting : comparison.other_settings) settings.emplace_back(printable(setting));
+  return {{"before", run(comparison.before)},
+          {"after", run(comparison.after)},
+          {"results", std::move(rows)},
+          {"other_differences", std::move(settings)}};
 }
 
 }  // namespace spark::bench

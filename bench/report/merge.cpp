@@ -145,22 +145,4 @@ Result<std::string> merge_runs(const std::vector<Record>& records) {
   return Merger(records).run();
 }
 
-std::string list_of_runs(const std::vector<RunEntry>& runs) {
-  if (runs.empty()) return "No run is kept here yet.\n";
-  std::vector<std::vector<std::string>> rows = {{"RUN", "HOST", "PATHS", "STATE"}};
-  for (const RunEntry& run : runs) {
-    if (!run.problem.empty()) {
-      rows.push_back({printable(run.id), "-", "-", "unreadable"});
-      continue;
-    }
-    std::vector<std::string> names;
-    for (const PathRecord& path : run.record.paths) names.push_back(path.name);
-    std::string paths = join(names, " ");
-    if (paths.size() > 32) paths = std::to_string(names.size()) + " paths";
-    rows.push_back({printable(run.id), run.record.host.name.substr(0, 16), paths,
-                    run.record.interrupted ? "interrupted" : "complete"});
-  }
-  return in_columns(rows);
-}
-
 }  // namespace spark::bench

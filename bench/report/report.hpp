@@ -49,14 +49,39 @@ struct Charts {
 };
 Result<Charts> draw_charts(const Record& record);
 
-// Scenario by scenario, path by path: the second run against the first. Refused when the hosts differ, unless
-// `any_host`.
-Result<std::string> compare_runs(const Record& before, const Record& after, bool any_host);
+struct ComparedRun {
+  std::string run_id;
+  WallTime started;
+  std::string answer;  // the first sentence of its verdict
+};
+struct ComparedValue {
+  std::optional<double> number;  // the median, in bytes or I/Os per second; none: `words` says why
+  std::string words;
+};
+struct ComparedRow {
+  std::string scenario, path;
+  bool counts_ios = false;  // I/Os per second, not bytes
+  ComparedValue before, after;
+  std::optional<double> ratio;  // after by before; none: too few rounds
+  Difference difference = Difference::TooFewRounds;
+};
+// Two runs, scenario by scenario and path by path.
+struct RunComparison {
+  ComparedRun before, after;
+  std::vector<ComparedRow> rows;
+  std::vector<std::string> other_settings;  // what differs beside the time
+};
+
+// Refused when the hosts differ, unless `any_host`; Invalid when they have nothing in common.
+Result<RunComparison> compare_runs(const Record& before, const Record& after, bool any_host);
+std::string text_of(const RunComparison& comparison);
+json::object to_json(const RunComparison& comparison);
 
 // Several hosts that read at once: what each got, and all together.
 Result<std::string> merge_runs(const std::vector<Record>& records);
 
 std::string list_of_runs(const std::vector<RunEntry>& runs);
+json::object to_json(const std::vector<RunEntry>& runs);
 
 // At most 80 columns a line, all but the first line indented.
 std::string wrapped(const std::string& text, std::size_t indent);

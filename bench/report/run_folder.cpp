@@ -79,6 +79,17 @@ std::string RunFolder::keep(const Cell& cell, const std::vector<std::string>& co
   return name + ".json";
 }
 
+Result<> keep_merged(const fs::path& runs, const Record& merged, const std::vector<Record>& hosts) {
+  const fs::path folder = runs / merged.run_id;
+  for (const Record& record : hosts) {
+    std::string name = record.host.name;  // as the other host says
+    std::replace(name.begin(), name.end(), '/', '_');
+    auto written = write_file_atomically(folder / ("host-" + name + ".json"), json_text(record));
+    if (!written) return written;
+  }
+  return write_file_atomically(folder / kRecordFile, json_text(merged));
+}
+
 Result<Record> load_record(const fs::path& runs, const std::string& run) {
   std::error_code ignored;
   if (fs::is_regular_file(run, ignored)) return read_record(run);

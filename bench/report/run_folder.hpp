@@ -34,6 +34,11 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
+// Replaces the record of a kept run by what several hosts measured at once, and puts each host's own beside
+// it, as "host-NAME.json".
+Result<> keep_merged(const std::filesystem::path& runs, const Record& merged,
+                     const std::vector<Record>& hosts);
+
 // A run's record by its id, the id's beginning or end, its folder, or its file. NotFound names what there is.
 Result<Record> load_record(const std::filesystem::path& runs, const std::string& run);
 

@@ -194,7 +194,8 @@ class Table {
     if (path.read_only_reason.empty()) {
       return ", wrote and read " + format_bytes(bytes) + " of its own, and removed it";
     }
-    return ", read " + std::to_string(path.files.size()) + " existing files of " + format_bytes(bytes) +
+    return ", read " + std::to_string(path.files.size()) +
+           (path.files.size() == 1 ? " existing file of " : " existing files of ") + format_bytes(bytes) +
            " (" + path.read_only_reason + ")";
   }
 

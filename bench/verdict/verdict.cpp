@@ -46,7 +46,14 @@ class Judge {
     question.demand = asked.demand.bytes_per_second;
     question.is_staged = asked.is_staged;
     verdict_.demand_words = asked.demand.words;
-    verdict_.nodes = std::max(1U, asked.nodes);
+    verdict_.hosts = record_.hosts;
+    verdict_.nodes = std::max({1U, asked.nodes, static_cast<unsigned>(record_.hosts.size())});
+  }
+
+  // So many nodes share what one host got while it measured, alone or beside others.
+  double sharers_of(const PathRecord& path) const {
+    const double measured = std::max(1.0, static_cast<double>(record_.hosts.size()));
+    return is_remote(path) ? verdict_.nodes / measured : 1;
   }
 
   bool choose_scenario() {
@@ -86,19 +93,45 @@ class Judge {
 
   void look_at(const PathRecord& path) {
     std::vector<std::string> why;
-    const unsigned sharers = is_remote(path) ? verdict_.nodes : 1;
-    auto read = rate_of(path, verdict_.judged_by, sharers, why);
+    auto read = rate_of(path, verdict_.judged_by, sharers_of(path), why);
     if (read && !does_same_work(path, why)) read.reset();
     if (!read) {
       verdict_.notes.push_back(path.name + " is left out: " + join(why, "; "));
       return;
     }
     Source source{path.name, std::move(*read), std::nullopt};
-    if (!verdict_.local.empty()) source.copy = rate_of(path, "stagecopy", sharers, why);
+    if (!verdict_.local.empty()) source.copy = copy_of(path, why);
     if (!source.copy && !verdict_.local.empty()) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
     verdict_.sources.push_back(std::move(source));
+  }
+
+  // Hosts of a fleet read each byte once from what they can't write, and get the rest from each other.
+  std::optional<Rate> copy_of(const PathRecord& path, std::vector<std::string>& why) {
+    const unsigned together = std::min(record_.asked.fleet_hosts, verdict_.nodes);
+    const bool can_exchange = path.storage.kind == PathKind::Nas || !path.read_only_reason.empty();
+    if (together < 2 || !is_remote(path) || !can_exchange) {
+      return rate_of(path, "stagecopy", sharers_of(path), why);
+    }
+    auto rate = rate_of(path, "stagecopy", sharers_of(path) / together, why);
+    if (!rate) return rate;
+    const double limit = exchange_limit(path);
+    for (auto& [round, value] : rate->rounds) value = std::min(value, limit);
+    rate = rate_of_rounds(std::move(rate->rounds));
+    verdict_.notes.push_back("staging from " + path.name + " at " + format_rate(rate->typical.value) +
+                             " is calculated, not measured: " + std::to_string(together) +
+                             " hosts of the fleet read each byte once from the target, and the rest from "
+                             "each other");
+    return rate;
+  }
+
+  // Bytes per second that one host can take from its peers and write, as far as that is known.
+  double exchange_limit(const PathRecord& path) const {
+    double limit = std::numeric_limits<double>::max();
+    if (path.storage.nic.bytes_per_second > 0) limit = path.storage.nic.bytes_per_second;
+    const std::vector<double> writing = summarize(record_, verdict_.local, "checkpoint").rates;
+    return writing.empty() ? limit : std::min(limit, median(writing));
   }
 
   bool does_same_work(const PathRecord& path, std::vector<std::string>& why) const {
@@ -111,7 +144,7 @@ class Judge {
   }
 
   // Bytes per second that one of `sharers` nodes gets, in at least three valid rounds.
-  std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, unsigned sharers,
+  std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, double sharers,
                               std::vector<std::string>& why) const {
     const Summary summary = summarize(record_, path.name, scenario);
     ByRound rounds = summary.rate_of_round;

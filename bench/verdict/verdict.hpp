@@ -17,7 +17,8 @@ inline constexpr unsigned kAssumedEpochs = 30;
 struct Verdict {
   Question question;
   bool dataset_assumed = false, epochs_assumed = false, files_assumed = false;
-  unsigned nodes = 1;  // that share what a target gives
+  unsigned nodes = 1;              // that share what a target gives
+  std::vector<std::string> hosts;  // that measured at once; empty: one alone
   std::string demand_words;
   std::string judged_by;  // the scenario whose rates were taken
   std::string local;      // the path that would be staged to; empty: none was measured

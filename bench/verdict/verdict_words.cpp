@@ -91,6 +91,13 @@ std::string break_even_text(const Source& source, const BreakEven& even, bool is
          (is_bound_by_job ? "." : ", if the job takes whatever it gets.");
 }
 
+// Empty where one host measured alone.
+std::string hosts_text(const Verdict& verdict) {
+  if (verdict.hosts.size() < 2) return "";
+  return "Measured on " + std::to_string(verdict.hosts.size()) + " hosts at once (" +
+         join(verdict.hosts, ", ") + "): a rate is what one of them got, on average.";
+}
+
 // The rates behind it, and below which demand staging is no use.
 std::string rates_text(const Verdict& verdict) {
   std::string text = "Measured by '" + verdict.judged_by + "':";
@@ -133,9 +140,11 @@ std::string assumed_text(const Verdict& verdict) {
   }
   if (verdict.epochs_assumed) assumed.push_back(epochs_text(verdict.question.epochs) + " (--epochs)");
   if (verdict.files_assumed) assumed.emplace_back("large files that are read from end to end (--dataset)");
-  if (verdict.nodes > 1) {
+  const std::size_t measured = std::max<std::size_t>(1, verdict.hosts.size());
+  if (verdict.nodes > measured) {
     assumed.push_back(std::to_string(verdict.nodes) +
-                      " nodes that read at once and share evenly what the target gave this one (--nodes)");
+                      " nodes that read at once and share evenly what the target gave " +
+                      (measured == 1 ? "this one" : "these " + std::to_string(measured)) + " (--nodes)");
   }
   return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";
 }
@@ -205,6 +214,7 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
           break_even_text(source, verdict.decision.break_even[i], verdict.question.demand > 0));
     }
   }
+  if (const std::string hosts = hosts_text(verdict); !hosts.empty()) sentences.push_back(hosts);
   if (!verdict.sources.empty() && verdict.local_read) sentences.push_back(rates_text(verdict));
   if (is_worth_streaming(verdict.decision)) {
     sentences.push_back("Reading the first epoch from " + verdict.decision.streaming->source +
@@ -221,7 +231,8 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
 }
 
 json::object to_json(const Verdict& verdict) {
-  json::array sources, ways, sentences, missing;
+  json::array sources, ways, sentences, missing, hosts;
+  for (const std::string& host : verdict.hosts) hosts.emplace_back(printable(host));
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
   }
@@ -245,6 +256,7 @@ json::object to_json(const Verdict& verdict) {
                                   {"judged_by", verdict.judged_by},
                                   {"files_assumed", verdict.files_assumed},
                                   {"nodes", verdict.nodes},
+                                  {"hosts", std::move(hosts)},
                                   {"is_staged", verdict.question.is_staged},
                                   {"local", verdict.local},
                                   {"local_bytes_per_second", value_of(verdict.local_read)},

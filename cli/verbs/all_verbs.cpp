@@ -24,6 +24,7 @@ void add_all_verbs(App& app) {
   add_copy(app);
   app.section("Outputs");
   add_stage_out(app);
+  add_latest(app);
   app.section("The daemon's jobs");
   add_jobs(app);
   add_cancel(app);

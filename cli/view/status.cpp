@@ -172,6 +172,25 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
   }
 }
 
+// A line for each: "run7: step-1000 is on checkpoints:run7, written 5 min ago; 141 GB to send".
+void print_outputs(std::ostream& out, const Terminal& terminal, const json::array& outputs, WallTime now) {
+  if (outputs.empty()) return;
+  out << "\n" << coloured("OUTPUTS", Colour::Faint, terminal.colour) << "\n";
+  for (const json::value& value : outputs) {
+    const json::object* output = value.if_object();
+    if (output == nullptr) continue;
+    const std::string there = get_string(*output, "latest_published").value_or("");
+    std::string words = cell_of(*output, "name") + ": ";
+    words += there.empty() ? "nothing is on " + cell_of(*output, "destination") + " yet"
+                           : printable(there) + " is on " + cell_of(*output, "destination") + ", written " +
+                                 age_of(get_string(*output, "published_at"), now) + " ago";
+    if (const Bytes left = bytes_of(*output, "backlog_bytes"); left > 0)
+      words += "; " + format_bytes(left) + " to send";
+    if (const auto why = get_string(*output, "reason")) words += "; " + printable(*why);
+    out << sentence(words, terminal.columns, terminal.out);
+  }
+}
+
 void print_stages(std::ostream& out, const Terminal& terminal, const std::string& title,
                   const json::array* stages) {
   if (stages == nullptr || stages->empty()) return;
@@ -201,6 +220,7 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);
   print_stages(out, terminal, "STAGING", get_array(status, "stages"));
   print_stages(out, terminal, "STAGING OUT", get_array(status, "stage_outs"));
+  if (const json::array* outputs = get_array(status, "outputs")) print_outputs(out, terminal, *outputs, now);
   if (const json::object* cache = get_object(status, "cache")) {
     out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
     out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "

@@ -101,7 +101,7 @@ class Server {
   // mount is there or not, and kubelet repeats the call.
   void end(grpc::Server& server) {
     const int status = why_refused_.empty() ? 0 : 1;
-    std::thread watchdog = start_thread([this, status] {
+    auto watchdog = start_thread([this, status] {
       std::unique_lock lock(mutex_);
       if (!ended_.wait_for(lock, kEndWithin, [this] { return has_ended_; })) std::_Exit(status);
     });

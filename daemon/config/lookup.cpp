@@ -66,4 +66,17 @@ std::string environment_name(const std::string& dataset) {
   return variable;
 }
 
+Result<Output> find_output(const Config& config, const std::string& name) {
+  if (const auto found = config.outputs.find(name); found != config.outputs.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : config.outputs) names.push_back(known);
+  return not_there("output", name, names);
+}
+
+bool is_same_target(const Target& one, const Target& other) {
+  return one.name == other.name || std::ranges::any_of(one.portals, [&](const nvmetcp::Portal& portal) {
+           return std::ranges::find(other.portals, portal) != other.portals.end();
+         });
+}
+
 }  // namespace spark::config

@@ -96,6 +96,23 @@ struct Dataset {
   bool operator==(const Dataset&) const = default;
 };
 
+// When what a job writes below an output's folder is a complete checkpoint: see staging::Completeness.
+enum class Complete { OnRequest, Rename, Dcp, HuggingFace, DeepSpeed, Marker };
+
+// What a job writes here, and belongs on a volume.
+struct Output {
+  std::string name;
+  std::filesystem::path path;  // the folder whose entries are the checkpoints
+  std::string volume, to;      // where they are sent; `to` is relative to the volume
+  Complete complete = Complete::OnRequest;
+  std::string marker;            // of Complete::Marker: a file's name
+  std::uint32_t keep = 0;        // newest checkpoints on the volume; 0: all
+  std::uint32_t keep_local = 0;  // newest checkpoints here; 0: all
+  std::uint32_t keep_every = 0;  // checkpoints whose number is a multiple are all sent and kept; 0: none
+  std::uint32_t nodes = 0;       // hosts whose shards make one checkpoint; 0: this one has all of it
+  bool operator==(const Output&) const = default;
+};
+
 struct MetricsSettings {
   std::optional<nvmetcp::Portal> listen;  // an IP address and a port; none: only on the API's socket
   bool operator==(const MetricsSettings&) const = default;
@@ -116,6 +133,7 @@ struct Config {
   std::vector<Volume> volumes;  // in the file's order
   CacheSettings cache;
   std::map<std::string, Dataset> datasets;
+  std::map<std::string, Output> outputs;
   MetricsSettings metrics;
   FleetSettings fleet;
   bool has_simulation = false;  // daemon/sim reads that section

@@ -37,9 +37,16 @@ std::string yaml_word(std::string_view word);
 // NAME from the config or VOLUME:PATH for any folder of a volume. NotFound names the nearest.
 Result<Dataset> find_dataset(const Config& config, const std::string& name);
 const Volume* find_volume(const Config& config, const std::string& name);
+Result<Output> find_output(const Config& config, const std::string& name);
+
+// Whether the two are one target: by name, or by an address that both have, since its controllers are those
+// of both then.
+bool is_same_target(const Target& one, const Target& other);
 
 // As in the file: "keep", "copy" or "refuse".
 const char* to_string(Links links);
+// "rename", "dcp", "hf", "deepspeed" or "marker", which has the file's name behind it; "" on request.
+const char* to_string(Complete complete);
 
 // NAME → SPARK_STAGE_<NAME>: upper case, `_` for what is neither letter nor digit.
 std::string environment_name(const std::string& dataset);

@@ -134,7 +134,7 @@ std::vector<Step> plan_volumes(const std::vector<InForce>& in_force, const Confi
 std::vector<std::string> changed_settings(const json::object& in_force, const Config& wanted) {
   const auto settings = [](const json::object& shown) {
     Settings flat;
-    for (const char* section : {"cache", "datasets", "metrics"}) {
+    for (const char* section : {"cache", "datasets", "outputs", "fleet", "metrics"}) {
       if (const json::object* settings = get_object(shown, section)) flatten(*settings, section, flat);
     }
     return flat;

@@ -16,6 +16,7 @@ std::map<std::string, Target> read_targets(const Node& node, Problems& problems)
 std::vector<Volume> read_volumes(const Node& node, const Config& so_far, Problems& problems);
 CacheSettings read_cache(const Node& node, const Config& so_far, Problems& problems);
 std::map<std::string, Dataset> read_datasets(const Node& node, const Config& so_far, Problems& problems);
+std::map<std::string, Output> read_outputs(const Node& node, const Config& so_far, Problems& problems);
 FleetSettings read_fleet(const Node& node, Problems& problems);
 MetricsSettings read_metrics(const Node& node, Problems& problems);
 

@@ -34,6 +34,11 @@ const char* to_string(Links links) {
   return kWords[static_cast<std::size_t>(links)];
 }
 
+const char* to_string(Complete complete) {
+  constexpr std::array kWords = {"", "rename", "dcp", "hf", "deepspeed", "marker"};
+  return kWords[static_cast<std::size_t>(complete)];
+}
+
 namespace {
 
 json::value number_or_auto(std::uint64_t number) {
@@ -133,6 +138,20 @@ json::object show(const Dataset& dataset) {
   return shown;
 }
 
+json::object show(const Output& output) {
+  json::object shown{{"path", output.path.string()}, {"volume", output.volume}, {"to", output.to}};
+  if (output.complete != Complete::OnRequest)
+    shown["complete"] = to_string(output.complete) + (output.marker.empty() ? "" : ":" + output.marker);
+  const std::pair<const char*, std::uint32_t> counts[] = {{"keep", output.keep},
+                                                          {"keep_local", output.keep_local},
+                                                          {"keep_every", output.keep_every},
+                                                          {"nodes", output.nodes}};
+  for (const auto& [key, count] : counts) {
+    if (count > 0) shown[key] = count;
+  }
+  return shown;
+}
+
 json::object show(const MetricsSettings& metrics) {
   return {{"listen", metrics.listen ? to_string(*metrics.listen) : "off"}};
 }
@@ -181,12 +200,15 @@ json::object to_json(const Config& config) {
   for (const auto& [name, target] : config.targets) targets[name] = to_json(target);
   for (const Volume& volume : config.volumes) volumes[volume.name] = to_json(volume);
   for (const auto& [name, dataset] : config.datasets) datasets[name] = show(dataset);
+  json::object outputs;
+  for (const auto& [name, output] : config.outputs) outputs[name] = show(output);
   json::object shown{{"version", 1},
                      {"targets", std::move(targets)},
                      {"volumes", std::move(volumes)},
                      {"cache", show(config.cache)},
                      {"datasets", std::move(datasets)},
                      {"metrics", show(config.metrics)}};
+  if (!outputs.empty()) shown["outputs"] = std::move(outputs);
   if (config.fleet.listen) shown["fleet"] = show(config.fleet);
   return shown;
 }

@@ -30,12 +30,6 @@ Slot slot_for(const Task& task, const SourcePlace& source) {
   return {source.drive, demand.max_rate != 0 ? SlotKind::Limited : SlotKind::Full};
 }
 
-// A part of the time is left for what follows the last byte: flushing, publishing.
-Duration time_to_copy(Duration left) {
-  constexpr int kPercent = 95;
-  return std::max(Duration(0), left * kPercent / 100);
-}
-
 // The names in an answer of a worker's.
 std::vector<std::string> names_in(const json::object& answer, std::string_view key) {
   std::vector<std::string> names;
@@ -133,8 +127,11 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     std::string reason = staged.error().what + "; it goes on by itself";
     log::warning(doing(*task) + " stalled: " + reason);
     ++activity_.totals.stalls;
-    co_await wait_for_source(context_, task, std::move(reason),
-                             is_away ? context_.timings.look : retries.pause);
+    task->show_stalled(reason);
+    co_await pause_for(task, is_away ? context_.timings.look : retries.pause);
+    auto from_peers = co_await attempt_from_peers(task);
+    if (from_peers) co_return from_peers;
+    co_await wait_for_source(context_, task, std::move(reason));
     if (task->is_cancelled) co_return task->cancelled();
     if (!is_away) retries.pause = std::min(retries.pause * 2, kLongestRetry);
     log::info(doing(*task) + " goes on");
@@ -188,6 +185,8 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   const auto source = context_.find_source(task->dataset);
   if (!source) co_return fail_with(source.error(), doing(*task));
   task->was_tried = true;
+  task->state.reset();
+  if (source->is_exchanged && !source->device.empty() && !source->doubt) task->state = *source;
   if (source->doubt && !task->allow_dirty) {
     task->attempt.doubt = source->doubt;
     only_cached = true;  // what is in the cache was copied before the writer came
@@ -201,62 +200,6 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   co_return staged;
 }
 
-workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached) {
-  json::array exclude;
-  for (const std::string& pattern : task->dataset.exclude) exclude.emplace_back(pattern);
-  workers::Call call;
-  call.verb = "stage";
-  call.subject = "dataset " + printable(task->dataset.name);
-  call.request = catalog_.request();
-  call.request["dataset"] = task->dataset.name;
-  call.request["path"] = source.path;
-  call.request["mount"] = source.mount;
-  call.request["volume"] = json::object{{"device", source.device},
-                                        {"stamp", static_cast<std::int64_t>(source.stamp)},
-                                        {"doubtful", source.doubt && task->allow_dirty},
-                                        {"generation", source.generation}};
-  call.request["exclude"] = std::move(exclude);
-  call.request["links"] = config::to_string(task->dataset.links);
-  const Demand demand = task->attempt.demand = task->demand();
-  call.request["max_rate"] = demand.max_rate;
-  call.request["prefetch"] = demand.is_prefetch && !task->attempt.doubt;  // no room for what is not copied
-  if (demand.by) {
-    const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
-    call.request["finish_in_ms"] = time_to_copy(left).count();
-  }
-  const config::FleetSettings& fleet = context_.config().fleet;
-  if (fleet.listen && !source.exchange.empty() && !source.doubt) {
-    json::object& members = call.request["fleet"].emplace_object();
-    members = workers::to_json(fleet);
-    members["exchange"] = source.exchange;
-    members["origin"] = source.origin;
-  }
-  if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
-  call.request["task"] = task->number;
-  call.request["hold"] = json::object{{"id", task->hold}};
-  call.request["in_use"] = in_use();
-  call.request["only_cached"] = only_cached;
-  call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
-  call.on_start = [this, task](pid_t pid) {
-    task->attempt.worker = pid;
-    turns_.set_priorities();
-  };
-  return call;
-}
-
-// What a worker may not know yet from the catalog.
-json::array Attempts::in_use() const {
-  json::array all;
-  for (const std::string& name : activity_.wanted) {
-    all.push_back(json::object{{"dataset", name}, {"generation", 0}});
-  }
-  for (const auto& [id, lease] : leases_.all()) {
-    if (lease.is_soft) continue;  // the catalog has it, and whoever makes room decides
-    all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
-  }
-  return all;
-}
-
 void Attempts::note_progress(Task& task, const json::object& progress) {
   const SteadyTime now = context_.clock.steady();
   Attempt& attempt = task.attempt;
@@ -264,6 +207,10 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   task.progress = progress;
   task.progress["dataset"] = printable(task.dataset.name);
   prefetches_.note_progress(task);
+  if (attempt.is_from_peers) {
+    task.changed.cancel();
+    return;
+  }
   const auto source = context_.find_source(task.dataset);
   if (source && source->doubt && !task.allow_dirty && !attempt.doubt) {
     attempt.doubt = source->doubt;

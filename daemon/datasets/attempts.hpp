@@ -4,11 +4,11 @@
 #include <boost/asio/awaitable.hpp>
 #include <string>
 
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/prefetches.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
 
 namespace spark::datasets {
@@ -35,6 +35,7 @@ class Attempts {
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
   asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
+  asio::awaitable<Outcome> attempt_from_peers(TaskPtr task);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached);
   void note_progress(Task& task, const json::object& progress);
   json::array in_use() const;

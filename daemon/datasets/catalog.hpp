@@ -9,8 +9,8 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/context.hpp"
+#include "daemon/datasets/task.hpp"
 
 namespace spark::datasets {
 

@@ -32,11 +32,8 @@ struct SourcePlace {
   std::string device{};
   std::uint64_t stamp = 0;       // of the device's superblock
   std::uint64_t generation = 0;  // that its writer published last; 0: none
-  // What peers may have the same of: "exact", of the file system's state `origin`; "plain", by its walk;
-  // empty: nothing, as this host writes there.
-  std::string exchange{};
-  std::string origin{};
-  std::string drive{};  // that is read: a volume, or the mount that carries a folder
+  bool is_exchanged = false;     // with peers; never what this host writes
+  std::string drive{};           // that is read: a volume, or the mount that carries a folder
 };
 
 struct Timings {

@@ -3,10 +3,10 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/jobs.hpp"
 
 namespace spark::datasets {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/attempts.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"
 #include "daemon/datasets/prefetches.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/datasets/turns.hpp"
 #include "daemon/jobs.hpp"
 

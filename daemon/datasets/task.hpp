@@ -5,8 +5,11 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/demand.hpp"
+#include "daemon/datasets/totals.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {
@@ -45,6 +49,7 @@ struct Attempt {
   bool saw_outage = false;     // its volume was away since a byte moved
   bool is_late = false;        // a prefetch that can't be there in time
   bool is_given_up = false;    // it hangs on although its volume is back
+  bool is_from_peers = false;  // its volume is away, and not read
   std::optional<Doubt> doubt;  // another host writes its volume
   std::int64_t last_bytes = -1;
   SteadyTime last_moved{}, back_since{};
@@ -66,13 +71,14 @@ struct Task {
   bool is_cancelled = false;
   bool is_over = false;  // only the cache is still asked how it looks now
   bool was_tried = false;
-  bool has_room = false;       // of a prefetch: its room was reserved
-  json::array evicted;         // for that room
-  std::optional<Error> stops;  // why it is cancelled, if not by its requests
-  std::optional<Slot> slot;    // that it has
-  asio::steady_timer changed;  // never expires: cancelling it wakes all who wait
-  asio::steady_timer pause;    // between two attempts
-  Attempt attempt;             // the one that runs, or ran last
+  bool has_room = false;             // of a prefetch: its room was reserved
+  json::array evicted;               // for that room
+  std::optional<SourcePlace> state;  // of its volume, as last read; for peers that have the same
+  std::optional<Error> stops;        // why it is cancelled, if not by its requests
+  std::optional<Slot> slot;          // that it has
+  asio::steady_timer changed;        // never expires: cancelling it wakes all who wait
+  asio::steady_timer pause;          // between two attempts
+  Attempt attempt;                   // the one that runs, or ran last
 
   Demand demand() const { return demands.combined(); }
   void apply_demand();  // a worker keeps the rate that it began with: it may begin again
@@ -83,6 +89,17 @@ struct Task {
   void show_queued();
 };
 using TaskPtr = std::shared_ptr<Task>;
+
+// What is under way with which dataset, by its name.
+struct Activity {
+  std::map<std::string, TaskPtr> tasks;       // being staged
+  std::uint64_t newest_task = 0;              // its number
+  std::map<std::string, std::string> failed;  // why its last staging failed
+  std::multiset<std::string> wanted;          // by stage jobs: not evicted before their leases begin
+  std::set<std::string> early_leases;         // ids, of stage jobs that have not ended: no training runs yet
+  std::set<std::string> evicting;
+  Totals totals;
+};
 
 // Ends what the tasks' workers hold in the catalog. Unavailable: a hold is gone, and with it a copy that was
 // staged.

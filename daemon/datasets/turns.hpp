@@ -7,7 +7,6 @@
 #include <functional>
 #include <set>
 
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/datasets/leases/leases.hpp"

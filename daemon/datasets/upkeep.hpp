@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/datasets/activity.hpp"
 #include "daemon/datasets/catalog.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/leases/leases.hpp"
+#include "daemon/datasets/task.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/workers/priority.hpp"
 

@@ -19,10 +19,8 @@ asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task) 
     co_await pause_for(task, context.timings.settling);
 }
 
-asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
-                                      Duration at_least) {
+asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason) {
   task->show_stalled(reason);
-  co_await pause_for(task, at_least);
   while (!task->is_cancelled) {
     const auto source = context.find_source(task->dataset);
     if (source || source.error().kind == Errc::NotFound) break;
@@ -52,7 +50,9 @@ asio::awaitable<void> wait_to_begin_again(const Context& context, TaskPtr task) 
   const auto source = context.find_source(task->dataset);
   if (source || source.error().kind != Errc::Unavailable) co_return;
   std::string reason = goes_on_when_over(source.error());
-  co_await wait_for_source(context, task, std::move(reason), context.timings.look);
+  task->show_stalled(reason);
+  co_await pause_for(task, context.timings.look);
+  co_await wait_for_source(context, task, std::move(reason));
 }
 
 bool is_redefined(const Context& context, const Task& task) {

@@ -17,9 +17,8 @@ std::string goes_on_when_over(const Error& why);
 // Of a volume that is on its first attempt: it may be there in a moment.
 asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task);
 
-// Until it can be read, but `at_least` so long. Not for one that was taken out of the configuration.
-asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
-                                      Duration at_least);
+// Until it can be read. Not for one that was taken out of the configuration.
+asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason);
 
 // Whether it passed, or the task was cancelled.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task);

@@ -30,8 +30,15 @@ struct DatasetFacts {
 void add_datasets(Page& page, const DatasetFacts& facts);
 
 struct OutputFacts {
+  struct Watched {
+    std::string name;
+    std::int64_t published_mtime_ns = 0;  // 0: nothing is known to be on the volume
+    Bytes backlog = 0;
+    std::uint64_t failures = 0;
+  };
   outputs::Totals totals;
   outputs::Backlog backlog;
+  std::vector<Watched> watched;
 };
 void add_outputs(Page& page, const OutputFacts& facts);
 

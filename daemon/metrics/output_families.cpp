@@ -27,6 +27,24 @@ void add_outputs(Page& page, const OutputFacts& facts) {
   page.push_back(one_sample("spark_stage_stage_out_backlog_bytes",
                             "What is left to send of the outputs whose size is known.", Kind::Gauge,
                             facts.backlog.bytes));
+  Family newest{"spark_stage_output_newest_published_timestamp_seconds",
+                "When the newest checkpoint of an output that is on its volume was written.",
+                Kind::Gauge,
+                {}};
+  Family backlog{"spark_stage_output_backlog_bytes",
+                 "Complete checkpoints that are not on their volume yet, by output.",
+                 Kind::Gauge,
+                 {}};
+  Family failures{
+      "spark_stage_output_failures_total", "Checkpoints whose sending failed, by output.", Kind::Counter, {}};
+  for (const OutputFacts::Watched& one : facts.watched) {
+    const std::vector<std::pair<std::string, std::string>> labels = {{"output", one.name}};
+    if (one.published_mtime_ns > 0)
+      newest.samples.push_back({labels, static_cast<double>(one.published_mtime_ns) / 1e9});
+    backlog.samples.push_back({labels, static_cast<double>(one.backlog)});
+    failures.samples.push_back({labels, static_cast<double>(one.failures)});
+  }
+  for (Family* family : {&newest, &backlog, &failures}) page.push_back(std::move(*family));
 }
 
 }  // namespace spark::metrics

@@ -30,6 +30,10 @@ struct Timings {
   Duration stuck{60'000};    // without a byte although the volume is back: the worker is replaced
   Duration stalled{10'000};  // without a byte: longer than any healthy flush
   Duration record{30'000};   // to write a small file of the state folder
+  Duration watch{5'000};     // between looks at an output's folder
+  Duration scan{300'000};    // one such look, which flushes what is complete
+  Duration shards{5'000};    // between looks whether the other hosts' shards have come
+  Duration list{20'000};     // to list what is published on a volume
 };
 
 struct Context {

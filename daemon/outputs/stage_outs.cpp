@@ -85,7 +85,7 @@ void StageOuts::begin(const TransferPtr& transfer) {
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 
-asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
+asio::awaitable<Outcome> StageOuts::send_in_turn(TransferPtr transfer) {
   const std::string volume = transfer->request().volume;
   if (busy_.contains(volume)) transfer->show_queued();
   while (busy_.contains(volume) && !transfer->is_cancelled()) co_await freed_.async_wait(kToken);
@@ -93,14 +93,28 @@ asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
   auto sent = co_await transfer->run();
   if (has_turn) busy_.erase(volume);
   freed_.cancel();
+  co_return sent;
+}
+
+// Nobody waits for its volume while it waits for other hosts.
+asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
+  auto sent = co_await send_in_turn(transfer);
+  while (sent && lacks_shards(*sent) && transfer->request().waits && !transfer->is_cancelled()) {
+    co_await transfer->wait_for_shards(*sent);
+    sent = co_await send_in_turn(transfer);
+  }
   std::string id = transfer->request().id;
   co_await store_.forget(std::move(id));
   std::erase(transfers_, transfer);
   count(sent);
   if (sent) {
     sent->insert_or_assign("name", printable(transfer->request().destination()));
-    log::info("stage-out of " + printable(transfer->request().source) + " to " +
-              printable(transfer->request().destination()) + " is complete");
+    const std::string end = lacks_shards(*sent) ? ": " + missing_shards(*sent, transfer->request().nodes)
+                                                : std::string(" is complete");
+    if (!lacks_shards(*sent) || get_string(*sent, "served_from") != "unchanged") {
+      log::info("stage-out of " + printable(transfer->request().source) + " to " +
+                printable(transfer->request().destination()) + end);
+    }
   } else {
     log::warning(sent.error().message());
   }
@@ -132,6 +146,8 @@ Backlog StageOuts::backlog() const {
 void StageOuts::count(const Outcome& sent) {
   if (!sent) {
     ++(sent.error().kind == Errc::Cancelled ? totals_.cancelled : totals_.failed);
+  } else if (lacks_shards(*sent)) {
+    // Counted when it is published.
   } else if (get_string(*sent, "served_from") == "unchanged") {
     ++totals_.unchanged;
   } else {

@@ -29,6 +29,7 @@ class StageOuts {
   // Compares what was published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
 
+  const Context& context() const { return context_; }
   const Totals& totals() const { return totals_; }
   Backlog backlog() const;
   json::array list() const;                                                 // "stage_outs" of `status --json`
@@ -39,6 +40,7 @@ class StageOuts {
   TransferPtr add(StageOutRequest request);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
+  asio::awaitable<Outcome> send_in_turn(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
                                    workers::Cancellation cancellation);
   void count(const Outcome& sent);

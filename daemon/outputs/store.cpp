@@ -7,16 +7,47 @@
 #include "daemon/log.hpp"
 
 namespace spark::outputs {
+namespace {
+
+constexpr std::int64_t kMostNodes = 10'000;
+
+}  // namespace
 
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
+         keep_every == other.keep_every && nodes == other.nodes && latest == other.latest &&
          max_rate == other.max_rate && asker.uid == other.asker.uid;
 }
 
+bool lacks_shards(const json::object& answer) {
+  return get_string(answer, "state") == "waiting";
+}
+
+std::string missing_shards(const json::object& answer, unsigned nodes) {
+  const json::array* hosts = get_array(answer, "hosts");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    if (const auto* name = (*hosts)[i].if_string(); name != nullptr)
+      names.push_back(printable(std::string(name->data(), name->size())));
+  }
+  return "it is published when the shards of " + std::to_string(nodes) + " hosts are there; so far " +
+         (names.empty() ? "another host publishes them" : "they are of " + join(names, ", "));
+}
+
 json::object to_json(const StageOutRequest& request) {
-  return {{"id", request.id},         {"source", request.source},      {"volume", request.volume},
-          {"path", request.path},     {"keep", request.keep},          {"max_rate", request.max_rate},
-          {"uid", request.asker.uid}, {"holder", request.asker.holder}};
+  return {{"id", request.id},
+          {"source", request.source},
+          {"volume", request.volume},
+          {"path", request.path},
+          {"keep", request.keep},
+          {"max_rate", request.max_rate},
+          {"keep_every", request.keep_every},
+          {"spared", json::value_from(request.spared)},
+          {"nodes", request.nodes},
+          {"waits", request.waits},
+          {"latest", request.latest},
+          {"uid", request.asker.uid},
+          {"holder", request.asker.holder}};
 }
 
 Result<StageOutRequest> request_from_json(const json::object& object) {
@@ -35,6 +66,17 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.asker.uid = static_cast<uid_t>(*uid);
   request.keep =
       static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "keep").value_or(0), 0, 1 << 20));
+  request.keep_every = static_cast<unsigned>(
+      std::clamp<std::int64_t>(get_int(object, "keep_every").value_or(0), 0, 1'000'000'000));
+  request.nodes =
+      static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "nodes").value_or(0), 0, kMostNodes));
+  request.waits = get_bool(object, "waits").value_or(true);
+  request.latest = get_string(object, "latest").value_or("");
+  const json::array* spared = get_array(object, "spared");
+  for (std::size_t i = 0; spared != nullptr && i < spared->size(); ++i) {
+    if (const auto* name = (*spared)[i].if_string(); name != nullptr)
+      request.spared.emplace_back(name->data(), name->size());
+  }
   request.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "max_rate").value_or(0)));
   return request;
 }

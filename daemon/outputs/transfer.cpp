@@ -92,10 +92,20 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   workers::Call call;
   call.verb = "stage-out";
   call.subject = "volume " + printable(request_.volume);
-  call.request = {{"source", request_.source},     {"root", place.root},        {"mount", place.mount},
-                  {"path", request_.path},         {"uid", request_.asker.uid}, {"keep", request_.keep},
-                  {"max_rate", request_.max_rate}, {"threads", engine.threads}, {"depth", engine.depth},
-                  {"chunk", engine.chunk}};
+  call.request = {{"source", request_.source},
+                  {"root", place.root},
+                  {"mount", place.mount},
+                  {"path", request_.path},
+                  {"uid", request_.asker.uid},
+                  {"keep", request_.keep},
+                  {"max_rate", request_.max_rate},
+                  {"threads", engine.threads},
+                  {"depth", engine.depth},
+                  {"chunk", engine.chunk},
+                  {"keep_every", request_.keep_every},
+                  {"nodes", request_.nodes},
+                  {"latest", request_.latest},
+                  {"spared", json::value_from(request_.spared)}};
   call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
   call.on_start = [this, attempt](pid_t pid) {
     attempt->worker = pid;
@@ -184,6 +194,11 @@ void Transfer::show(json::object progress) {
   progress["dataset"] = printable(request_.destination());
   progress_ = std::move(progress);
   job_->set_progress(progress_);
+}
+
+asio::awaitable<void> Transfer::wait_for_shards(const json::object& answer) {
+  show_stalled(missing_shards(answer, request_.nodes));
+  co_await wait(context_.timings.shards);
 }
 
 asio::awaitable<void> Transfer::wait(Duration time) {

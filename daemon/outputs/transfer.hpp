@@ -30,6 +30,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void show_queued();
   // To its end. Waits while the volume is away.
   asio::awaitable<Outcome> run();
+  // Its own shard is sent, and `answer` has the hosts whose shards are there. Returns after a while.
+  asio::awaitable<void> wait_for_shards(const json::object& answer);
   void cancel();
 
  private:

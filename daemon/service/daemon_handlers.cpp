@@ -50,6 +50,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
                       {"targets", daemon.watches.to_json(daemon.config.current())},
                       {"stages", daemon.datasets.stages()},
                       {"stage_outs", daemon.outputs.list()},
+                      {"outputs", daemon.output_watches.list()},
                       {"cache", daemon.datasets.cache()},
                       {"fleet", daemon.peers.status()},
                       {"stuck_workers", daemon.runner.abandoned().size()}};

@@ -11,7 +11,7 @@ using SourcePlace = datasets::SourcePlace;
 SourcePlace place_of_folder(const config::Dataset& dataset, HostSnapshot& snapshot) {
   SourcePlace place;
   place.path = dataset.path;
-  place.exchange = "plain";
+  place.is_exchanged = true;
   if (const auto& table = snapshot.mounts()) {
     const mounts::Mount* carrier = mounts::carrier_of(*table, dataset.path);
     if (carrier != nullptr) place.drive = carrier->source;
@@ -30,12 +30,8 @@ SourcePlace place_on_volume(const config::Dataset& dataset, const volumes::Volum
     place.device = status.device;
     place.stamp = volume.context().mount.stamp;
     if (status.published && !place.doubt) place.generation = status.published->generation;
-    if (!status.filesystem_uuid.empty()) {
-      place.exchange = "exact";
-      place.origin = status.filesystem_uuid + "-" + std::to_string(place.stamp);
-    }
   }
-  if (volume.settings().nfs) place.exchange = "plain";
+  place.is_exchanged = volumes::is_reader(volume.context()) || volume.settings().nfs.has_value();
   place.drive = dataset.volume;
   place.mount = volume.settings().mount.native();
   place.path = (volume.settings().mount / dataset.path).native();

@@ -37,6 +37,10 @@ boost::asio::awaitable<api::Answer> delete_lease(const DaemonParts& daemon, api:
 
 // output_handlers.cpp
 boost::asio::awaitable<api::Answer> post_stage_out(const DaemonParts& daemon, api::Request request);
+api::Answer get_outputs(const DaemonParts& daemon, const api::Request& request);
+boost::asio::awaitable<api::Answer> get_output(const DaemonParts& daemon, api::Request request);
+boost::asio::awaitable<api::Answer> post_output(const DaemonParts& daemon, api::Request request);
+boost::asio::awaitable<api::Answer> get_latest_output(const DaemonParts& daemon, api::Request request);
 api::Answer verify_output(const DaemonParts& daemon, const api::Request& request);
 
 // job_handlers.cpp

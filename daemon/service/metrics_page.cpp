@@ -23,7 +23,12 @@ std::string metrics_text(const DaemonParts& daemon) {
   metrics::Page page;
   metrics::add_volumes(page, volumes);
   metrics::add_datasets(page, datasets);
-  metrics::add_outputs(page, {daemon.outputs.totals(), daemon.outputs.backlog()});
+  metrics::OutputFacts outputs{daemon.outputs.totals(), daemon.outputs.backlog(), {}};
+  for (const auto& [name, output] : daemon.output_watches.all()) {
+    const outputs::OutputFacts& facts = output->facts();
+    outputs.watched.push_back({name, facts.published_mtime_ns, facts.backlog, facts.failures});
+  }
+  metrics::add_outputs(page, outputs);
   metrics::add_daemon(page, facts);
   metrics::add_process(page, SystemRoot{});
   return metrics::to_text(page);

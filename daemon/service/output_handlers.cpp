@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "daemon/service/answers.hpp"
 #include "daemon/service/handlers.hpp"
 
@@ -14,7 +15,7 @@ using api::Answer;
 using api::Request;
 
 constexpr std::size_t kMostTransfers = 1000, kLongestPath = 4096;  // each has a file in the state folder
-constexpr std::int64_t kMostKept = 1 << 20;
+constexpr std::int64_t kMostKept = 1 << 20, kMostNodes = 10'000;
 
 // Of VOLUME:PATH; the path has no component that leads elsewhere.
 struct OutputName {
@@ -45,6 +46,10 @@ Result<> read_limits(const json::object& body, outputs::StageOutRequest& wanted)
   if (body.contains("keep") && (!keep || *keep < 1 || *keep > kMostKept))
     return fail(Errc::Invalid, "keep is not a number of copies", "1 keeps the newest alone");
   wanted.keep = static_cast<unsigned>(keep.value_or(0));
+  const auto nodes = get_int(body, "nodes");
+  if (body.contains("nodes") && (!nodes || *nodes < 1 || *nodes > kMostNodes))
+    return fail(Errc::Invalid, "nodes is not a number of hosts");
+  wanted.nodes = static_cast<unsigned>(nodes.value_or(0));
   const auto rate = get_int(body, "max_rate");
   if (body.contains("max_rate") && (!rate || *rate <= 0))
     return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
@@ -70,6 +75,25 @@ Result<outputs::StageOutRequest> read_stage_out(const Request& request) {
   return wanted;
 }
 
+// Shards are published by whichever host is last, so that each has to be able to write there.
+Result<> check_nodes(const DaemonParts& daemon, const outputs::StageOutRequest& wanted) {
+  const config::Volume* volume = config::find_volume(daemon.config.current(), wanted.volume);
+  if (wanted.nodes <= 1 || volume == nullptr || volume->nfs) return {};
+  return fail(Errc::Refused,
+              "volume " + wanted.volume +
+                  " has one writer at a time, so that no other host can send its shards there",
+              "send shards to an NFS volume, or gather them on the host that writes " + wanted.volume);
+}
+
+Result<std::shared_ptr<outputs::WatchedOutput>> find_watched(const DaemonParts& daemon,
+                                                             const std::string& name) {
+  const auto settings = config::find_output(daemon.config.current(), name);
+  if (!settings) return settings.take_error();
+  auto output = daemon.output_watches.find(name);
+  if (!output) return fail(Errc::Unavailable, "output " + name + " is being configured", "try again");
+  return output;
+}
+
 }  // namespace
 
 asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request request) {
@@ -82,8 +106,39 @@ asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request reques
   }
   auto wanted = read_stage_out(request);
   if (!wanted) co_return api::error_answer(wanted.error());
+  if (const auto checked = check_nodes(daemon, *wanted); !checked)
+    co_return api::error_answer(checked.error());
   const auto job = co_await daemon.outputs.send(std::move(*wanted));
   co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+}
+
+Answer get_outputs(const DaemonParts& daemon, const Request& /*request*/) {
+  return ok_answer(json::object{{"outputs", daemon.output_watches.list()}});
+}
+
+asio::awaitable<Answer> get_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  auto shown = co_await (*output)->look_now();
+  co_return answer_with(std::move(shown));
+}
+
+asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  if (get_bool(request.body, "final").value_or(false)) {
+    const auto taken = (*output)->job_ended();
+    co_return taken ? ok_answer(json::object{{"accepted", true}}) : api::error_answer(taken.error());
+  }
+  const auto job = co_await (*output)->send_newest();
+  co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+}
+
+asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request request) {
+  const auto output = find_watched(daemon, request.path[2]);
+  if (!output) co_return api::error_answer(output.error());
+  auto latest = co_await (*output)->latest();
+  co_return answer_with(std::move(latest));
 }
 
 // An output on a volume: compared with the manifest that was published with it.

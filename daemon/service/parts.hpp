@@ -9,6 +9,7 @@
 #include "daemon/discovery/watch_set.hpp"
 #include "daemon/fleet/peer_service.hpp"
 #include "daemon/jobs.hpp"
+#include "daemon/outputs/output_watches.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/volumes/volume/volume_set.hpp"
@@ -30,6 +31,7 @@ struct DaemonParts {
   discovery::WatchSet& watches;
   datasets::Datasets& datasets;
   outputs::StageOuts& outputs;
+  outputs::OutputWatches& output_watches;
   fleet::PeerService& peers;
 };
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "daemon/config/targets.hpp"
+#include "daemon/config/parse.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
 

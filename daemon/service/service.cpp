@@ -81,7 +81,8 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
                                 return outputs::find_published_place(volume, volumes_, host_->is_simulated());
                               },
                               [this] { return copies_.datasets.must_yield(); }},
-                             jobs_)},
+                             jobs_),
+          [this](const config::Output& output) { return leased_checkpoints(output); }},
       ports_{{context.get_executor(), [this] { return metrics_text(parts_); }, kMetricsRetry},
              {context.get_executor(), runner_, options_.state_dir.native(), [this] { return is_leased(); }}},
       parts_{.executor = context.get_executor(),
@@ -95,11 +96,24 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .watches = watches_,
              .datasets = copies_.datasets,
              .outputs = copies_.outputs,
+             .output_watches = copies_.watches,
              .peers = ports_.peers} {}
 
 bool Service::is_leased() const {
   return std::ranges::any_of(copies_.datasets.leases().all(),
                              [](const auto& one) { return one.second.is_staged() && !one.second.is_soft; });
+}
+
+// By name, of those in the output's folder on its volume that are staged here.
+std::vector<std::string> Service::leased_checkpoints(const config::Output& output) const {
+  std::vector<std::string> names;
+  for (const auto& [id, lease] : copies_.datasets.leases().all()) {
+    const auto dataset = config::find_dataset(config_.current(), lease.dataset);
+    if (!dataset || dataset->volume != output.volume) continue;
+    const auto below = std::filesystem::path(dataset->path).lexically_relative(output.to);
+    if (!below.empty() && *below.begin() != "..") names.push_back(below.begin()->native());
+  }
+  return names;
 }
 
 Result<> Service::start() {
@@ -119,6 +133,7 @@ Result<> Service::start() {
   if (!listening) log::survived(listening.error());
   volumes_.start(config);
   watches_.apply(config);
+  copies_.watches.apply(config);
   ports_.metrics.apply(config.metrics);
   if (!host_->is_simulated()) ports_.peers.apply(config);
   log::info("answering on " + options_.socket.native() + ", " + std::to_string(config.volumes.size()) +
@@ -169,6 +184,7 @@ void Service::device_changed(const Uevent& event) {
 void Service::config_changed() {
   const config::Config& config = config_.current();
   copies_.datasets.config_changed();
+  copies_.watches.apply(config);
   watches_.apply(config);
   ports_.metrics.apply(config.metrics);
   if (!host_->is_simulated()) ports_.peers.apply(config);

@@ -19,6 +19,7 @@
 #include "daemon/host_snapshot.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/metrics/port.hpp"
+#include "daemon/outputs/output_watches.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/service/active_config.hpp"
 #include "daemon/service/parts.hpp"
@@ -51,6 +52,8 @@ class Service {
   struct Copies {
     datasets::Datasets datasets;
     outputs::StageOuts outputs;
+    outputs::WatchedOutput::Leased leased;
+    outputs::OutputWatches watches{outputs.context(), outputs, leased};
   };
   // What the daemon answers on beside its socket.
   struct Ports {
@@ -65,7 +68,8 @@ class Service {
   void config_changed();
 
   bool is_leased() const;  // whether a job uses a dataset of this host
-  void report_status();    // to systemd, as `systemctl status` shows it
+  std::vector<std::string> leased_checkpoints(const config::Output& output) const;
+  void report_status();  // to systemd, as `systemctl status` shows it
   asio::awaitable<void> handle_signals();
   asio::awaitable<void> feed_watchdog();
   void stop();

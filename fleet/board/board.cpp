@@ -42,7 +42,7 @@ struct Board::Header {
   std::atomic<std::int64_t> beat_ns;
   std::atomic<bool> done;
   std::array<Member, kMembers> members;
-  std::array<char, kLongestText> data, origin;
+  std::array<char, kLongestText> data;
 };
 
 namespace {
@@ -58,17 +58,20 @@ std::filesystem::path Board::path_of(const std::filesystem::path& folder, const 
   return folder / (set + ".board");
 }
 
-std::filesystem::path Board::list_of(const std::filesystem::path& folder, const std::string& set) {
-  return folder / (set + ".list");
+std::filesystem::path Board::entries_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".entries");
+}
+
+std::filesystem::path Board::notes_of(const std::filesystem::path& folder, const std::string& set) {
+  return folder / (set + ".notes");
 }
 
 Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
-                                             const std::string& origin, const std::string& data,
-                                             const BoardSize& size) {
+                                             const std::string& data, const BoardSize& size) {
   const std::filesystem::path path = path_of(folder, set);
   const std::string shown = printable(path.native());
   const std::size_t bytes = bytes_of(size, sizeof(Header));
-  if (bytes > kMostBytes || data.size() >= kLongestText || origin.size() >= kLongestText)
+  if (bytes > kMostBytes || data.size() >= kLongestText)
     return fail(Errc::Unsupported, "making " + shown + ": the set is too large to be exchanged");
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
@@ -88,7 +91,6 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
   Header& header = board->header();
   header.size = size;
   std::memcpy(header.data.data(), data.c_str(), data.size() + 1);
-  std::memcpy(header.origin.data(), origin.c_str(), origin.size() + 1);
   board->beat();
   header.magic = kMagic;
   return board;
@@ -135,10 +137,6 @@ std::uint8_t* Board::digest_at(std::uint64_t index) const {
   return static_cast<std::uint8_t*>(mapped_) + sizeof(Header) + size_.units + index * kDigestBytes;
 }
 
-std::string Board::origin() const {
-  return header().origin.data();
-}
-
 std::string Board::data() const {
   return header().data.data();
 }
@@ -174,8 +172,8 @@ std::vector<NodeId> Board::members() const {
 }
 
 void Board::remove() {
-  ::unlink(path_.c_str());
-  ::unlink(std::filesystem::path(path_).replace_extension(".list").c_str());
+  for (const char* extension : {".board", ".entries", ".notes"})
+    ::unlink(std::filesystem::path(path_).replace_extension(extension).c_str());
 }
 
 bool Board::is_alive() const {

@@ -30,13 +30,14 @@ struct BoardSize {
 class Board {
  public:
   static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
-  static std::filesystem::path list_of(const std::filesystem::path& folder, const std::string& set);
+  // What the worker leaves beside it: the entries of its walk as a manifest, and their WalkNotes.
+  static std::filesystem::path entries_of(const std::filesystem::path& folder, const std::string& set);
+  static std::filesystem::path notes_of(const std::filesystem::path& folder, const std::string& set);
 
   // The worker's side. `data`: the folder that holds the copy while it grows. Unavailable if another worker
   // has the board of this set.
   static Result<std::unique_ptr<Board>> create(const std::filesystem::path& folder, const std::string& set,
-                                               const std::string& origin, const std::string& data,
-                                               const BoardSize& size);
+                                               const std::string& data, const BoardSize& size);
   // The server's side. NotFound if there is none.
   static Result<std::unique_ptr<Board>> open(const std::filesystem::path& folder, const std::string& set);
   ~Board();
@@ -44,7 +45,6 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   const BoardSize& size() const { return size_; }
-  std::string origin() const;
   std::string data() const;
 
   // Worker.

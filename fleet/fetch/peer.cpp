@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "staging/manifest/lines.hpp"
+
 namespace spark::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kConnect{1000};
+constexpr std::size_t kPart = 1 << 20;
 
 // The body's begin came with the head.
 Result<> read_body(Channel& channel, std::string& buffered, std::span<char> into) {
@@ -103,6 +106,26 @@ Result<std::string> Peer::get_text(const PeerRequest& request, Bytes most,
     return fail(Errc::Unsupported, "peer " + name() + " does not know this request",
                 "it may have another version of spark-stage");
   return text;
+}
+
+Result<> Peer::get_file(const PeerRequest& request, const std::filesystem::path& path, Bytes most,
+                        std::chrono::milliseconds patience) {
+  auto file = staging::LineWriter::create(path);
+  if (!file) return file.take_error();
+  const auto take = [&](Channel& channel, std::string& buffered, const AnswerHead& head) -> Result<> {
+    if (head.length > most) return fail(Errc::Invalid, "peer " + name() + " sends too much");
+    std::string part(std::min<Bytes>(head.length, kPart), '\0');
+    for (Bytes left = head.length; left > 0; left -= part.size()) {
+      part.resize(std::min<Bytes>(left, kPart));
+      if (auto read = read_body(channel, buffered, part); !read) return read;
+      file->add(part);
+    }
+    return {};
+  };
+  const auto head = ask(request, take, patience);
+  if (!head) return head.take_error();
+  if (head->status != 200) return fail(Errc::NotFound, "peer " + name() + " does not have it any more");
+  return file->commit();
 }
 
 }  // namespace spark::fleet

@@ -1,6 +1,7 @@
 // Another host of the fleet, as this one asks it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,6 +31,9 @@ class Peer {
   // TimedOut.
   Result<AnswerHead> get(const PeerRequest& request, std::span<char> into,
                          std::chrono::milliseconds patience);
+  // The same to a file, made anew; without its name until it is whole.
+  Result<> get_file(const PeerRequest& request, const std::filesystem::path& path, Bytes most,
+                    std::chrono::milliseconds patience);
   Result<std::string> get_text(const PeerRequest& request, Bytes most, std::chrono::milliseconds patience);
 
  private:

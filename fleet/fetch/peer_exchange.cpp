@@ -1,17 +1,15 @@
 #include "fleet/fetch/peer_exchange.hpp"
 
-#include <atomic>
-#include <thread>
+#include <algorithm>
 
-#include "base/threads.hpp"
 #include "fleet/fetch/run.hpp"
-#include "fleet/protocol/file_list.hpp"
-#include "staging/manifest/lines.hpp"
+#include "fleet/fetch/timings.hpp"
+#include "fleet/protocol/set_id.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kBeat{200};
+constexpr std::uint64_t kMostUnits = 4 * kMostState;
 
 struct Files {
   Layout layout;
@@ -19,9 +17,9 @@ struct Files {
   std::string set;
 };
 
-Files files_of(staging::Entries& entries, SetKind kind) {
+Files files_of(staging::Entries& entries, const std::string& state) {
   Files files;
-  SetNaming naming(kind);
+  SetNaming naming(state);
   for (staging::Entry& entry : entries) {
     if (!staging::is_content(entry)) continue;
     naming.add(entry);
@@ -33,12 +31,13 @@ Files files_of(staging::Entries& entries, SetKind kind) {
   return files;
 }
 
-Result<> write_list(const std::filesystem::path& path, const Files& files) {
-  auto list = staging::LineWriter::create(path);
-  if (!list) return list.take_error();
-  list->add(list_header(files.entry_of.size()));
-  for (const staging::Entry* entry : files.entry_of) list->add(list_line(entry->path, entry->size));
-  return list->commit();
+// As this worker walked it: the server knows by it what each unit is.
+Result<> write_entries(const std::filesystem::path& path, staging::Entries& entries) {
+  staging::Manifest manifest;
+  manifest.entries.swap(entries);
+  const auto written = staging::write_manifest(path, manifest);
+  manifest.entries.swap(entries);
+  return written;
 }
 
 // What an earlier attempt or an earlier copy left, before this one begins.
@@ -102,53 +101,55 @@ class Earlier {
 
 }  // namespace
 
-// While it is there, peers see what this host has.
-struct PeerExchange::Presence {
-  explicit Presence(std::unique_ptr<Board> its_board)
-      : board(std::move(its_board)), beating_(start_thread([this] {
-          while (!is_over) {
-            board->beat();
-            std::this_thread::sleep_for(kBeat);
-          }
-        })) {}
-  ~Presence() {
-    is_over = true;
-    if (beating_.joinable()) beating_.join();
-    board->remove();
-  }
-  std::unique_ptr<Board> board;
-  std::atomic<bool> is_over{false};
-  std::thread beating_;
-};
-
 PeerExchange::PeerExchange(ExchangeSettings settings) : settings_(std::move(settings)) {}
 PeerExchange::~PeerExchange() = default;
 
+void PeerExchange::begin(const std::string& state) {
+  state_ = state;
+}
+
+Result<staging::Walked> PeerExchange::walk(const Walk& own) {
+  if (state_.empty() || settings_.peers.empty()) return own();
+  walk_ = std::make_unique<SharedWalk>(settings_.self, SetNaming(state_).id(), settings_.boards,
+                                       settings_.peers, settings_.is_source_away);
+  return walk_->get(own);
+}
+
 Result<> PeerExchange::copy(staging::ExchangeJob& job) {
-  const Files files = files_of(job.entries, settings_.kind);
+  const Files files = files_of(job.entries, state_);
+  set_ = files.set;
   if (files.layout.units() == 0) return {};
   const BoardSize size{files.layout.units(), files.layout.pieces(), files.layout.small_files()};
-  auto board = Board::create(settings_.boards, files.set, settings_.origin, settings_.data, size);
+  auto board = Board::create(settings_.boards, files.set, settings_.data, size);
   if (!board) {
     warnings_.push_back("nothing was exchanged with peers: " + board.error().message());
     return {};
   }
-  if (auto written = write_list(Board::list_of(settings_.boards, files.set), files); !written) {
+  if (auto written = write_entries(Board::entries_of(settings_.boards, files.set), job.entries); !written) {
     warnings_.push_back("nothing was exchanged with peers: " + written.error().message());
     return {};
   }
   presence_ = std::make_unique<Presence>(std::move(*board));
-  Earlier(files, job, *presence_->board).show();
-  const ExchangeContext exchange{settings_.self,    files.set,    settings_.origin, settings_.peers,
-                                 *presence_->board, files.layout, files.entry_of};
+  Earlier(files, job, presence_->board()).show();
+  const ExchangeContext exchange{settings_.self,     files.set,    settings_.peers,
+                                 presence_->board(), files.layout, files.entry_of};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
   for (std::string& warning : run.take_warnings()) warnings_.push_back(std::move(warning));
   return done;
 }
 
+bool PeerExchange::is_published_elsewhere(const std::string& hash) {
+  const PeerRequest request{PeerRequest::Kind::Set, set_, 0, 0};
+  return !set_.empty() && std::ranges::any_of(settings_.peers, [&](const auto& peer) {
+    const auto text = peer->get_text(request, kMostState, kSilent);
+    const auto state = text ? parse_set_state(*text, kMostUnits) : text.take_error();
+    return state && state->kind == SetState::Kind::Published && state->hash == hash;
+  });
+}
+
 void PeerExchange::published() {
-  if (presence_) presence_->board->set_done();
+  if (presence_) presence_->board().set_done();
 }
 
 std::vector<std::string> PeerExchange::warnings() const {

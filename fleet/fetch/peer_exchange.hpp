@@ -8,19 +8,19 @@
 
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
+#include "fleet/fetch/presence.hpp"
+#include "fleet/fetch/shared_walk.hpp"
 #include "fleet/protocol/owner.hpp"
-#include "fleet/protocol/set_id.hpp"
 #include "staging/copy/exchange.hpp"
 
 namespace spark::fleet {
 
 struct ExchangeSettings {
   NodeId self = 0;
-  SetKind kind = SetKind::Plain;
-  std::string origin;            // see PeerRequest
   std::filesystem::path boards;  // folder
   std::filesystem::path data;    // that holds the copy while it grows
   std::vector<std::unique_ptr<Peer>> peers;
+  bool is_source_away = false;  // see staging::Source::is_away
 };
 
 class PeerExchange final : public staging::Exchange {
@@ -28,15 +28,20 @@ class PeerExchange final : public staging::Exchange {
   explicit PeerExchange(ExchangeSettings settings);
   ~PeerExchange() override;  // withdraws a copy that is not published from peers
 
+  void begin(const std::string& state) override;
+  Result<staging::Walked> walk(const Walk& own) override;
   Result<> copy(staging::ExchangeJob& job) override;
+  bool is_published_elsewhere(const std::string& hash) override;
   void published();  // the copy: peers go on with it
 
   // Sentences about peers that sent what was wrong.
   std::vector<std::string> warnings() const;
 
  private:
-  struct Presence;
   ExchangeSettings settings_;
+  std::string state_;  // see begin
+  std::string set_;    // its name, once its files are known
+  std::unique_ptr<SharedWalk> walk_;
   std::unique_ptr<Presence> presence_;  // while the board is there
   std::vector<std::string> warnings_;
 };

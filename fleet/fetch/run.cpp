@@ -6,14 +6,14 @@
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "fleet/fetch/lane.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "staging/copy/copy_file.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{250}, kLookAtSilent{1000}, kFirstLook{1200}, kIdle{20};
-constexpr Bytes kMostState = 64 * kMiB;
+constexpr std::chrono::milliseconds kLookAtSilent{1000}, kIdle{20};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
 constexpr unsigned kFewHosts = 8, kAtOnceOfFew = 4, kAtOnceOfMany = 2;
 // Enough to choose from; the hosts of a fleet are at about the same place, so that they own what others need.
@@ -33,6 +33,7 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
 
 Result<> ExchangeRun::go() {
   sort_out();
+  if (!job_.context.has_source) schedule_.without_source(std::chrono::steady_clock::now());
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };
@@ -95,7 +96,6 @@ void ExchangeRun::watch(std::size_t index) {
   request.kind = PeerRequest::Kind::Set;
   request.set = exchange_.set;
   request.from = exchange_.self;
-  request.origin = exchange_.origin;
   for (bool is_first = true; !is_over_; is_first = false) {
     const auto text = peer.get_text(request, kMostState, kSilent);
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
@@ -145,6 +145,10 @@ std::optional<Choice> ExchangeRun::next(From first) {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   const auto choice = schedule_.next(first, now);
+  if (!choice && schedule_.is_hopeless(now)) {
+    error_ = Error{Errc::Unavailable, "its volume is away, and no peer has all of it", ""};
+    *job_.context.failed = true;
+  }
   if (!choice || choice->peer) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Reading);
   schedule_.asked_by(exchange_.board.members(), now);

@@ -24,7 +24,7 @@ namespace spark::fleet {
 // What all of a run's threads share.
 struct ExchangeContext {
   NodeId self = 0;
-  std::string set, origin;
+  std::string set;
   std::vector<std::unique_ptr<Peer>>& peers;
   Board& board;
   const Layout& layout;

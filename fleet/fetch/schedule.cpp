@@ -4,8 +4,8 @@
 
 namespace spark::fleet {
 
-Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once)
-    : self_(self), at_once_(at_once), peers_(peers) {}
+Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
+    : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
 
 void Schedule::add(std::span<const std::uint64_t> units) {
   std::vector<NodeId> known;
@@ -29,6 +29,15 @@ void Schedule::add(std::span<const std::uint64_t> units) {
 
 void Schedule::only_from_source(std::uint64_t unit) {
   source_only_.insert(unit);
+}
+
+void Schedule::without_source(SteadyTime now) {
+  has_source_ = false;
+  chosen_at_ = now;
+}
+
+bool Schedule::is_hopeless(SteadyTime now) const {
+  return !has_source_ && !waiting_.empty() && under_way_ == 0 && now - chosen_at_ > kStuck;
 }
 
 void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
@@ -67,7 +76,7 @@ UnitState Schedule::state_of(const Peer& peer, std::uint64_t unit) {
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   std::vector<NodeId> all{self_};
   for (const Peer& peer : peers_) {
-    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < kStuck)
+    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
       all.push_back(peer.state.node);
   }
   for (const auto& [node, since] : asked_) {
@@ -77,11 +86,12 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
 }
 
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
+  if (!has_source_) return false;
   if (source_only_.contains(unit)) return true;
   if (owner_of(unit, owners) != self_) return false;
   return std::ranges::none_of(peers_, [&](const Peer& peer) {
     const bool counts =
-        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < kStuck);
+        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < stuck_);
     return counts && state_of(peer, unit) != UnitState::Absent;
   });
 }
@@ -118,6 +128,7 @@ std::optional<Choice> Schedule::next(From first, SteadyTime now) {
     if (found) break;
   }
   if (!found) return std::nullopt;
+  chosen_at_ = now;
   const Choice choice{waiting_[*found], peer};
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*found));
   ++under_way_;

@@ -31,11 +31,15 @@ struct Choice {
 class Schedule {
  public:
   // `at_once`: units that are got from one peer at the same time, at most.
-  Schedule(NodeId self, std::size_t peers, unsigned at_once);
+  // `stuck`: how long an owner that answers and gets nothing is waited for.
+  Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck = kStuck);
 
   // Units to get. Those that this host owns while all known hosts take part come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
+  void without_source(SteadyTime now);
+  // Without a source: for kStuck no peer had anything that is still to be got.
+  bool is_hopeless(SteadyTime now) const;
 
   // What a peer answered; what hosts asked this one (see Board::members).
   void heard(std::size_t peer, SetState state, SteadyTime now);
@@ -63,11 +67,14 @@ class Schedule {
   };
   NodeId self_;
   unsigned at_once_;
+  std::chrono::milliseconds stuck_;
   std::vector<Peer> peers_;
   std::map<NodeId, SteadyTime> asked_;  // since when
   std::vector<std::uint64_t> waiting_;  // in the order in which they are read from the source
   std::set<std::uint64_t> source_only_;
   std::size_t under_way_ = 0;
+  bool has_source_ = true;
+  SteadyTime chosen_at_{};  // the last unit; without a source
 
   static bool is_live(const Peer& peer, SteadyTime now);
   static UnitState state_of(const Peer& peer, std::uint64_t unit);

@@ -4,12 +4,11 @@
 #include "base/text.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
+#include "fleet/fetch/timings.hpp"
 #include "staging/files/io/direct_io.hpp"
 
 namespace spark::fleet {
 namespace {
-
-constexpr std::chrono::milliseconds kPatience{5000};  // without a byte of a unit
 
 std::span<char> chars(const staging::IoBuffer& buffer) {
   return {reinterpret_cast<char*>(buffer.data()), buffer.size()};
@@ -67,9 +66,10 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
   staging::PieceOutcome outcome;
   const auto began = std::chrono::steady_clock::now();
   if (choice.peer) {
-    PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
+    PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
     const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
-    const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file);
+    const bool is_whole = head && head->status == 200 && head->length == want &&
+                          (head->piece || head->file) && (job_.context.has_source || head->is_plain);
     job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
     if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
     const bool is_wrong = is_whole && head->piece && *head->piece != outcome.digest;
@@ -235,7 +235,7 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
 // False: it has to be got once more. Files that are right are written by then, and not needed any more.
 Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
-  PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0, exchange_.origin};
+  PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);

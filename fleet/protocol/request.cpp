@@ -10,12 +10,14 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::string_view kStart = "/fleet/v1/";
-constexpr std::size_t kLongestOrigin = 100;
 
-bool is_origin(std::string_view text) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
-  return text.size() <= kLongestOrigin && text.find_first_not_of(kAllowed) == std::string_view::npos;
-}
+struct WalkPart {
+  PeerRequest::Kind kind;
+  std::string_view name;
+};
+constexpr WalkPart kWalkParts[] = {{PeerRequest::Kind::WalkEntries, "entries"},
+                                   {PeerRequest::Kind::WalkNotes, "notes"},
+                                   {PeerRequest::Kind::WalkFolders, "folders"}};
 
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
   std::uint64_t number = 0;
@@ -25,18 +27,10 @@ std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
 }
 
 bool read_query(std::string_view query, PeerRequest& request) {
-  for (const std::string& part : split(query, '&')) {
-    if (part.starts_with("origin=") && is_origin(std::string_view(part).substr(7))) {
-      request.origin = part.substr(7);
-    } else if (part.starts_with("from=")) {
-      const auto from = parse_node(std::string_view(part).substr(5));
-      if (!from) return false;
-      request.from = *from;
-    } else {
-      return false;
-    }
-  }
-  return true;
+  constexpr std::string_view kFrom = "from=";
+  const auto from = query.starts_with(kFrom) ? parse_node(query.substr(kFrom.size())) : std::nullopt;
+  request.from = from.value_or(0);
+  return request.from != 0;
 }
 
 }  // namespace
@@ -55,10 +49,17 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
     request.kind = PeerRequest::Kind::Datasets;
     return request;
   }
-  if (parts.size() < 2 || parts[0] != "sets" || !is_set_id(parts[1])) return std::nullopt;
+  const bool is_walk = parts[0] == "walks";
+  if (parts.size() < 2 || (parts[0] != "sets" && !is_walk) || !is_set_id(parts[1])) return std::nullopt;
   request.set = parts[1];
-  request.kind = PeerRequest::Kind::Set;
+  request.kind = is_walk ? PeerRequest::Kind::Walk : PeerRequest::Kind::Set;
   if (parts.size() == 2) return request;
+  if (is_walk) {
+    const auto part = std::ranges::find(kWalkParts, parts[2], &WalkPart::name);
+    if (parts.size() != 3 || request.from != 0 || part == std::end(kWalkParts)) return std::nullopt;
+    request.kind = part->kind;
+    return request;
+  }
   const auto unit = parts.size() == 4 && parts[2] == "units" ? parse_number(parts[3], 10) : std::nullopt;
   if (!unit || request.from != 0) return std::nullopt;
   request.kind = PeerRequest::Kind::Unit;
@@ -70,12 +71,12 @@ std::string to_target(const PeerRequest& request) {
   std::string target(kStart);
   if (request.kind == PeerRequest::Kind::Node) return target + "node";
   if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
-  target += "sets/" + request.set;
+  const bool is_set = request.kind == PeerRequest::Kind::Set || request.kind == PeerRequest::Kind::Unit;
+  target += (is_set ? "sets/" : "walks/") + request.set;
+  for (const WalkPart& part : kWalkParts)
+    if (part.kind == request.kind) target += "/" + std::string(part.name);
   if (request.kind == PeerRequest::Kind::Unit) target += "/units/" + std::to_string(request.unit);
-  char separator = '?';
-  const auto add = [&](const std::string& part) { target += std::exchange(separator, '&') + part; };
-  if (request.from != 0) add("from=" + node_text(request.from));
-  if (!request.origin.empty()) add("origin=" + request.origin);
+  if (request.from != 0) target += "?from=" + node_text(request.from);
   return target;
 }
 

@@ -1,8 +1,13 @@
 // What a peer may ask, by GET alone:
 //   /fleet/v1/node                                    who answers, and its version
 //   /fleet/v1/datasets                                the published copies, with their hashes
-//   /fleet/v1/sets/ID?from=NODE[&origin=STATE]        how much of a set this host has
-//   /fleet/v1/sets/ID/units/N[?origin=STATE]          one unit
+//   /fleet/v1/sets/ID[?from=NODE]                     how much of a set this host has
+//   /fleet/v1/sets/ID/units/N                         one unit
+//   /fleet/v1/walks/ID[?from=NODE]                    whether this host has walked, or walks, a volume's
+//   state /fleet/v1/walks/ID/entries                        what it found, as a manifest
+//   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
+//   /fleet/v1/walks/ID/folders                        of a published copy: "plain", if no folder has
+//   attributes
 #pragma once
 
 #include <cstdint>
@@ -15,12 +20,11 @@
 namespace spark::fleet {
 
 struct PeerRequest {
-  enum class Kind { Node, Datasets, Set, Unit };
+  enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes, WalkFolders };
   Kind kind = Kind::Node;
-  std::string set;         // Set, Unit
+  std::string set;         // all but Node and Datasets
   std::uint64_t unit = 0;  // Unit
-  NodeId from = 0;         // Set: a host that stages it; 0: one that only looks
-  std::string origin;  // state of the volume that the caller reads: letters, digits, '-', '.'; may be empty
+  NodeId from = 0;         // Set, Walk: a host that stages it; 0: one that only looks
   bool operator==(const PeerRequest&) const = default;
 };
 

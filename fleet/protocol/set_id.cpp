@@ -2,6 +2,11 @@
 
 namespace spark::fleet {
 
+SetNaming::SetNaming(std::string_view state) : kind_(state.empty() ? 'p' : 's') {
+  hasher_.add_number(state.size());
+  hasher_.add(state);
+}
+
 void SetNaming::add(const staging::Entry& entry) {
   if (!staging::is_content(entry)) return;
   ++files_;
@@ -9,18 +14,15 @@ void SetNaming::add(const staging::Entry& entry) {
   hasher_.add(entry.path.view());
   hasher_.add_number(entry.size);
   hasher_.add_number(static_cast<std::uint64_t>(entry.mtime_ns));
-  if (kind_ == SetKind::Plain) return;
-  hasher_.add_number(static_cast<std::uint64_t>(entry.ctime_ns));
-  hasher_.add_number(entry.inode);
 }
 
 std::string SetNaming::id() {
   hasher_.add_number(files_);
-  return (kind_ == SetKind::Exact ? "x" : "p") + staging::to_hex(hasher_.digest());
+  return kind_ + staging::to_hex(hasher_.digest());
 }
 
 bool is_set_id(std::string_view text) {
-  return text.size() == 33 && (text[0] == 'x' || text[0] == 'p') &&
+  return text.size() == 33 && (text[0] == 's' || text[0] == 'p') &&
          text.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
 }
 

@@ -1,4 +1,4 @@
-// What a set of files is named by between hosts: the same name, the same content.
+// What a set of files is named by between hosts: the same name, the same content and the same order of files.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,16 @@
 
 namespace spark::fleet {
 
-// Exact: of one file system that all hosts see, by path, size, mtime, ctime and inode of every file, which is
-// what a cached copy is compared by as well. Plain: of NFS exports and plain folders, by path, size and
-// mtime.
-enum class SetKind { Exact, Plain };
-
+// By path, size and mtime of every file; of a read-only volume by its state as well (see
+// staging::state_key_of), which says that a copy can't differ. NFS exports and plain folders have no state.
 class SetNaming {
  public:
-  explicit SetNaming(SetKind kind) : kind_(kind) {}
+  explicit SetNaming(std::string_view state);
   void add(const staging::Entry& entry);  // in walk order; entries without content do not count
   std::string id();                       // 33 characters: the kind's letter, then 32 hexadecimal digits
 
  private:
-  SetKind kind_;
+  char kind_;
   staging::Hasher hasher_;
   std::uint64_t files_ = 0;
 };

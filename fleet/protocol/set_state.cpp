@@ -16,9 +16,10 @@ tl::unexpected<Error> no_state() {
 }  // namespace
 
 std::string to_text(const SetState& state) {
-  const json::object line{{"state", kWords[static_cast<std::size_t>(state.kind)]},
-                          {"node", node_text(state.node)},
-                          {"units", state.unit_count}};
+  json::object line{{"state", kWords[static_cast<std::size_t>(state.kind)]},
+                    {"node", node_text(state.node)},
+                    {"units", state.unit_count}};
+  if (!state.hash.empty()) line["hash"] = state.hash;
   std::string text = json::serialize(line) + "\n";
   const std::size_t start = text.size();
   text.resize(start + (state.units.size() + 3) / 4);
@@ -41,6 +42,7 @@ Result<SetState> parse_set_state(std::string_view text, std::uint64_t most) {
   if (!node || !units || *units < 0 || static_cast<std::uint64_t>(*units) > most) return no_state();
   state.node = *node;
   state.unit_count = static_cast<std::uint64_t>(*units);
+  state.hash = get_string(*line, "hash").value_or("");
   const std::string_view bits = text.substr(end + 1);
   if (word == kWords[1]) {
     state.kind = SetState::Kind::Staging;

@@ -25,6 +25,7 @@ struct SetState {
   NodeId node = 0;               // that answers
   std::vector<UnitState> units;  // Staging: of all; else none
   std::uint64_t unit_count = 0;  // Staging, Published
+  std::string hash;              // Published: of the copy; empty: not known yet
   bool operator==(const SetState&) const = default;
 };
 

@@ -15,6 +15,24 @@ tl::unexpected<Error> not_there() {
   return fail(Errc::NotFound, "this host does not have that unit");
 }
 
+struct Listed {
+  std::vector<ListedFile> files;
+  std::vector<staging::Digest> hashes;
+};
+
+Result<Listed> read_files(const std::filesystem::path& manifest) {
+  auto entries = staging::ManifestReader::open(manifest);
+  if (!entries) return entries.take_error();
+  Listed listed;
+  while (const auto entry = entries->next()) {
+    if (!staging::is_content(*entry)) continue;
+    listed.files.push_back({entry->path, entry->size});
+    listed.hashes.push_back(entry->hash);
+  }
+  if (auto read = entries->error(); !read) return read.take_error();
+  return listed;
+}
+
 class StagingOffer final : public Offer {
  public:
   StagingOffer(std::unique_ptr<Board> board, UnitReader reader)
@@ -42,6 +60,7 @@ class StagingOffer final : public Offer {
     }
     auto body = reader_.read_piece(unit, buffer);
     if (!body) return body;
+    body->is_plain = false;  // it gets its attributes last
     (board_->unit(unit) == UnitState::HasPiece ? body->piece : body->file) = board_->digest(unit);
     return body;
   }
@@ -57,13 +76,18 @@ class StagingOffer final : public Offer {
 
 class PublishedOffer final : public Offer {
  public:
-  PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy)
-      : reader_(std::move(reader)), hashes_(std::move(hashes)), copy_(std::move(copy)) {}
+  PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy,
+                 std::string hash)
+      : reader_(std::move(reader)),
+        hashes_(std::move(hashes)),
+        copy_(std::move(copy)),
+        hash_(std::move(hash)) {}
 
   SetState state() const override {
     SetState state;
     state.kind = SetState::Kind::Published;
     state.unit_count = reader_.layout().units();
+    state.hash = hash_;
     return state;
   }
 
@@ -83,27 +107,26 @@ class PublishedOffer final : public Offer {
   }
 
   bool is_current() const override { return ::access(copy_.c_str(), F_OK) == 0; }
+  std::filesystem::path copy() const override { return copy_; }
 
  private:
   UnitReader reader_;
   std::vector<staging::Digest> hashes_;  // of each file
   std::filesystem::path copy_;
+  std::string hash_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set,
-                                              const std::string& origin) {
+Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set) {
   auto board = Board::open(boards, set);
   if (!board) return board.take_error();
-  if ((*board)->origin() != origin || !(*board)->is_alive()) return not_there();
-  auto lines = staging::LineReader::open(Board::list_of(boards, set));
-  if (!lines) return lines.take_error();
-  auto files = read_list(*lines);
-  if (!files) return files.take_error();
+  if (!(*board)->is_alive()) return not_there();
+  auto listed = read_files(Board::entries_of(boards, set));
+  if (!listed) return listed.take_error();
   auto tree = staging::open_tree((*board)->data());
   if (!tree) return tree.take_error();
-  UnitReader reader(std::move(*tree), std::move(*files));
+  UnitReader reader(std::move(*tree), std::move(listed->files));
   const BoardSize& size = (*board)->size();
   if (reader.layout().units() != size.units || reader.layout().small_files() != size.small_files)
     return not_there();
@@ -111,21 +134,13 @@ Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& board
 }
 
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
-                                             const std::filesystem::path& manifest) {
+                                             const std::filesystem::path& manifest, std::string hash) {
   auto tree = staging::open_tree(copy);
   if (!tree) return tree.take_error();
-  auto entries = staging::ManifestReader::open(manifest);
-  if (!entries) return entries.take_error();
-  std::vector<ListedFile> files;
-  std::vector<staging::Digest> hashes;
-  while (const auto entry = entries->next()) {
-    if (!staging::is_content(*entry)) continue;
-    files.push_back({entry->path, entry->size});
-    hashes.push_back(entry->hash);
-  }
-  if (auto read = entries->error(); !read) return read.take_error();
-  return std::make_shared<PublishedOffer>(UnitReader(std::move(*tree), std::move(files)), std::move(hashes),
-                                          copy);
+  auto listed = read_files(manifest);
+  if (!listed) return listed.take_error();
+  return std::make_shared<PublishedOffer>(UnitReader(std::move(*tree), std::move(listed->files)),
+                                          std::move(listed->hashes), copy, std::move(hash));
 }
 
 }  // namespace spark::fleet

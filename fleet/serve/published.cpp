@@ -8,29 +8,13 @@
 namespace spark::fleet {
 namespace {
 
-std::optional<PublishedCopies::Copy> read_copy(const staging::Destination& place, std::uint64_t generation) {
-  auto manifest = staging::ManifestReader::open(place.manifest());
-  if (!manifest || manifest->header().is_doubtful) return std::nullopt;
-  PublishedCopies::Copy copy;
-  copy.path = place.path();
-  copy.manifest = place.manifest();
-  copy.dataset = manifest->header().dataset;
-  copy.generation = generation;
-  SetNaming exact(SetKind::Exact), plain(SetKind::Plain);
-  staging::Summing sum(staging::kSmallestBlock);
-  while (const auto entry = manifest->next()) {
-    exact.add(*entry);
-    plain.add(*entry);
-    sum.add(*entry);
-  }
-  if (!manifest->error()) return std::nullopt;
-  const staging::Summary summary = sum.done();
-  copy.hash = summary.hash;
-  copy.bytes = summary.bytes;
-  copy.files = summary.files;
-  copy.exact = exact.id();
-  copy.plain = plain.id();
-  return copy;
+// Empty: its manifest can't be read.
+std::string name_of(const std::filesystem::path& path, const std::string& state) {
+  auto manifest = staging::ManifestReader::open(path);
+  if (!manifest) return "";
+  SetNaming naming(state);
+  while (const auto entry = manifest->next()) naming.add(*entry);
+  return manifest->error() ? naming.id() : "";
 }
 
 }  // namespace
@@ -40,50 +24,63 @@ void PublishedCopies::look() {
   staging::CacheFolder folder(cache_);
   const auto id = folder.id();
   if (!id || !folder.hold(*id)) return;
-  const auto keys = folder.keys();
-  if (!keys) return;
-  std::set<std::filesystem::path> there;
-  for (const std::string& key : *keys) {
-    const auto generations = folder.generations(key);
-    for (const std::uint64_t generation : generations.value_or(std::vector<std::uint64_t>())) {
-      const staging::Destination place{folder.data() / key, std::to_string(generation)};
-      there.insert(place.manifest());
-      {
-        const std::scoped_lock lock(mutex_);
-        if (copies_.contains(place.manifest())) continue;
-      }
-      auto copy = read_copy(place, generation);
+  if (!catalog_) {
+    auto opened = staging::Catalog::open(state_dir_);
+    if (!opened) return;
+    catalog_ = std::move(*opened);
+  }
+  const auto cache_of_catalog = catalog_->cache_id();
+  const auto rows = catalog_->generations();
+  if (!cache_of_catalog || *cache_of_catalog != *id || !rows) return;
+  std::map<std::filesystem::path, Copy> there;
+  for (const staging::GenerationRow& row : *rows) {
+    if (row.state != staging::GenerationState::Ready || !row.is_sound()) continue;
+    const staging::Destination place = folder.place(row.dataset, row.generation);
+    Copy copy{place.path(), place.manifest(), "", "", row};
+    if (!row.source.key.empty()) copy.walk = SetNaming(row.source.key).id();
+    {
       const std::scoped_lock lock(mutex_);
-      copies_[place.manifest()] = std::move(copy);
+      const auto known = copies_.find(copy.manifest);
+      if (known != copies_.end() && known->second.row.source.key == row.source.key)
+        copy.set = known->second.set;
     }
+    if (copy.set.empty()) copy.set = name_of(copy.manifest, row.source.key);
+    there.emplace(copy.manifest, std::move(copy));
   }
   const std::scoped_lock lock(mutex_);
-  std::erase_if(copies_, [&](const auto& one) { return !there.contains(one.first); });
+  copies_ = std::move(there);
 }
 
 std::optional<PublishedCopies::Copy> PublishedCopies::find(const std::string& set) const {
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    if (copy && (copy->exact == set || copy->plain == set)) return copy;
+    if (copy.set == set) return copy;
+  }
+  return std::nullopt;
+}
+
+std::optional<PublishedCopies::Copy> PublishedCopies::find_walk(const std::string& walk) const {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [manifest, copy] : copies_) {
+    if (!walk.empty() && copy.walk == walk) return copy;
   }
   return std::nullopt;
 }
 
 json::array PublishedCopies::list() const {
-  std::map<std::string, const Copy*> newest;
+  std::map<std::string, const staging::GenerationRow*> newest;
   const std::scoped_lock lock(mutex_);
   for (const auto& [manifest, copy] : copies_) {
-    if (!copy) continue;
-    const Copy*& known = newest[copy->dataset];
-    if (known == nullptr || known->generation < copy->generation) known = &*copy;
+    const staging::GenerationRow*& known = newest[copy.row.dataset];
+    if (known == nullptr || known->generation < copy.row.generation) known = &copy.row;
   }
   json::array all;
-  for (const auto& [name, copy] : newest)
+  for (const auto& [name, row] : newest)
     all.push_back(json::object{{"name", printable(name)},
-                               {"generation", copy->generation},
-                               {"hash", copy->hash},
-                               {"bytes", copy->bytes},
-                               {"files", copy->files}});
+                               {"generation", row->generation},
+                               {"hash", row->hash},
+                               {"bytes", row->bytes},
+                               {"files", row->files}});
   return all;
 }
 

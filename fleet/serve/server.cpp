@@ -1,7 +1,9 @@
 #include "fleet/serve/server.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -22,7 +24,8 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
     : settings_(std::move(settings)),
       security_(std::move(security)),
       may_ask_(std::move(may_ask)),
-      published_(settings_.cache),
+      published_(settings_.cache, settings_.state_dir),
+      walks_(settings_.boards, published_),
       throttle_(settings_.upload) {}
 
 Result<> Server::run(const StopFlag& stop) {
@@ -83,6 +86,9 @@ Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view
 }
 
 Result<> Server::answer(Channel& channel, const PeerRequest& request) {
+  AnswerHead missing;
+  missing.status = 404;
+  SetState state;
   switch (request.kind) {
     case PeerRequest::Kind::Node:
       return send(channel, {},
@@ -94,13 +100,24 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
       return send(channel, {}, json::serialize(json::object{{"datasets", published_.list()}}));
     case PeerRequest::Kind::Unit:
       return send_unit(channel, request);
-    case PeerRequest::Kind::Set:
+    case PeerRequest::Kind::WalkEntries:
+      return send_file(channel, walks_.entries(request.set));
+    case PeerRequest::Kind::WalkNotes:
+    case PeerRequest::Kind::WalkFolders: {
+      const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;
+      const auto text = is_notes ? walks_.notes(request.set) : walks_.folders(request.set);
+      return text ? send(channel, {}, *text) : send(channel, missing, "");
+    }
+    case PeerRequest::Kind::Walk:
+      state = walks_.state(request.set, request.from);
       break;
+    case PeerRequest::Kind::Set:
+      // Before its state is looked at: from now on its worker leaves the caller's units to the caller.
+      if (const auto offer = offer_for(request)) {
+        if (request.from != 0) offer->note_member(request.from);
+        state = offer->state();
+      }
   }
-  const auto offer = offer_for(request);
-  // Before its state is looked at: from now on its worker leaves the caller's units to the caller.
-  if (offer && request.from != 0) offer->note_member(request.from);
-  SetState state = offer ? offer->state() : SetState{};
   state.node = settings_.node;
   return send(channel, {}, to_text(state));
 }
@@ -119,6 +136,7 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
     head.status = 200;
     head.piece = body->piece;
     head.file = body->file;
+    head.is_plain = body->is_plain;
     sent = send(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
     ++counts_.units;
     counts_.bytes += body->bytes.size();
@@ -130,25 +148,66 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   return sent;
 }
 
+Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem::path>& path) {
+  UniqueFd file(path ? ::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
+  struct stat info {};
+  AnswerHead head;
+  if (!file || ::fstat(file.get(), &info) != 0) {
+    head.status = 404;
+    return send(channel, head, "");
+  }
+  head.length = static_cast<Bytes>(info.st_size);
+  channel.set_patience(kSending);
+  auto buffer = take_buffer();
+  const staging::IoMode mode = staging::make_direct(file.get());
+  Result<> sent = channel.write_all(to_text(head));
+  for (Bytes done = 0; sent && done < head.length;) {
+    const std::size_t bytes = std::min<Bytes>(kPackBytes, head.length - done);
+    const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
+    if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
+    if (read.error != 0 || read.bytes != bytes) {
+      sent = fail(Errc::Failed, "reading a walk");  // the connection ends: its length was promised
+    } else {
+      sent = channel.write_all({reinterpret_cast<const char*>(buffer->data()), bytes});
+      done += bytes;
+    }
+  }
+  if (sent) sent = channel.flush();
+  give_back(std::move(buffer));
+  channel.set_patience(kIdle);
+  return sent;
+}
+
 std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
-  const std::string key = request.set + request.origin;
   {
     const std::scoped_lock lock(offers_mutex_);
-    const auto known = offers_.find(key);
-    if (known != offers_.end() && known->second->is_current()) return known->second;
+    const auto known = offers_.find(request.set);
+    if (known != offers_.end() && is_offered(request.set, *known->second)) return known->second;
   }
-  auto offer = offer_of_board(settings_.boards, request.set, request.origin);
+  auto offer = offer_of_board(settings_.boards, request.set);
   if (!offer) {
     auto copy = published_.find(request.set);
     if (!copy) published_.look();  // it may have been published this moment
     if (!copy) copy = published_.find(request.set);
     if (!copy) return nullptr;
-    offer = offer_of_copy(copy->path, copy->manifest);
+    offer = offer_of_copy(copy->path, copy->manifest, copy->row.hash);
     if (!offer) return nullptr;
   }
   const std::scoped_lock lock(offers_mutex_);
   if (offers_.size() >= kMostOffers) offers_.erase(offers_.begin());
-  return offers_[key] = std::move(*offer);
+  return offers_[request.set] = std::move(*offer);
+}
+
+// A copy whose damage was found since is not.
+bool Server::is_offered(const std::string& set, const Offer& offer) const {
+  if (!offer.is_current()) return false;
+  if (offer.copy().empty()) return true;
+  const auto now = published_.find(set);
+  return now && now->path == offer.copy();
+}
+
+void Server::look() {
+  published_.look();
 }
 
 std::unique_ptr<staging::IoBuffer> Server::take_buffer() {

@@ -16,6 +16,7 @@
 #include "fleet/protocol/request.hpp"
 #include "fleet/serve/offer.hpp"
 #include "fleet/serve/published.hpp"
+#include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
 #include "fleet/transport/http.hpp"
 #include "staging/files/io/throttle.hpp"
@@ -24,7 +25,7 @@ namespace spark::fleet {
 
 struct ServerSettings {
   Endpoint listen;
-  std::filesystem::path cache, boards;  // folders
+  std::filesystem::path cache, state_dir, boards;  // folders
   NodeId node = 0;
   std::string version;  // of this program
   Bytes upload = 0;     // bytes per second while `is_limited`; 0: no limit
@@ -45,14 +46,15 @@ class Server {
   // Until `stop`, or an error of the listening socket.
   Result<> run(const StopFlag& stop);
   void limit(bool is_limited) { is_limited_ = is_limited; }
+  void look();  // at the copies that are published now; see PublishedCopies::look
   const ServedCounts& counts() const { return counts_; }
-  PublishedCopies& published() { return published_; }
 
  private:
   ServerSettings settings_;
   std::shared_ptr<Security> security_;
   MayAsk may_ask_;
   PublishedCopies published_;
+  Walks walks_;
   ServedCounts counts_;
   staging::Throttle throttle_;
   std::atomic<bool> is_limited_{false};
@@ -70,7 +72,9 @@ class Server {
   Result<> answer(Channel& channel, const PeerRequest& request);
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);
+  Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
   std::shared_ptr<Offer> offer_for(const PeerRequest& request);
+  bool is_offered(const std::string& set, const Offer& offer) const;
   std::unique_ptr<staging::IoBuffer> take_buffer();
   void give_back(std::unique_ptr<staging::IoBuffer> buffer);
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fleet/serve/offer.hpp"
+#include "staging/files/metadata.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -26,8 +27,11 @@ bool UnitReader::is_there() const {
   return ::fstat(tree_.folder.get(), &info) == 0 && info.st_nlink > 0;
 }
 
-bool UnitReader::read(const ListedFile& file, Bytes offset, std::size_t bytes, std::byte* into) const {
-  const UniqueFd fd = staging::open_beneath(tree_, file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+UniqueFd UnitReader::open(const ListedFile& file) const {
+  return staging::open_beneath(tree_, file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+bool UnitReader::read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const {
   if (!fd) return false;
   const staging::IoMode mode = staging::make_direct(fd.get());
   const auto read = staging::read_at(fd.get(), mode, into, bytes, offset);
@@ -39,9 +43,10 @@ Result<UnitBody> UnitReader::read_piece(std::uint64_t unit, const staging::IoBuf
   const Piece piece = layout_.piece(unit);
   const ListedFile& file = files_[piece.file];
   const std::size_t bytes = staging::piece_bytes(file.size, piece.piece);
-  if (!read(file, piece.piece * staging::kHashPiece, bytes, buffer.data()))
+  const UniqueFd fd = open(file);
+  if (!read(fd, piece.piece * staging::kHashPiece, bytes, buffer.data()))
     return fail(Errc::NotFound, "the copy can't be read");
-  return UnitBody{{buffer.data(), bytes}, {}, {}};
+  return UnitBody{{buffer.data(), bytes}, {}, {}, !staging::has_kept_attributes(fd.get())};
 }
 
 Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,
@@ -56,13 +61,17 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     std::memset(row, 0, kTableEntry);
     const ListedFile& file = files_[layout_.small(pack.first + i)];
     const auto digest = digest_of(pack.first + i);
-    if (!digest || (file.size > 0 && !read(file, 0, file.size, scratch))) continue;
+    if (!digest) continue;
+    const UniqueFd fd = open(file);
+    // Attributes and ACLs are not sent: such a file is left to whoever asks.
+    if (!fd || staging::has_kept_attributes(fd.get())) continue;
+    if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
     row[0] = std::byte{1};
     put_digest(row + 1, *digest);
     std::memcpy(content, scratch, file.size);
     content += file.size;
   }
-  return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}};
+  return UnitBody{{buffer.data(), static_cast<std::size_t>(content - buffer.data())}, {}, {}, true};
 }
 
 }  // namespace spark::fleet

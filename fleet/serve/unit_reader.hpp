@@ -4,14 +4,19 @@
 #include <functional>
 #include <vector>
 
-#include "fleet/protocol/file_list.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/tree.hpp"
+#include "staging/manifest/raw_path.hpp"
 
 namespace spark::fleet {
 
 struct UnitBody;
+
+struct ListedFile {
+  staging::RawPath path;
+  Bytes size = 0;
+};
 
 class UnitReader {
  public:
@@ -30,7 +35,8 @@ class UnitReader {
   std::vector<ListedFile> files_;
   Layout layout_;
 
-  bool read(const ListedFile& file, Bytes offset, std::size_t bytes, std::byte* into) const;
+  UniqueFd open(const ListedFile& file) const;
+  bool read(const UniqueFd& fd, Bytes offset, std::size_t bytes, std::byte* into) const;
 };
 
 }  // namespace spark::fleet

@@ -11,7 +11,7 @@ namespace http = boost::beast::http;
 
 constexpr std::size_t kLongestHead = 8 * 1024;
 constexpr std::size_t kReadAtOnce = 16 * 1024;
-constexpr std::string_view kPiece = "Spark-Piece-Digest", kFile = "Spark-File-Digest";
+constexpr std::string_view kPiece = "Spark-Piece-Digest", kFile = "Spark-File-Digest", kPlain = "Spark-Plain";
 
 tl::unexpected<Error> no_head() {
   return fail(Errc::Invalid, "the other host does not speak the fleet's protocol");
@@ -57,6 +57,7 @@ std::string to_text(const AnswerHead& head) {
                      "\r\nContent-Length: " + std::to_string(head.length) + "\r\n";
   if (head.piece) text += std::string(kPiece) + ": " + staging::to_hex(*head.piece) + "\r\n";
   if (head.file) text += std::string(kFile) + ": " + staging::to_hex(*head.file) + "\r\n";
+  if (head.is_plain) text += std::string(kPlain) + ": yes\r\n";
   return text + "\r\n";
 }
 
@@ -90,6 +91,7 @@ Result<std::optional<AnswerHead>> parse_answer(std::string& buffered) {
   };
   head.piece = digest(kPiece);
   head.file = digest(kFile);
+  head.is_plain = parser.get()[{kPlain.data(), kPlain.size()}] == "yes";
   return std::optional(head);
 }
 

@@ -21,7 +21,8 @@ struct AnswerHead {
   unsigned status = 200;
   Bytes length = 0;  // of the body
   std::optional<staging::Digest> piece,
-      file;  // of the piece that the body is; of the file that it belongs to
+      file;               // of the piece that the body is; of the file that it belongs to
+  bool is_plain = false;  // that file is known to have neither attributes nor ACLs
 };
 
 std::string to_text(const AnswerHead& head);

@@ -52,11 +52,13 @@ struct Source {
   // partial copy of another state is not gone on with; a copy that equals this state is served without a
   // walk. Empty: there is nothing that would tell a change.
   std::string state{};
+  std::filesystem::path within{};           // of a source with a state: where `path` is on its file system
   std::function<Result<>()> is_still_so{};  // asked after the last read, before anything is published
-  bool is_doubtful = false;                 // it is being written: the copy is for who asks for it so
-  std::uint64_t generation = 0;             // that the volume's writer gave this state; 0: none
-  std::optional<dev_t> device{};            // of the file system that `path` has to lie on; none: any
-  std::uint64_t task = 0;                   // by the caller's count; see drop_ended_reservations
+  bool is_away = false;      // nothing of it is read: all comes from hosts that have published the same state
+  bool is_doubtful = false;  // it is being written: the copy is for who asks for it so
+  std::uint64_t generation = 0;   // that the volume's writer gave this state; 0: none
+  std::optional<dev_t> device{};  // of the file system that `path` has to lie on; none: any
+  std::uint64_t task = 0;         // by the caller's count; see drop_ended_reservations
   // Id of a lease that keeps what is staged for the process above until the caller removes it: no other
   // dataset makes it go before the caller has leased it. Empty: none.
   std::string hold{};

@@ -1,22 +1,16 @@
 #include "staging/cache/serve.hpp"
 
-#include "base/described.hpp"
+#include <sys/stat.h>
+
+#include "base/json.hpp"
+#include "staging/copy/exchange.hpp"
 #include "staging/copy/fill.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/tree.hpp"
 
 namespace spark::staging {
 
-SPARK_MESSAGE(WalkNotes, (skipped, warnings, outside_links, copied_links));
-
 namespace {
-
-std::optional<WalkNotes> notes_of(const SourceState& state) {
-  const auto message = parse_json_object(state.notes);
-  if (!message) return std::nullopt;
-  auto notes = from_message<WalkNotes>(*message);
-  return notes ? std::optional(std::move(*notes)) : std::nullopt;
-}
 
 // Of a generation as it is.
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
@@ -32,18 +26,44 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
 
 }  // namespace
 
-SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config) {
-  if (source.state.empty() || !source.is_still_so || source.is_doubtful || !config.served_read_only)
-    return {};
-  json::array key{source.state, source.path.native(), static_cast<int>(options.links)};
+// A mount point that lost its file system is an empty folder of another one.
+Result<Tree> open_source(const Source& source) {
+  if (source.is_away) {
+    Tree tree;
+    tree.folder_path = source.path.native();
+    return tree;
+  }
+  auto tree = open_tree(source.path);
+  struct stat info {};
+  if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))
+    return tree;
+  return fail(Errc::Unavailable, tree->shown("") + " does not lie on the volume's file system",
+              "`spark-stage status` shows the volume");
+}
+
+Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash) {
+  if (!source.is_away) return source.is_still_so ? source.is_still_so() : Result<>();
+  if (options.exchange != nullptr && options.exchange->is_published_elsewhere(hash)) return {};
+  return fail(Errc::Unavailable, "its volume is away, and no peer has published the same content");
+}
+
+std::string state_key_of(const Source& source, const CopyOptions& options) {
+  if (source.state.empty() || !source.is_still_so || source.is_doubtful) return {};
+  json::array key{source.state, source.within.native(), static_cast<int>(options.links)};
   for (const std::string& pattern : options.exclude) key.emplace_back(pattern);
-  return {json::serialize(key), {}};
+  return json::serialize(key);
+}
+
+SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config) {
+  if (!config.served_read_only) return {};
+  return {state_key_of(source, options), {}};
 }
 
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor) {
-  if (state.key.empty() || row.source.key != state.key || !row.is_sound()) return std::nullopt;
-  const auto notes = notes_of(row.source);
+  if (source.is_away || state.key.empty() || row.source.key != state.key || !row.is_sound())
+    return std::nullopt;
+  const auto notes = parse_walk_notes(row.source.notes);
   if (!notes || !source.is_still_so()) return std::nullopt;
   Summary summary;
   summary.bytes = row.bytes;
@@ -70,7 +90,7 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
 
 void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes) {
   if (state.key.empty()) return;
-  state.notes = json::serialize(to_message(notes));
+  state.notes = to_text(notes);
   auto noted = store.catalog().note_source(staged.dataset, staged.generation, state);
   if (!noted) staged.report.warnings.push_back(noted.error().message());
 }

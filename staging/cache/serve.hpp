@@ -1,4 +1,5 @@
-// Whether the newest copy of a dataset is what its source holds now, so that it is served as it is.
+// A source as the cache looks at it, and whether the newest copy of a dataset is what it holds now, so that
+// it is served as it is.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,16 @@
 #include "staging/files/walk.hpp"
 
 namespace spark::staging {
+
+// Its tree, on the file system that it has to lie on; one that nothing can be read of while it is away.
+Result<Tree> open_source(const Source& source);
+
+// After the last read, before `hash` is published: it is one state of the source.
+Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash);
+
+// One state of a volume and what of it belongs to the dataset, whatever the host and its mount point; empty
+// where nothing names the source's state.
+std::string state_key_of(const Source& source, const CopyOptions& options);
 
 // The state that `source` is in, and what of it belongs to the dataset. Its key is empty where others may
 // change the source, or a job its copy, without anything that would tell.

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "staging/cache/serve.hpp"
+#include "staging/copy/exchange.hpp"
 #include "staging/files/source_trouble.hpp"
 #include "staging/files/space.hpp"
 #include "staging/files/tree.hpp"
@@ -29,14 +30,6 @@ std::uint32_t to_seconds(WallTime time) {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds));
 }
 
-// A mount point that lost its file system is an empty folder of another one.
-Result<> check_device(const Source& source, const Tree& tree) {
-  struct stat info {};
-  if (!source.device || (::fstat(tree.folder.get(), &info) == 0 && info.st_dev == *source.device)) return {};
-  return fail(Errc::Unavailable, tree.shown("") + " does not lie on the volume's file system",
-              "`spark-stage status` shows the volume");
-}
-
 // The next attempt reads all of it again.
 Result<> refuse_damaged(const Tree& tree, PartialArea& area) {
   if (auto cleared = area.clear(); !cleared) return cleared;
@@ -55,9 +48,8 @@ Staged blocked(const Source& source, std::vector<std::string> prefetches) {
 }  // namespace
 
 Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
-  auto tree = open_tree(source.path);
+  auto tree = open_source(source);
   if (!tree) return tree.take_error();
-  if (auto right = check_device(source, *tree); !right) return right.take_error();
   std::error_code unknown;
   const auto cache = std::filesystem::weakly_canonical(config_.path, unknown);
   if (is_inside((unknown ? config_.path : cache).native(), tree->root())) {
@@ -75,12 +67,14 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
   }
   CopyOptions wanted = options;
   wanted.exclude.insert(wanted.exclude.end(), source.exclude.begin(), source.exclude.end());
+  wanted.is_source_away = source.is_away;
   wanted.keep_free = std::max(options.keep_free, config_.keep_free);
   const auto ready = store_.ready_generations(source.dataset);
   if (!ready) return ready.take_error();
   auto same = ready->empty() ? std::nullopt
                              : serve_same_state(store_, source, state_of(source, wanted, config_),
                                                 ready->front(), monitor_);
+  if (wanted.exchange != nullptr) wanted.exchange->begin(state_key_of(source, wanted));
   auto staged = same ? std::move(*same) : look_and_stage(source, *tree, wanted, *area, *ready);
   if (!staged || staged->is_reserved || !staged->blocked_by.empty()) return staged;
   if (auto held = hold(source, *staged); !held) return held.take_error();
@@ -90,7 +84,14 @@ Result<Staged> Stager::stage(const Source& source, const CopyOptions& options) {
 
 Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const CopyOptions& options,
                                       PartialArea& area, const std::vector<GenerationRow>& ready) {
-  const auto walk_it = [&] { return walk_source(tree, options.exclude, options.links, stop_); };
+  const auto walk_here = [&]() -> Result<Walked> {
+    if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
+    return walk_source(tree, options.exclude, options.links, stop_);
+  };
+  // Links that are followed are this host's to open.
+  const bool is_shared =
+      options.exchange != nullptr && !source.only_cached && options.links != OutsideLinks::Copy;
+  const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   const WalkNotes notes = *walked;
@@ -135,7 +136,7 @@ Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
   // What is left out, or replaced, is not in its manifest's hash.
-  const bool is_all = options.exclude.empty() && options.links == OutsideLinks::Keep;
+  const bool is_all = options.exclude.empty() && options.links == OutsideLinks::Keep && !source.is_away;
   const auto promised = is_all ? published_hash(tree, stop_) : std::nullopt;
   std::optional<Room> room;  // none: there is none for it
   Bytes shared = 0;
@@ -156,9 +157,10 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.source = source.path.native();
     header.source_generation = source.generation;
     header.is_doubtful = source.is_doubtful;
-    return source.is_still_so ? source.is_still_so() : Result<>();
+    return Result<>();
   };
   ends.publish = [&](const Sealed& sealed, Bytes not_copied) -> Result<> {
+    if (auto one = check_one_state(source, options, sealed.summary.hash); !one) return one;
     if (promised && sealed.summary.hash != *promised) return refuse_damaged(tree, area);
     const auto published = publish(sealed, area, not_copied);
     if (!published) return published.take_error();

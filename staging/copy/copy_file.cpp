@@ -121,6 +121,8 @@ class CopyFile final : public FileWork {
     const std::string shown = context_.source->shown(entry_.path);
     source_.tree = context_.source;
     source_.path = entry_.path;
+    source_.size = entry_.size;
+    if (!context_.has_source) return {};
     source_.fd = open_beneath(*context_.source, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!source_.fd) {
       return fail_errno(errno, "opening " + shown,
@@ -182,6 +184,7 @@ class CopyFile final : public FileWork {
 
   Result<bool> source_changed() {
     if (ended_early_) return true;
+    if (!context_.has_source) return false;
     const auto unchanged = is_unchanged(entry_, source_.fd.get());
     if (!unchanged) return fail_errno(errno, "reading " + context_.source->shown(entry_.path));
     return !*unchanged;
@@ -207,15 +210,22 @@ class CopyFile final : public FileWork {
     return {};
   }
 
+  // Without its source it has no attributes: its exchange takes no other file.
+  Result<> put_all_metadata(const std::string& shown) {
+    if (!context_.has_source) return put_plain_metadata(copy_.fd.get(), entry_, shown);
+    const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);
+    if (!kept) return kept.take_error();
+    if (*kept != Kept::All) context_.lost_attributes(entry_);
+    return {};
+  }
+
   Result<bool> complete() {
     const std::string shown = context_.copy->shown(entry_.path);
     const int fd = copy_.fd.get();
     if (::ftruncate(fd, static_cast<off_t>(entry_.size)) != 0) {
       return fail_errno(errno, "cutting to size " + shown);
     }
-    const auto kept = put_metadata(fd, source_.fd.get(), entry_, shown);
-    if (!kept) return kept.take_error();
-    if (*kept != Kept::All) context_.lost_attributes(entry_);
+    if (auto put = put_all_metadata(shown); !put) return put.take_error();
     if (context_.flush_each && flush_error_ == 0 && ::fsync(fd) != 0) flush_error_ = errno;
     if (flush_error_ != 0) return fail_errno(flush_error_, "flushing " + shown);
     entry_.hash = digest_of_pieces(digests_);

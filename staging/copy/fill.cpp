@@ -128,6 +128,7 @@ class Fill {
 
   void set_up_context(Journal& journal) {
     context_.source = job_.source;
+    context_.has_source = !job_.options->is_source_away;
     context_.copy = &copy_;
     context_.stop = job_.stop;
     context_.failed = &failed_;
@@ -160,6 +161,8 @@ class Fill {
       ExchangeJob job{context_, entries_, job_.resumed, small, large, job_.options->io};
       if (auto exchanged = job_.options->exchange->copy(job); !exchanged) return exchanged;
     }
+    if (!context_.has_source && !(small.empty() && large.empty()))
+      return fail(Errc::Unavailable, "its volume is away, and peers do not have all of it");
     const unsigned threads = small_file_threads(*job_.options);
     if (threads == 1) {
       auto left = copy_small_files(context_, small, 1, job_.options->io);
@@ -207,17 +210,23 @@ class Fill {
       const std::string shown = copy_.shown(entry.path);
       const UniqueFd copied = open_beneath(copy_, entry.path, O_RDONLY | O_DIRECTORY);
       if (!copied) return fail_errno(errno, "opening folder " + shown);
-      const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
-      if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
-      const auto kept = put_metadata(copied.get(), original.get(), entry, shown);
-      if (!kept) return kept.take_error();
-      if (*kept != Kept::All) note_lost(entry);
-      struct stat info {};
-      if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
-        changed_folders_.add(entry);
-      }
+      if (auto put = put_folder_metadata(copied.get(), entry, shown); !put) return put;
       if (context_.flush_each && ::fsync(copied.get()) != 0)
         return fail_errno(errno, "flushing folder " + shown);
+    }
+    return {};
+  }
+
+  Result<> put_folder_metadata(int copied, const Entry& entry, const std::string& shown) {
+    if (!context_.has_source) return put_plain_metadata(copied, entry, shown);
+    const UniqueFd original = open_beneath(*job_.source, entry.path, O_RDONLY | O_DIRECTORY);
+    if (!original) return fail_errno(errno, "opening folder " + job_.source->shown(entry.path));
+    const auto kept = put_metadata(copied, original.get(), entry, shown);
+    if (!kept) return kept.take_error();
+    if (*kept != Kept::All) note_lost(entry);
+    struct stat info {};
+    if (::fstat(original.get(), &info) == 0 && nanoseconds(info.st_mtim) != entry.mtime_ns) {
+      changed_folders_.add(entry);
     }
     return {};
   }

@@ -13,11 +13,14 @@
 #include <mutex>
 #include <optional>
 
+#include "base/described.hpp"
 #include "base/threads.hpp"
 #include "staging/files/entry_scanner.hpp"
 #include "staging/files/link_follower.hpp"
 
 namespace spark::staging {
+
+SPARK_MESSAGE(WalkNotes, (skipped, warnings, outside_links, copied_links));
 namespace {
 
 constexpr unsigned kWalkThreads = 8;  // more than cores: a network file system answers many questions at once
@@ -238,6 +241,17 @@ Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
   };
   if (auto done = Scan(tree, {}, Taken::Here, stop, take).run(); !done) return done.take_error();
   return sum;
+}
+
+std::string to_text(const WalkNotes& notes) {
+  return json::serialize(to_message(notes));
+}
+
+std::optional<WalkNotes> parse_walk_notes(std::string_view text) {
+  const auto message = parse_json_object(text);
+  if (!message) return std::nullopt;
+  auto notes = from_message<WalkNotes>(*message);
+  return notes ? std::optional(std::move(*notes)) : std::nullopt;
 }
 
 }  // namespace spark::staging

@@ -1,8 +1,10 @@
 // What a source holds: every entry with its metadata, nothing opened but folders.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -33,6 +35,10 @@ Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, cons
 // become entries of what they lead to, and the tree's grafts. Refused if the links may not be there.
 Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
                            const StopFlag& stop);
+
+// Between processes and hosts, and in the catalog.
+std::string to_text(const WalkNotes& notes);
+std::optional<WalkNotes> parse_walk_notes(std::string_view text);
 
 // What deleting all below would give back: without files that have names elsewhere. No entry is kept in
 // memory.

@@ -12,17 +12,12 @@
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/times.hpp"
 #include "staging/manifest/names.hpp"
+#include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr char kRemoved[] = ".spark-removed", kManifest[] = ".spark-manifest";
-
-Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, "opening folder " + printable(folder.native()));
-  return names_in(std::move(fd), printable(folder.native()));
-}
+constexpr char kManifest[] = ".spark-manifest";
 
 bool is_there(const std::filesystem::path& path) {
   struct stat info {};
@@ -129,7 +124,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const auto copy = open_tree(destination->path());
   if (!copy) return copy.take_error();
   Monitor monitor(progress);
-  const auto summary = verify_copy(*copy, *manifest, options, monitor, stop);
+  const auto summary = verify_copy(*copy, *manifest, options, monitor, stop, FileTimes::Ignored);
   if (!summary) return summary.take_error();
   CopyReport report;
   report.bytes = summary->bytes;

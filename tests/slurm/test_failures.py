@@ -49,7 +49,7 @@ def test_a_dataset_that_is_not_configured_is_refused_at_submission(cluster):
 def test_a_name_that_is_none_is_refused_without_a_daemon(cluster):
     for option, reason in (("--stage=", "an empty name"), ("--stage=a,,b", "an empty name"),
                            ("--prefetch=data:", "no path after the colon"),
-                           ("--stage-out=run7", "can't copy outputs to a volume")):
+                           ("--stage-out=a:b", "is not the name of an output")):
         done = cluster.slurm("srun", option, "true")
         assert done.returncode != 0 and reason in done.stderr, (option, done.stderr)
 

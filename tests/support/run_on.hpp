@@ -8,13 +8,14 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <memory>
 #include <optional>
 
 namespace spark {
 
 template <class Condition>
 bool run_until(boost::asio::io_context& context, Condition condition,
-               std::chrono::seconds longest = std::chrono::seconds(30)) {
+               std::chrono::seconds longest = std::chrono::seconds(120)) {
   const auto end = std::chrono::steady_clock::now() + longest;
   while (!condition() && std::chrono::steady_clock::now() < end) {
     context.restart();
@@ -23,16 +24,18 @@ bool run_until(boost::asio::io_context& context, Condition condition,
   return condition();
 }
 
-// The coroutine's value, or a test failure and no value when it does not end in time.
+// The coroutine's value, or a test failure and no value when it does not end in time; it may still end later.
 template <class T>
 std::optional<T> await(boost::asio::io_context& context, boost::asio::awaitable<T> work) {
-  std::optional<T> value;
-  auto keep = [](boost::asio::awaitable<T> inner, std::optional<T>& into) -> boost::asio::awaitable<void> {
-    into.emplace(co_await std::move(inner));
+  const auto value = std::make_shared<std::optional<T>>();
+  auto keep = [](boost::asio::awaitable<T> inner,
+                 std::shared_ptr<std::optional<T>> into) -> boost::asio::awaitable<void> {
+    T ended = co_await std::move(inner);
+    into->emplace(std::move(ended));
   };
   boost::asio::co_spawn(context, keep(std::move(work), value), boost::asio::detached);
-  EXPECT_TRUE(run_until(context, [&] { return value.has_value(); })) << "it did not end in time";
-  return value;
+  EXPECT_TRUE(run_until(context, [&] { return value->has_value(); })) << "it did not end in time";
+  return std::move(*value);
 }
 
 }  // namespace spark

@@ -133,6 +133,7 @@ def test_a_lease_by_control_group_ends_with_the_service(house):
     house.product.sh("stage images", 180)
     house.host.sh("systemd-run -q --unit training sh -c 'spark-stage stage images --hold cgroup && exec sleep 600'")
     try:
+        house.host.wait_until("pgrep -x sleep", 120)  # the request has ended; the lease is there before that
         house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)
         house.product.restart()
         house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)

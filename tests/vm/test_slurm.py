@@ -4,7 +4,6 @@ What tests/slurm shows on one computer without them is not repeated here: packag
 """
 import re
 import secrets
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import pytest
 
 from rig.cache import cached, digest
 from rig.disks import ext4
-from rig.house import DATASETS_UUID, local_drive
-from rig.kernel import KEYRING, MIRROR
+from rig.house import DATASETS_UUID, NAS_EXPORT, local_drive
 from rig.machine import disk
+from rig.packages import download
 from rig.product import CONFIG, Product, config_text
 from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 from rig.target import Target
@@ -55,25 +54,6 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def fetch_packages(path, status):
-    """Slurm and what it needs beyond what the machine has (its dpkg status), from Debian's mirror, with an index."""
-    work = Path(f"{path}.apt")
-    for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
-        folder.mkdir(parents=True, exist_ok=True)
-    (work / "status").write_text(status)
-    (work / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {GUEST} main\n")
-    apt = ["apt-get", "-q", "-y", *(word for option in (
-        f"Dir::Etc::SourceList={work}/sources.list", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={work}/lists",
-        f"Dir::State::status={work}/status", f"Dir::Cache={work}/cache", "APT::Sandbox::User=root",
-        f"APT::Architecture={ARCHITECTURE}", f"APT::Architectures::={ARCHITECTURE}", "APT::Install-Recommends=false",
-        "Debug::NoLocking=1") for word in ("-o", option))]
-    subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*apt, "install", "--download-only", *SLURM, "libjson-c5"], check=True, stdout=subprocess.DEVNULL)
-    for package in (work / "cache/archives").glob("*.deb"):
-        package.rename(path / f"{package.name.split('_')[0]}.deb")
-    subprocess.run(["rm", "-rf", work], check=True)
-
-
 class Cluster:
     def __init__(self, rig):
         drive = ext4(rig.folder / "datasets.raw", 512 << 20, DATASETS_UUID, FILES)
@@ -89,6 +69,7 @@ class Cluster:
             machine.wait_ready()
         self.machine.sh(f"until [ -e {disk(1)} ]; do sleep 0.1; done", 30)
         self.target.export(NQN, disk(1))
+        self.target.export_nfs(NAS_EXPORT)
         with ThreadPoolExecutor() as at_once:
             list(at_once.map(self.install, self.nodes))
         key = secrets.token_hex(32)
@@ -99,12 +80,16 @@ class Cluster:
             node.sh("systemctl enable --now slurmd", 60)
         for product in self.products:
             product.wait_volume("data", "ready", 120)
+            product.wait_volume("nas", "ready", 120)
+        self.nodes[0].sh(f"mkdir /mnt/nas/run7 && chown {USER}: /mnt/nas/run7")
+        for node in self.nodes:
+            node.sh(f"mkdir -p /local/out/run7 && chown {USER}: /local/out/run7")
         self.wait_idle()
 
     def install(self, node):
         status = node.get("/var/lib/dpkg/status")
         repository = cached(f"slurm-{GUEST}-{ARCHITECTURE}", digest(status, *SLURM, Path(__file__)),
-                            lambda path: fetch_packages(path, status))
+                            lambda path: download(path, status, [*SLURM, "libjson-c5"]))
         node.sh(f"mkdir -p {REPOSITORY}")
         packages = sorted(repository.glob("*.deb")) + sorted(Path(PACKAGE).glob("*.deb"))
         for package in packages:
@@ -121,7 +106,9 @@ class Cluster:
         node.sh("chown munge:munge /etc/munge/munge.key; systemctl restart munge", 60)
         node.put(CONFIG, config_text(
             targets={"rose": {"address": self.machine.address}},
-            volumes={"data": {"target": "rose", "subsystem": NQN, "mount": "/mnt/data"}},
+            volumes={"data": {"target": "rose", "subsystem": NQN, "mount": "/mnt/data"},
+                     "nas": {"nfs": f"{self.machine.address}:{NAS_EXPORT}", "mount": "/mnt/nas", "access": "exclusive"}},
+            outputs={"run7": {"path": "/local/out/run7", "volume": "nas", "to": f"run7/{node.name}", "complete": "marker:DONE"}},
             cache={"path": "/local/cache", "capacity": "2GiB"},
             datasets={"imagenet": {"volume": "data", "path": "imagenet"}, "large": {"volume": "data", "path": "large"}}))
         node.sh("systemctl enable --now spark-staged", 60)
@@ -199,6 +186,53 @@ def test_a_job_holds_its_dataset_while_its_cgroup_lives(cluster):
     assert ended.rc == 0 and "slurmstepd" in ended.err, ended
     for node in cluster.nodes:
         node.sh("rm /tmp/enough /tmp/started")
+
+
+def test_the_checkpoint_of_a_job_that_is_killed_is_sent_after_it_and_an_unfinished_one_is_not(cluster):
+    host = cluster.nodes[0]
+    save = "cd $SPARK_STAGE_OUT_RUN7 && mkdir step-1 step-2 && echo model >step-1/model && touch step-1/DONE && echo mod >step-2/model"
+    job = host.spawn(f"cd /tmp && exec runuser -u {USER} -- srun -w host1 --stage-out=run7 sh -c '{save} && touch /tmp/saved && sleep 600'")
+    host.wait_until("[ -e /tmp/saved ]", 120)
+    assert cluster.slurm("scancel --me").rc == 0
+    assert job.wait(120).rc != 0
+    next_job = cluster.slurm("srun -w host1 hostname")
+    assert next_job.rc == 0, next_job
+    host.wait_until("[ -e /mnt/nas/run7/host1/latest/model ]", 120)
+    assert host.sh("ls /mnt/nas/run7/host1").split() == ["latest", "step-1"]
+    assert host.sh("stat -c %U /mnt/nas/run7/host1/step-1/model").strip() == USER
+    host.sh("rm -rf /tmp/saved /local/out/run7/*")
+
+
+def test_a_job_that_names_an_output_which_its_node_does_not_have_fails_before_it_writes(cluster):
+    refused = cluster.slurm("srun -N2 --stage-out=run8 echo ran")
+    assert refused.rc == 1 and refused.out == "", refused
+    assert "there is no output 'run8' in the configuration of host" in refused.err, refused
+
+
+def test_a_job_s_output_names_a_checkpoint_that_is_not_on_the_volume_when_it_ends(cluster):
+    save = "mkdir $SPARK_STAGE_OUT_RUN7/step-5 && echo mod >$SPARK_STAGE_OUT_RUN7/step-5/model"
+    done = cluster.slurm(f"srun -w host1 --stage-out=run7 sh -c '{save}'")
+    assert done.rc == 0, done
+    assert re.search(r"spark-stage: host1: output run7: step-5 is not on \S+, as it is not complete: ", done.err), done
+    cluster.nodes[0].sh("rm -rf /local/out/run7/*")
+
+
+def test_shards_that_two_nodes_write_are_published_as_one_checkpoint(cluster):
+    cluster.nodes[0].sh("mkdir /mnt/nas/shards")
+    save = ("d=/tmp/step-7; rm -rf $d; mkdir -p $d/ranks; hostname >$d/ranks/$(hostname); echo all >$d/config; "
+            "exec spark-stage stage-out $d nas:shards/step-7 --nodes 2")
+    sent = [node.spawn(save) for node in cluster.nodes]  # both before either has ended
+    for process in sent:
+        done = process.wait(180)
+        assert done.rc == 0 and done.out.strip() == "/mnt/nas/shards/step-7", done
+    for product in cluster.products:
+        verified = product.run("verify nas:shards/step-7", 120)
+        assert verified.rc == 0, verified
+    there = cluster.machine.sh(f"cd {NAS_EXPORT}/shards && find . | LC_ALL=C sort").split()  # a host's cache may have more
+    assert there == [".", "./.step-7.spark-manifest", "./step-7", "./step-7/config", "./step-7/ranks", "./step-7/ranks/host1",
+                     "./step-7/ranks/host2"], there
+    again = cluster.products[0].run("stage-out /tmp/step-7 nas:shards/step-7 --nodes 2", 120)
+    assert again.rc == 0 and "was there already" in again.err, again
 
 
 def test_a_cable_pulled_while_a_job_s_data_is_staged_costs_time_and_no_byte(cluster):

@@ -8,7 +8,6 @@ import co_await
 import coroutines
 import layering
 import man
-import sentences
 import sizes
 import sources
 import throwing
@@ -82,11 +81,6 @@ def manual():
             + man.check_keys(text("configs/spark-stage.yaml"), text("docs/man/spark-stage.yaml.5")))
 
 
-def quotations():
-    source = "\n".join(path.read_text() for path in sources.files(".cpp", ".c") if "tests" not in path.parts)
-    return sentences.check((sources.ROOT / "docs/troubleshooting.md").read_text(), source)
-
-
 CHECKS = {
     "every check finds its bad samples and spares its good ones": self_test,
     "the staging benchmark counts right": lambda: _tool(
@@ -102,7 +96,6 @@ CHECKS = {
     "format of C++ and C": lambda: _tool(["clang-format-14", "--dry-run", "-Werror"], sources.files(*CPP, *C)),
     "shell scripts": lambda: _tool(["shellcheck", "--severity=warning"], shell_scripts()),
     "manual pages": manual,
-    "sentences that the docs quote": quotations,
     "python compiles": lambda: _each([".py"], lambda path, text: compile(text, path, "exec") and []),
 }
 

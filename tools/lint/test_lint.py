@@ -8,7 +8,6 @@ import co_await
 import coroutines
 import layering
 import man
-import sentences
 import sizes
 import sources
 import throwing
@@ -294,38 +293,6 @@ class Man(unittest.TestCase):
         reference = "# It\n# offers: more\ncache:\n  # scrub: 30d   # once\n"
         self.assertEqual(man.check_keys(reference, ".B cache\nx\n.B scrub\ny\n"), [])
         self.assertTrue(man.check_keys(reference, ".B cache\nx\n"))
-
-
-class Sentences(unittest.TestCase):
-    PAGE = '| "no answer" | so |\n| "a long one" · "another" | so |\n| no quote | "free" |\n'
-
-    def test_a_sentence_that_nobody_says_is_found(self):
-        source = 'fail("no answer", "a long"\n   " one"); say("another");'
-        self.assertEqual(sentences.check(self.PAGE, source, {}), [])
-        self.assertTrue(sentences.check(self.PAGE, source.replace("answer", "reply"), {}))
-        self.assertTrue(sentences.check(self.PAGE, source.replace("another", "other"), {}))
-
-    def refused(self, code, row, excused=()):
-        return sentences.check_refusals(f'| "{row}" | so |\n', code, dict.fromkeys(excused, "a reason"))
-
-    def test_a_refusal_without_a_row_is_found(self):
-        for code in ('fail(Errc::Refused, name + " is in use");', 'return {Errc::NoSpace,\n  doing(a, "b") + ": no"\n " room"};',
-                     'fail(Errc::Mismatch, "it differs", "the hint says: copy it again");'):
-            self.assertTrue(self.refused(code, "another sentence"))
-        self.assertTrue(self.refused('fail(Errc::Refused, "it is", "a hint");', "a hint"), "a hint is not the sentence")
-        self.assertTrue(self.refused('fail(Errc::Refused, " is not allowed here");', " is not "), "two words are in many")
-
-    def test_a_refusal_with_a_row_and_other_errors_are_spared(self):
-        self.assertEqual(self.refused('fail(Errc::Refused, name + " is in use");', " is in use"), [])
-        self.assertEqual(self.refused('fail(Errc::Refused, f(a, {b, "in a call"}) + ": x, y (z)", "h");', ": x, y (z)"), [])
-        self.assertEqual(self.refused('fail(Errc::Failed, "it failed"); if (kind == Errc::Refused) say("no");', "x"), [])
-        self.assertEqual(self.refused("fail(Errc::Refused, words);", "x"), [])
-
-    def test_excuses_are_for_refusals_that_are_there(self):
-        code = 'fail(Errc::Refused, name + " is odd");'
-        self.assertEqual(self.refused(code, "x", [" is odd"]), [])
-        self.assertTrue(self.refused(code, "x", [" is odd", " is even"]))
-        self.assertTrue(self.refused(code, " is odd", [" is odd"]), "it has a row by now")
 
 
 class Units(unittest.TestCase):

@@ -11,13 +11,14 @@ namespace {
 constexpr std::chrono::seconds kPlainBenchInterval{15};
 
 struct BenchFlags {
-  std::vector<std::string> paths, scenarios;
+  std::vector<std::string> paths, scenarios, hosts;
   std::string size, runtime, rate_limit, json_file, html_file;
   std::shared_ptr<std::string> runs = std::make_shared<std::string>();
   BenchQuestion question;
   unsigned rounds = 0;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0, mean_file = 0;
   bool is_quick = false, is_dry = false;
+  bool is_in_step = false;  // for another host, which knows the demand
 };
 
 Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const BenchFlags& given) {
@@ -64,6 +65,10 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
   if (auto asked = ask(context, given.question, options.asked); !asked) {
     return asked.take_error();
   }
+  if (given.is_in_step) {  // the host that began it keeps all records
+    options.asked.demand.mean_file = given.mean_file;
+    return options;
+  }
   options.runs_folder = runs_folder(context, *given.runs);
   if (auto measured = use_measured_demand(context, options.runs_folder, options.asked); !measured) {
     return measured.take_error();
@@ -84,10 +89,11 @@ class ProgressLine {
  public:
   explicit ProgressLine(Context& context) : context_(context) {}
   ~ProgressLine() {
-    if (context_.terminal.err) context_.err << "\r\x1b[2K" << std::flush;
+    if (context_.terminal.err && !context_.terminal.is_quiet) context_.err << "\r\x1b[2K" << std::flush;
   }
 
   void show(const bench::Progress& progress) {
+    if (context_.terminal.is_quiet) return;
     if (context_.terminal.err) {
       context_.err << "\r\x1b[2K" << cut_short(bench::progress_line(progress), context_.terminal.columns - 1)
                    << std::flush;
@@ -107,16 +113,25 @@ class ProgressLine {
   SteadyTime printed_{};
 };
 
-Result<bench::Record> measure(Context& context, const bench::BenchOptions& options) {
-  tell(context, "Measuring " + counted(options.paths.size(), "path") + ", about " +
-                    format_duration(bench::estimate(options)) + "; ^C ends it and tidies up.");
+Result<Measured> measure(Context& context, const bench::BenchOptions& options,
+                         const std::vector<std::string>& hosts) {
+  tell(context, "Measuring " + counted(options.paths.size(), "path") +
+                    (hosts.empty() ? "" : " on " + counted(hosts.size() + 1, "host") + " at once") +
+                    ", about " + format_duration(bench::estimate(options)) + "; ^C ends it and tidies up.");
   ProgressLine line(context);
-  return context.bench(
-      options, [&](const bench::Progress& progress) { line.show(progress); }, context.stop);
+  const bench::ProgressSink show = [&](const bench::Progress& progress) { line.show(progress); };
+  if (!hosts.empty()) return measure_together(context, options, hosts, show);
+  auto record = context.bench(options, show, context.stop);
+  if (!record) return record.take_error();
+  return Measured{std::move(*record), ""};
 }
 
-Result<> report_all(Context& context, const BenchFlags& given, const bench::Record& record) {
-  if (given.json_file != "-" && given.html_file != "-") context.out << bench::text_table(record);
+Result<> report_all(Context& context, const BenchFlags& given, const Measured& measured) {
+  const bench::Record& record = measured.record;
+  if (given.json_file != "-" && given.html_file != "-") {
+    context.out << bench::text_table(record);
+    if (!measured.hosts.empty()) context.out << "\n" << measured.hosts;
+  }
   if (!given.json_file.empty()) {
     auto written = write_report(context, given.json_file, bench::json_text(record), "The whole record");
     if (!written) return written;
@@ -126,7 +141,7 @@ Result<> report_all(Context& context, const BenchFlags& given, const bench::Reco
 }
 
 Result<int> bench(Context& context, const BenchFlags& given) {
-  const auto options = parse(context, given);
+  auto options = parse(context, given);
   if (!options) return options.take_error();
   if (given.is_dry) {
     const auto text = bench::dry_run(*options);
@@ -137,11 +152,13 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   // Before anything is announced.
   if (const auto checked = bench::check_options(*options); !checked) return checked.take_error();
   context.catch_interrupts();
-  const auto record = measure(context, *options);
-  if (!record) return record.take_error();
-  if (auto reported = report_all(context, given, *record); !reported) {
+  if (given.is_in_step) return measure_in_step(context, std::move(*options));
+  auto measured = measure(context, *options, given.hosts);
+  if (!measured) return measured.take_error();
+  if (auto reported = report_all(context, given, *measured); !reported) {
     return reported.take_error();
   }
+  const bench::Record* record = &measured->record;
   tell(context,
        "Kept as " + record->run_id + ": 'spark-stage bench report " + record->run_id + "' shows it again.");
   if (record->interrupted)
@@ -166,18 +183,9 @@ Result<> write_report(Context& context, const std::string& file, const std::stri
   return {};
 }
 
-void add_bench(App& app) {
-  const auto options = std::make_shared<BenchFlags>();
-  Verb verb = app.verb("bench", "measure paths side by side: stage first, or not?",
-                       "  spark-stage bench                              every volume and the cache\n"
-                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"
-                       "  spark-stage bench --like unet3d --epochs 30 --dataset imagenet\n"
-                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --rate-limit 500MB/s\n"
-                       "  spark-stage bench report last --format markdown\n\n"
-                       "It works in folders that it makes and removes. Where it may not write, it reads\n"
-                       "files that are there already. 'local' is where datasets are staged to. With\n"
-                       "PATHs no daemon is needed. A folder named like a verb is ./list.",
-                       [options](Context& context) { return bench(context, *options); });
+namespace {
+
+void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& options) {
   verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
   options->question.add_to(verb);
   verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
@@ -185,6 +193,9 @@ void add_bench(App& app) {
       "--scenario", "ID", options->scenarios, scenario_names(),
       "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
       "stagecopy");
+  verb.option(
+      "--with", "HOST", options->hosts,
+      "measure there at the same time, through ssh or, in a\nSlurm allocation, srun; may be repeated");
   verb.option("--size", "SIZE", options->size, "of the files in each path (4GiB)");
   verb.option("--runtime", "TIME", options->runtime, "of each measurement (2s)");
   verb.option("--rounds", "N", options->rounds, "of all measurements (5, up to 9 until steady)");
@@ -194,6 +205,49 @@ void add_bench(App& app) {
   verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");
   verb.option("--html", "FILE", options->html_file, "write a page with charts there");
   verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
+}
+
+// `bench run`, whose name other programs' users try first.
+void add_run(App& app, const Verb& bench_verb) {
+  const auto options = std::make_shared<BenchFlags>();
+  Verb verb = app.verb_of(bench_verb, "run", "as 'spark-stage bench' without a verb",
+                          "  spark-stage bench run nfs=/mnt/b local=/var/c --quick",
+                          [options](Context& context) { return bench(context, *options); });
+  add_measuring_options(verb, options);
+  app.hide(verb);
+}
+
+// What `bench --with` starts on the other hosts.
+void add_in_step(App& app, const Verb& bench_verb) {
+  const auto options = std::make_shared<BenchFlags>();
+  options->is_in_step = true;
+  Verb verb = app.verb_of(bench_verb, "in-step", "measure when another host says so",
+                          "  spark-stage bench in-step nfs=/mnt/b",
+                          [options](Context& context) { return bench(context, *options); });
+  add_measuring_options(verb, options);
+  verb.option("--mean-file", "BYTES", options->mean_file, "of the files that the job reads");
+  app.hide(verb);
+}
+
+}  // namespace
+
+void add_bench(App& app) {
+  const auto options = std::make_shared<BenchFlags>();
+  Verb verb = app.verb("bench", "measure paths side by side: stage first, or not?",
+                       "  spark-stage bench                              every volume and the cache\n"
+                       "  spark-stage bench nvme-tcp=/mnt/a nfs=/mnt/b local=/var/c --html page.html\n"
+                       "  spark-stage bench --like unet3d --epochs 30 --dataset imagenet\n"
+                       "  spark-stage bench --with spark2 --with spark3  three hosts at the same time\n"
+                       "  spark-stage bench nfs=/mnt/b local=/var/c --quick --rate-limit 500MB/s\n"
+                       "  spark-stage bench report last --format markdown\n\n"
+                       "It works in folders that it makes and removes. Where it may not write, it reads\n"
+                       "files that are there already. 'local' is where datasets are staged to. With\n"
+                       "PATHs no daemon is needed. 'spark-stage bench run' is the same. A folder named\n"
+                       "like a verb is ./list.",
+                       [options](Context& context) { return bench(context, *options); });
+  add_measuring_options(verb, options);
+  add_run(app, verb);
+  add_in_step(app, verb);
   add_bench_demand(app, verb, options->runs);
   add_bench_reports(app, verb, options->runs);
 }

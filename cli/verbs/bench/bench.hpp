@@ -32,6 +32,19 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context);
 Result<> write_report(Context& context, const std::string& file, const std::string& text,
                       const std::string& what);
 
+// What was measured, here or on several hosts at once.
+struct Measured {
+  bench::Record record;  // of several hosts: their mean
+  std::string hosts;     // what each host got, as a table; empty: this one measured alone
+};
+
+// Measures on these hosts and on this one, cell by cell at once. Every Error names its host.
+Result<Measured> measure_together(Context& context, bench::BenchOptions options,
+                                  const std::vector<std::string>& hosts, const bench::ProgressSink& show);
+
+// What one of those hosts does: waits for the word on stdin before each cell, and sends its record to stdout.
+Result<int> measure_in_step(Context& context, bench::BenchOptions options);
+
 void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs);
 void add_bench_reports(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs);
 

@@ -23,7 +23,7 @@ constexpr double kWaitingALot = 0.1;
 constexpr const char* kStaged = "SPARK_STAGE_";
 
 struct DemandOptions {
-  std::string dataset, limit = "2m";
+  std::string dataset, limit = "2m", json_file;
 };
 
 // Watches the processes below this one until told to stop, and ends them when the time is over.
@@ -181,8 +181,16 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
   const bench::StoredDemand demand{context.timer.wall(), command, options.dataset, *reads,
                                    sampler.waiting_share()};
   if (auto saved = bench::save_demand(runs, demand); !saved) return saved.take_error();
-  context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())
-              << ": the next 'spark-stage bench' uses it.\n";
+  if (options.json_file != "-") {
+    context.out << words_of(demand) << "Kept in " << printable(bench::demand_file(runs).string())
+                << ": the next 'spark-stage bench' uses it.\n";
+  }
+  if (!options.json_file.empty()) {
+    const std::string text = pretty(bench::to_json(demand)) + "\n";
+    if (auto written = write_report(context, options.json_file, text, "The measurement"); !written) {
+      return written.take_error();
+    }
+  }
   return 0;
 }
 
@@ -219,6 +227,8 @@ void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::st
               "what it reads, where 'run' did not stage it: a name from\n"
               "the config, VOLUME:PATH or a folder");
   verb.option("--for", "TIME", options->limit, "end the command after that long (2m)");
+  verb.option("--json", "FILE", options->json_file,
+              "write what was measured there; -: to stdout, behind\nwhat COMMAND prints");
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");
 }
 

@@ -81,6 +81,18 @@ void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked
       1, std::min(number(*cache, "capacity_bytes") - leased, number(*cache, "free_bytes") + evictable)));
 }
 
+// The list of peers may name this host too, by the address that it listens at.
+unsigned fleet_hosts(const Context& context) {
+  const auto config = config::load(context.config_file);
+  if (!config || !config->fleet.listen) return 0;
+  const auto& fleet = config->fleet;
+  const bool names_itself = std::any_of(fleet.peers.begin(), fleet.peers.end(), [&](const auto& peer) {
+    return std::any_of(peer.second.begin(), peer.second.end(),
+                       [&](const auto& portal) { return portal.address == fleet.listen->address; });
+  });
+  return static_cast<unsigned>(fleet.peers.size()) + (names_itself ? 0 : 1);
+}
+
 Result<> ask_dataset(Context& context, const std::string& given, bench::AskedFor& asked) {
   asked.dataset = given;
   if (!given.empty() && given[0] >= '0' && given[0] <= '9') {
@@ -131,6 +143,7 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
   }
   if (question.epochs > 0) asked.epochs = question.epochs;
   if (question.nodes > 0) asked.nodes = question.nodes;
+  if (asked.fleet_hosts == 0) asked.fleet_hosts = fleet_hosts(context);
   if (!question.target_memory.empty()) {
     const auto memory = parse_bytes(question.target_memory);
     if (!memory) return fail_with(memory.error(), "--target-memory");

@@ -1,5 +1,8 @@
 #include "bench/report/report.hpp"
 
+#include "bench/hosts/merged_record.hpp"
+#include "bench/verdict/verdict.hpp"
+
 #include "cli/verbs/bench/bench.hpp"
 
 namespace spark::cli {
@@ -37,14 +40,8 @@ Result<int> report_run(Context& context, const ReportOptions& options, const std
 
 struct CompareOptions {
   std::string before, after;
-  bool any_host = false;
+  bool any_host = false, as_json = false;
 };
-
-Result<int> print(Context& context, const Result<std::string>& text) {
-  if (!text) return text.take_error();
-  context.out << *text;
-  return 0;
-}
 
 Result<int> compare(Context& context, const CompareOptions& options, const std::string& runs) {
   const auto folder = runs_folder(context, runs);
@@ -52,21 +49,36 @@ Result<int> compare(Context& context, const CompareOptions& options, const std::
   if (!before) return before.take_error();
   const auto after = bench::load_record(folder, options.after);
   if (!after) return after.take_error();
-  return print(context, bench::compare_runs(*before, *after, options.any_host));
+  auto comparison = bench::compare_runs(*before, *after, options.any_host);
+  if (!comparison) return comparison.take_error();
+  context.out << (options.as_json ? pretty(bench::to_json(*comparison)) + "\n" : bench::text_of(*comparison));
+  return 0;
 }
 
-Result<int> merge(Context& context, const std::vector<std::string>& names, const std::string& runs) {
+Result<int> merge(Context& context, const std::vector<std::string>& names, const std::string& runs,
+                  bool as_json) {
   std::vector<bench::Record> records;
   for (const std::string& name : names) {
     auto record = bench::load_record(runs_folder(context, runs), name);
     if (!record) return record.take_error();
     records.push_back(std::move(*record));
   }
-  return print(context, bench::merge_runs(records));
+  auto text = bench::merge_runs(records);
+  if (!text) return text.take_error();
+  const bench::Record merged = bench::merged_record(records);
+  if (as_json) {
+    context.out << bench::json_text(merged);
+    return 0;
+  }
+  context.out << *text;
+  for (const std::string& words : bench::sentences_of(bench::verdict_of(merged)))
+    context.out << bench::wrapped(words, 2);
+  return 0;
 }
 
-Result<int> list(Context& context, const std::string& runs) {
-  context.out << bench::list_of_runs(bench::list_runs(runs_folder(context, runs)));
+Result<int> list(Context& context, const std::string& runs, bool as_json) {
+  const auto entries = bench::list_runs(runs_folder(context, runs));
+  context.out << (as_json ? pretty(bench::to_json(entries)) + "\n" : bench::list_of_runs(entries));
   return 0;
 }
 
@@ -93,6 +105,7 @@ void add_compare(App& app, const Verb& bench, const Runs& runs) {
   verb.argument("BEFORE", options->before, "a run");
   verb.argument("AFTER", options->after, "another");
   verb.flag("--any-host", options->any_host, "compare runs of different hosts");
+  verb.flag("--json", options->as_json, "the comparison, as JSON");
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");
 }
 
@@ -102,16 +115,20 @@ void add_bench_reports(App& app, const Verb& bench, const Runs& runs) {
   add_report(app, bench, runs);
   add_compare(app, bench, runs);
   const auto names = std::make_shared<std::vector<std::string>>();
+  const auto merge_as_json = std::make_shared<bool>(false);
   Verb merge_verb =
       app.verb_of(bench, "merge", "several hosts that measured at once, as one picture",
                   "  srun -N 8 sh -c 'spark-stage bench nas=/mnt/nas --seed 1 --scenario shards \\\n"
                   "    --runtime 30s --json /mnt/nas/bench-$(hostname).json'\n"
                   "  spark-stage bench merge /mnt/nas/bench-*.json",
-                  [=](Context& context) { return merge(context, *names, *runs); });
+                  [=](Context& context) { return merge(context, *names, *runs, *merge_as_json); });
   merge_verb.argument("RUN", *names, "one of each host");
+  merge_verb.flag("--json", *merge_as_json, "the merged record, as JSON");
   merge_verb.option("--runs", "FOLDER", *runs, "where runs are kept");
+  const auto as_json = std::make_shared<bool>(false);
   Verb list_verb = app.verb_of(bench, "list", "the runs that are kept", "  spark-stage bench list",
-                               [=](Context& context) { return list(context, *runs); });
+                               [=](Context& context) { return list(context, *runs, *as_json); });
+  list_verb.flag("--json", *as_json, "the list, as JSON");
   list_verb.option("--runs", "FOLDER", *runs, "where runs are kept");
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/foreground.hpp"
+#include "cli/unsent.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "daemon/config/parse.hpp"
@@ -83,6 +84,7 @@ Result<int> run(Context& context, const RunOptions& options) {
 
   auto status = run_in_foreground(context.command, *environment);
   release(context, *staged);
+  tell_unsent(context);
   if (status) return status;
   report(context, status.error());
   return status.error().kind == Errc::NotFound ? kNotFound : kNotExecutable;
@@ -98,6 +100,7 @@ void add_run(App& app) {
                        "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
                        "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
                        "The datasets are leased as long as the command runs, so nothing evicts them.\n"
+                       "Afterwards, outputs whose newest checkpoint is not on its volume are named.\n"
                        "The exit status is the command's; 128 and the signal's number if one ended it.",
                        [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");

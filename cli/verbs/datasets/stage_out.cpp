@@ -1,5 +1,6 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
@@ -11,23 +12,43 @@ namespace spark::cli {
 namespace {
 
 struct StageOutArguments {
-  std::string path, destination, max_rate;
-  unsigned keep = 0;
+  std::vector<std::string> words;  // a path and its destination, or names of outputs
+  std::string max_rate;
+  unsigned keep = 0, nodes = 0;
   bool detach = false, as_json = false;
 };
 
 Result<Request> request_of(const StageOutArguments& arguments) {
-  auto source = absolute_path(arguments.path);
+  auto source = absolute_path(arguments.words.front());
   if (!source) return source.take_error();
   while (!source->has_filename() && source->has_relative_path()) *source = source->parent_path();
-  json::object body{{"source", source->native()}, {"destination", arguments.destination}};
+  json::object body{{"source", source->native()}, {"destination", arguments.words.back()}};
   if (arguments.keep > 0) body["keep"] = arguments.keep;
+  if (arguments.nodes > 0) body["nodes"] = arguments.nodes;
   if (!arguments.max_rate.empty()) {
     const auto rate = parse_rate(arguments.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
     body["max_rate"] = *rate;
   }
   return Request{"POST", "/v1/stage-outs", json::serialize(body)};
+}
+
+Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
+  const std::vector<std::string>& words = arguments.words;
+  if (words.size() == 2 && words.back().find(':') != std::string::npos)
+    return request_of(arguments).map([](Request request) { return std::vector{std::move(request)}; });
+  std::vector<Request> requests;
+  for (const std::string& name : words) {
+    if (name.find_first_of("/:") != std::string::npos) {
+      return fail(Errc::Invalid, "'" + printable(name) + "' is not the name of an output",
+                  "write PATH VOLUME:PATH, or the names of outputs of the configuration");
+    }
+    requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", ""});
+  }
+  if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty())
+    return fail(Errc::Invalid, "--keep, --nodes and --max-rate are for a path",
+                "the configuration has what an output keeps");
+  return requests;
 }
 
 void tell_result(ProgressView& view, const json::object& result) {
@@ -40,19 +61,23 @@ void tell_result(ProgressView& view, const json::object& result) {
   for (const std::string& older : texts(result, "removed")) view.note("  " + older + " was deleted there");
 }
 
-Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
-  const auto request = request_of(arguments);
-  if (!request) return request.take_error();
+Result<int> send(Context& context, const Request& request, const StageOutArguments& arguments) {
   if (arguments.detach) {
-    const auto job = start_job(context, *request);
+    const auto job = start_job(context, request);
     if (!job) return job.take_error();
     tell_detached(context, *job, arguments.as_json);
     return 0;
   }
   ProgressView view(context.err, context.terminal, context.timer);
-  const auto result = run_job(context, *request, view);
+  const auto result = run_job(context, request, view);
   if (!result) return result.take_error();
   view.clear();
+  if (get_string(*result, "state") == "waiting") {
+    return fail(Errc::Unavailable,
+                printable(get_string(*result, "name").value_or("")) +
+                    " is not published yet: shards of other hosts are missing",
+                "the daemon goes on; `spark-stage status` shows it");
+  }
   tell_result(view, *result);
   if (arguments.as_json) {
     context.out << pretty(*result) << "\n";
@@ -62,21 +87,39 @@ Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
   return 0;
 }
 
+// Each of them, whatever becomes of the others; the exit status of the first that was not sent.
+Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
+  const auto requests = requests_of(arguments);
+  if (!requests) return requests.take_error();
+  int status = 0;
+  for (const Request& request : *requests) {
+    if (context.stop) break;
+    const auto sent = send(context, request, arguments);
+    if (sent) continue;
+    const int failed = report(context, sent.error());
+    if (status == 0) status = failed;
+  }
+  return status;
+}
+
 }  // namespace
 
 void add_stage_out(App& app) {
-  constexpr unsigned kMostKept = 1 << 20;
+  constexpr unsigned kMostKept = 1 << 20, kMostNodes = 10'000;
   const auto arguments = std::make_shared<StageOutArguments>();
   Verb verb = app.verb("stage-out", "send a job's output to a volume, complete or not at all",
                        "  spark-stage stage-out /data/out/step-1000 checkpoints:run7/step-1000\n"
                        "  spark-stage stage-out step-1000 checkpoints:run7/step-1000 --keep 3\n"
-                       "  spark-stage stage-out model nas:models/v2 --detach    look later: jobs",
+                       "  spark-stage stage-out model nas:models/v2 --detach    look later: jobs\n"
+                       "  spark-stage stage-out step-9 nas:run7/step-9 --nodes 2   on both hosts\n"
+                       "  spark-stage stage-out run7         the newest complete checkpoint of an output",
                        [arguments](Context& context) { return stage_out(context, *arguments); });
-  verb.argument("PATH", arguments->path, "a complete file or folder of this host");
-  verb.argument("DESTINATION", arguments->destination,
-                "VOLUME:PATH, on a volume that this host writes, or NFS");
+  verb.argument("WHAT", arguments->words,
+                "a complete file or folder of this host, and VOLUME:PATH\nwhere it goes; or names of outputs "
+                "of the config");
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
+  verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts whose shards of it are published together");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
   verb.flag("--json", arguments->as_json, "what was sent, as JSON");

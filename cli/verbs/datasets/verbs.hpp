@@ -8,6 +8,7 @@ namespace spark::cli {
 void add_stage(App& app);
 void add_prefetch(App& app);
 void add_stage_out(App& app);
+void add_latest(App& app);
 void add_run(App& app);
 void add_ls(App& app);
 void add_verify(App& app);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "daemon/config/parse.hpp"
-#include "daemon/config/targets.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mounts/guard.hpp"

@@ -22,7 +22,7 @@ namespace {
 // disk. What is returned keeps that mount, the host's own, from being taken off, to be mounted anew, while
 // the source is read; and it names this worker among the users of the volume.
 Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point, const UniqueFd& host) {
-  if (mount_point.empty()) return UniqueFd();
+  if (mount_point.empty() || source.is_away) return UniqueFd();
   UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {
   }, info{};
@@ -48,7 +48,8 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
 // A writer marks the superblock before it writes anything else: while that is as it was at the mount, all
 // that was read is of one state.
 Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
-  const auto now = mounts::probe_superblock(device);
+  auto now = mounts::probe_superblock(device);
+  if (!now) now.error().kind = Errc::Unavailable;  // the volume went away: its staging waits for it
   if (!now) return now.take_error();
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
@@ -65,6 +66,7 @@ void read_volume(const json::object& request, staging::Source& source) {
   if (device.empty() || source.is_doubtful) return;
   const auto stamp = static_cast<std::uint64_t>(get_int(*volume, "stamp").value_or(0));
   source.state = "superblock " + std::to_string(stamp);
+  source.within = source.path.lexically_relative(get_string(request, "mount").value_or(""));
   source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
 }
 
@@ -149,7 +151,7 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 }  // namespace
 
-// {"cache", "dataset", "path", "mount", "volume"?, "exclude", "links", "max_rate", "finish_in_ms"?,
+// {"cache", "dataset", "path", "mount", "away"?, "volume"?, "exclude", "links", "max_rate", "finish_in_ms"?,
 // "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching":
 // [NAME…]} → the contract's object of `stage --json`; "reserved" or "blocked_by" instead: it is not staged.
 // The first progress tells that the source is being looked at.
@@ -158,6 +160,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   source.dataset = get_string(request, "dataset").value_or("");
   source.path = get_string(request, "path").value_or("");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
+  source.is_away = get_bool(request, "away").value_or(false);
   source.is_prefetch = get_bool(request, "prefetch").value_or(false);
   source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
   if (const json::object* hold = get_object(request, "hold"))

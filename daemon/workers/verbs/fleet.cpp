@@ -62,8 +62,7 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   }
   fleet::ExchangeSettings settings;
   settings.self = members->self;
-  settings.kind = get_string(*object, "exchange") == "exact" ? fleet::SetKind::Exact : fleet::SetKind::Plain;
-  settings.origin = get_string(*object, "origin").value_or("");
+  settings.is_source_away = get_bool(request, "away").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   for (fleet::PeerAddress& peer : members->peers)

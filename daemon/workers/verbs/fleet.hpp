@@ -22,8 +22,8 @@ Result<FleetMembers> fleet_members_of(const json::object& fleet);
 // Where boards are, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
 
-// "fleet": see above, with "exchange": "exact" | "plain" and "origin". None: nothing is exchanged, or
-// `warning` says why not: staging does not depend on peers.
+// With "fleet" of the request. None: nothing is exchanged, or `warning` says why not: staging does not depend
+// on peers.
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
                                                  std::string& warning);
 

@@ -121,8 +121,13 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   obey_limit();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   Neighbours neighbours(*members);
-  fleet::ServerSettings settings{members->listen, cache->path, boards_in(cache->state_dir),
-                                 members->self,   kVersion,    upload_of(*object, members->listen)};
+  fleet::ServerSettings settings{members->listen,
+                                 cache->path,
+                                 cache->state_dir,
+                                 boards_in(cache->state_dir),
+                                 members->self,
+                                 kVersion,
+                                 upload_of(*object, members->listen)};
   fleet::Server server(
       std::move(settings), members->security,
       [&](const std::string& /*identity*/, const std::string& address) { return neighbours.has(address); });
@@ -130,7 +135,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   auto looking = start_thread([&] {
     for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
       server.limit(g_is_limited);
-      server.published().look();
+      server.look();
       const auto now = std::chrono::steady_clock::now();
       if (now < ask_at) continue;
       ask_at = now + kAskEvery;

@@ -5,42 +5,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
+#include "daemon/workers/verbs/hold_volume.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/copy/copy.hpp"
+#include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/shards.hpp"
 
 namespace spark::workers {
 namespace {
 
 std::string text_of(const json::object& request, std::string_view key) {
   return get_string(request, key).value_or("");
-}
-
-// The volume's own mount, held: an unmounted mount point is a folder of the root disk, and a volume that is
-// written is busy for whoever wants to unmount it.
-Result<UniqueFd> hold_volume(const std::string& mount_point, bool for_writing) {
-  if (mount_point.empty()) return UniqueFd();  // a simulated host
-  UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct stat at_root {};
-  const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
-  if (!table) return table.take_error();
-  const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
-  if (mount == nullptr || !root || ::fstat(root.get(), &at_root) != 0 ||
-      mount->device_number != at_root.st_dev) {
-    return fail(Errc::Unavailable, "the volume is not mounted at " + printable(mount_point),
-                "`spark-stage status` shows the volume");
-  }
-  if (for_writing && mounts::is_read_only(*mount)) {
-    return fail(Errc::Unavailable, "the volume at " + printable(mount_point) + " is mounted read-only",
-                "`spark-stage status` says why");
-  }
-  return root;
 }
 
 staging::CopyOptions options_of(const json::object& request) {
@@ -90,13 +72,31 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"warnings", std::move(warnings)}};
 }
 
+// The names that stay beside the newest `keep`: those asked for, and every checkpoint whose number is a
+// multiple.
+std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
+  std::set<std::string> spared{std::filesystem::path(text_of(request, "path")).filename()};
+  const json::array* names = get_array(request, "spared");
+  for (std::size_t i = 0; names != nullptr && i < names->size(); ++i) {
+    if (const auto* name = (*names)[i].if_string(); name != nullptr)
+      spared.emplace(name->data(), name->size());
+  }
+  const auto every =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "keep_every").value_or(0)));
+  const auto copies = staging::published_copies(folder);
+  for (std::size_t i = 0; every > 0 && copies && i < copies->size(); ++i) {
+    if (last_number_in((*copies)[i].name) % every == 0) spared.insert((*copies)[i].name);
+  }
+  return spared;
+}
+
 // No error of the copy's, which is published by now.
 void prune(const json::object& request, const std::filesystem::path& folder, json::object& answer) {
   json::array removed;
   const auto keep = get_int(request, "keep").value_or(0);
   if (keep > 0) {
-    const auto gone = staging::keep_newest(folder, static_cast<std::size_t>(keep),
-                                           {std::filesystem::path(text_of(request, "path")).filename()});
+    const auto gone =
+        staging::keep_newest(folder, static_cast<std::size_t>(keep), spared_in(request, folder));
     if (!gone) {
       answer["warnings"].as_array().emplace_back("older copies were not all deleted: " +
                                                  gone.error().message());
@@ -106,11 +106,70 @@ void prune(const json::object& request, const std::filesystem::path& folder, jso
   answer["removed"] = std::move(removed);
 }
 
+// The newest copy of the folder, which need not be the one just sent.
+Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
+  if (kind.empty()) return {};
+  const auto copies = staging::published_copies(folder);
+  if (!copies) return copies.take_error();
+  if (copies->empty()) return {};
+  return staging::point_latest(folder, copies->front().name,
+                               kind == "file" ? staging::PointerKind::File : staging::PointerKind::Link);
+}
+
+using Sent = Result<json::object>;
+
+Sent send_whole(const json::object& request, const std::filesystem::path& path,
+                const staging::ProgressSink& sink) {
+  return staging::copy(text_of(request, "source"), path, options_of(request), sink, kNeverStopped)
+      .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
+}
+
+Result<std::string> this_host() {
+  char name[256] = "";
+  if (::gethostname(name, sizeof name - 1) != 0) return fail_errno(errno, "asking for this host's name");
+  return std::string(name);
+}
+
+// This host's part of what `nodes` hosts write; it is published with the last part.
+Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
+                const staging::ProgressSink& sink) {
+  const std::filesystem::path source = text_of(request, "source");
+  const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
+  const auto is_there = staging::is_published_with(checkpoint, source, kNeverStopped);
+  if (!is_there) return is_there.take_error();
+  if (*is_there) {
+    staging::CopyReport nothing;
+    nothing.unchanged = true;
+    json::object answer = report_to_json(nothing, path);
+    if (const auto removed = staging::remove_published_shards(checkpoint); !removed)
+      answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
+    return answer;
+  }
+  const auto host = this_host();
+  if (!host) return host.take_error();
+  const auto shard = staging::make_shard_path(checkpoint, *host);
+  if (!shard) return shard.take_error();
+  const auto report = staging::copy(source, *shard, options_of(request), sink, kNeverStopped);
+  if (!report) return report.take_error();
+  const auto joined = staging::join_shards(checkpoint, nodes);
+  if (!joined) return joined.take_error();
+  json::object answer = report_to_json(*report, path);
+  answer["hosts"] = json::value_from(joined->hosts);
+  if (!joined->is_published) {
+    answer["state"] = "waiting";
+  } else if (const auto removed = staging::remove_older_shards(checkpoint.folder); !removed) {
+    answer["warnings"].as_array().emplace_back(printable(removed.error().message()));
+  }
+  return answer;
+}
+
 }  // namespace
 
-// {"source", "root", "mount", "path", "uid", "keep", "max_rate", "threads", "depth", "chunk"} → the result of
-// `stage-out --json`. "root": where the volume is; "mount": its mount point, which has to be mounted, empty
-// on a simulated host; "path": below it. Reads and writes with the rights of "uid".
+// {"source", "root", "mount", "path", "uid", "nodes", "keep", "keep_every", "spared", "latest", "max_rate",
+// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
+// of the "nodes" are missing, and "hosts" has those that are there. "latest": "link" or "file", which leads
+// to the newest copy then, or empty. "root": where the volume is; "mount": its mount point, which has to be
+// mounted, empty on a simulated host; "path": below it. Reads and writes with the rights of "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -120,10 +179,16 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   const auto folder = staging::make_destination_folder(text_of(request, "root"), path.parent_path().native());
   if (!folder) return folder.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
-  const auto report = staging::copy(text_of(request, "source"), *folder / path.filename(),
-                                    options_of(request), sink, kNeverStopped);
-  if (!report) return report.take_error();
-  json::object answer = report_to_json(*report, *folder / path.filename());
+  const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
+  auto sent = nodes > 1 ? send_shard(request, *folder / path.filename(), nodes, sink)
+                        : send_whole(request, *folder / path.filename(), sink);
+  if (!sent || get_string(*sent, "state") == "waiting") return sent;
+  json::object answer = std::move(*sent);
+  // Before anything is deleted: it never leads to what is gone.
+  if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
+    if (moved.error().kind != Errc::Refused) return moved.take_error();
+    answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
+  }
   prune(request, *folder, answer);
   return answer;
 }

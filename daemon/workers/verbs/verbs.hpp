@@ -50,6 +50,10 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> forget_verb(const json::object& request, const ProgressLine& progress);
+// Checkpoints (checkpoint_verbs.cpp)
+Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> list_published_verb(const json::object& request, const ProgressLine& progress);
+Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& progress);
 // lease_verb.cpp
 Result<json::object> lease_verb(const json::object& request, const ProgressLine& progress);
 // holder_verbs.cpp

@@ -30,7 +30,9 @@ struct CopyOptions {
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files
   Exchange* exchange =
-      nullptr;          // the caller's, for as long as the copy takes; none: all is read from the source
+      nullptr;  // the caller's, for as long as the copy takes; none: all is read from the source
+  // Nothing is read from the source: Unavailable where the exchange does not get all of it.
+  bool is_source_away = false;
   Bytes keep_free = 0;  // bytes of the destination's file system that have to stay free
 };
 

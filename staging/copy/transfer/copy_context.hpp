@@ -24,6 +24,7 @@ struct CopyContext {
   Throttle* throttle = nullptr;
   Counters* counters = nullptr;
   Journal* journal = nullptr;
+  bool has_source = true;      // false: nothing of it may be touched, see CopyOptions::is_source_away
   bool flush_each = false;     // where one syncfs at the end is not known to be enough
   bool shares_blocks = false;  // the copy's file system can take blocks of the source's without copying
   std::function<void(const Entry&)> lost_attributes;

@@ -23,13 +23,15 @@ namespace {
 constexpr std::size_t kShownDifferences = 5;
 
 // What differs between an entry and what was found under its name; empty if nothing does.
-std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask) {
+std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask,
+                       FileTimes times) {
   if (entry.type != found.type) return "is of another type";
   if (entry.type == EntryType::Symlink) return entry.target == found.target ? "" : "points elsewhere";
   if (entry.type == EntryType::File && entry.size != found.size) {
     return "has " + std::to_string(found.size) + " bytes instead of " + std::to_string(entry.size);
   }
-  if (entry.type == EntryType::File && !is_time_kept(found.mtime_ns, entry.mtime_ns))
+  if (times == FileTimes::Compared && entry.type == EntryType::File &&
+      !is_time_kept(found.mtime_ns, entry.mtime_ns))
     return "has another modification time";
   const std::uint32_t mask = entry.type == EntryType::File ? file_mode_mask : 07777;
   if ((kept_mode(entry) & mask) != found.mode) return "has other permissions";
@@ -167,7 +169,7 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
 }  // namespace
 
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
-                                                  std::size_t limit, const StopFlag& stop) {
+                                                  std::size_t limit, const StopFlag& stop, FileTimes times) {
   const auto walked = walk(copy, {}, stop);
   if (!walked) return walked.take_error();
   std::vector<std::string> differences;
@@ -183,7 +185,7 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
       add(entry->path, "is missing");
       continue;
     }
-    const std::string what = difference(*entry, *found++, copy.file_mode_mask);
+    const std::string what = difference(*entry, *found++, copy.file_mode_mask, times);
     if (!what.empty()) add(entry->path, what);
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
@@ -195,7 +197,7 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
 }
 
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
-                            Monitor& monitor, const StopFlag& stop) {
+                            Monitor& monitor, const StopFlag& stop, FileTimes times) {
   monitor.counters.bytes_done = monitor.counters.files_done = 0;
   monitor.counters.bytes_resumed = monitor.counters.files_resumed = 0;
   const auto all = count(manifest);
@@ -204,7 +206,7 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
   monitor.counters.files_total = all->files;
   auto same = monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
     if (auto again = manifest.rewind(); !again) return again;
-    auto known = compare_metadata(copy, manifest, kShownDifferences, stop);
+    auto known = compare_metadata(copy, manifest, kShownDifferences, stop, times);
     if (!known) return known.take_error();
     Differences differences(std::move(*known));
     if (auto equal = differences.result(copy); !equal) return equal;

@@ -41,7 +41,7 @@ class House:
         self.target = Target(self.target_machine)
         self.product = Product(self.host)
 
-    def config(self, targets=None, volumes=None, datasets=None, cache=None):
+    def config(self, targets=None, volumes=None, datasets=None, cache=None, outputs=None):
         """The shared configuration and what a scenario adds to it."""
         rose = {"address": TARGET_ADDRESS}
         shared = {
@@ -53,7 +53,7 @@ class House:
         sets = {name: {"volume": "datasets", "path": name} for name in ("images", "hostile", "slow", "small")}
         return config_text(targets={"rose": rose, **(targets or {})}, volumes={**shared, **(volumes or {})},
                            cache={"path": CACHE, "capacity": "4GiB", "keep_free": "5%", **(cache or {})},
-                           datasets={**sets, **(datasets or {})})
+                           datasets={**sets, **(datasets or {})}, outputs=outputs)
 
     def start_host(self):
         self.host.start()

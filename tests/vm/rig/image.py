@@ -48,11 +48,16 @@ DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service"
 def build(kernel_name, install_tree=None):
     """Returns (kernel, disk image); install_tree is a folder that is laid over the root, or None."""
     kernel = kernels.fetch(kernel_name)
-    userland = cached(f"userland-{GUEST}-{ARCHITECTURE}", digest(*_packages(), *EXCLUDED), _debootstrap)
+    userland = userland_folder()
     recipe = digest(userland.name, kernel.modules.parents[1].name, GUEST_FILES, *([install_tree] if install_tree else []),
                     Path(__file__))
     kind = f"image-{GUEST}-{ARCHITECTURE}-{kernel_name}-{'product' if install_tree else 'bare'}"
     return kernel, cached(kind, recipe, lambda path: _assemble(path, userland, kernel, install_tree))
+
+
+def userland_folder():
+    """The guest's Debian, as a cached folder: nothing in it may be changed."""
+    return cached(f"userland-{GUEST}-{ARCHITECTURE}", digest(*_packages(), *EXCLUDED), _debootstrap)
 
 
 def install_product():

@@ -22,6 +22,7 @@ BLOCKS_ELSEWHERE = {
                                "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
+    "spark-stage bench --with": ("tests/vm/test_bench_hosts.py", "measured", "--with host2"),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),
     "spark-stage config check": (
         "tests/vm/test_moving.py", "test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connection",
@@ -93,7 +94,7 @@ RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "de
 BY_CI = ("make check",)
 NOBODY = ("git clone",)
 # Lines for the computer that builds, as they are run on it: small, and with nothing written into the checkout.
-SMALL = f"--scale 0.02 --rounds 1 --sets large,small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
+SMALL = f"--scale 0.005 --rounds 1 --sets small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
 ON_THIS_COMPUTER = {
     "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
     "make bench-staging": ("make", "make --dry-run"),

@@ -98,11 +98,25 @@ TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
 
 TEST(Gates, ADriveThatStaysSlowerAfterAWhileHasASlumpAndADipIsNone) {
   const double fast = 5e9, slow = 1.5e9;
-  EXPECT_EQ(slump_words({fast, fast, fast, fast, slow, slow, slow, slow}).substr(0, 53),
+  const auto words = [](const std::vector<double>& rates) { return slump_words(rates, std::nullopt); };
+  EXPECT_EQ(words({fast, fast, fast, fast, slow, slow, slow, slow}).substr(0, 53),
             "writing fell from 5.00 GB/s to 1.50 GB/s after 4 s: t");
-  EXPECT_EQ(slump_words({fast, fast, fast, slow, slow, fast, fast, fast}), "");
-  EXPECT_EQ(slump_words({fast, fast, fast, 0.9 * fast, 0.8 * fast, 0.9 * fast}), "");
-  EXPECT_EQ(slump_words({fast, slow}), "") << "too short to say";
+  EXPECT_EQ(words({fast, fast, fast, slow, slow, fast, fast, fast}), "");
+  EXPECT_EQ(words({fast, fast, fast, 0.9 * fast, 0.8 * fast, 0.9 * fast}), "");
+  EXPECT_EQ(words({fast, slow}), "") << "too short to say";
+}
+
+TEST(Gates, TheTemperatureTellsAHotDriveFromAFullCache) {
+  const std::vector<double> rates = {5e9, 5e9, 5e9, 1e9, 1e9, 1e9};
+  EXPECT_NE(slump_words(rates, DriveTemperature{84, 82}).find("at 84 °C of 82 °C, so it was too hot"),
+            std::string::npos);
+  EXPECT_NE(
+      slump_words(rates, DriveTemperature{52, 82}).find("so its fast (SLC) cache was full, most likely"),
+      std::string::npos);
+  EXPECT_NE(slump_words(rates, DriveTemperature{52, 0}).find("was full, or it was hot"), std::string::npos);
+  EXPECT_NE(heat_words(DriveTemperature{84, 82}).find("slows down from 82 °C on"), std::string::npos);
+  EXPECT_EQ(heat_words(DriveTemperature{52, 82}), "");
+  EXPECT_EQ(heat_words(std::nullopt), "");
 }
 
 }  // namespace

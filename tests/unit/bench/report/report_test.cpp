@@ -97,22 +97,41 @@ Record rounds_of(const std::string& host, const std::string& run, Bytes bytes) {
   return record;
 }
 
+Result<std::string> compared(const Record& before, const Record& after, bool any_host) {
+  auto comparison = compare_runs(before, after, any_host);
+  if (!comparison) return comparison.take_error();
+  return text_of(*comparison);
+}
+
 TEST(Compare, ADifferenceBeyondTheIntervalsIsSaidAndAnEqualRunIsNoDifference) {
   const auto slower =
-      compare_runs(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 1'500'000'000), false);
+      compared(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 1'500'000'000), false);
   ASSERT_TRUE(slower) << slower.error().message();
   EXPECT_THAT(*slower, HasSubstr("-25.0 % slower"));
   const auto same =
-      compare_runs(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 2'010'000'000), false);
+      compared(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 2'010'000'000), false);
   EXPECT_THAT(*same, HasSubstr("no clear difference"));
   for (const std::string& line : split(*slower, '\n')) EXPECT_LE(line.size(), 90u) << line;
+}
+
+TEST(Compare, HasItsFiguresAsJson) {
+  const auto comparison =
+      compare_runs(rounds_of("a", "run-1", 2'000'000'000), rounds_of("a", "run-2", 1'500'000'000), false);
+  ASSERT_TRUE(comparison);
+  const json::object object = to_json(*comparison);
+  const json::object& row = get_array(object, "results")->front().as_object();
+  EXPECT_EQ(get_string(row, "difference"), "slower");
+  EXPECT_EQ(get_string(row, "unit"), "bytes_per_second");
+  EXPECT_NEAR(get_double(row, "ratio").value_or(0), 0.75, 1e-4);
+  EXPECT_NEAR(get_double(*get_object(row, "after"), "value").value_or(0), 750e6, 1e4);
+  EXPECT_EQ(get_string(*get_object(object, "before"), "run_id"), "run-1");
 }
 
 TEST(Compare, NamesWhatElseIsDifferent) {
   Record after = rounds_of("a", "run-2", 1'500'000'000);
   after.paths[0].mount->options = "rw";
   after.host.kernel = "6.99";
-  const auto text = compare_runs(rounds_of("a", "run-1", 2'000'000'000), after, false);
+  const auto text = compared(rounds_of("a", "run-1", 2'000'000'000), after, false);
   EXPECT_THAT(*text, AllOf(HasSubstr("now rw"), HasSubstr("6.99")));
 }
 
@@ -152,6 +171,12 @@ TEST(List, NamesEachRunAndTheUnreadableOnes) {
   const std::string text = list_of_runs({{"run-1", "", sample_record()}, {"run-2", "broken", {}}});
   EXPECT_THAT(text, AllOf(HasSubstr("nvme-tcp local"), HasSubstr("unreadable"), HasSubstr("complete")));
   EXPECT_THAT(list_of_runs({}), HasSubstr("No run"));
+  const json::object object =
+      to_json(std::vector<RunEntry>{{"run-1", "", sample_record()}, {"run-2", "broken", {}}});
+  const json::array& runs = *get_array(object, "runs");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(get_string(runs[0].as_object(), "state"), "complete");
+  EXPECT_EQ(get_string(runs[1].as_object(), "problem"), "broken");
 }
 
 }  // namespace

@@ -220,5 +220,63 @@ TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
   EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: 'stream' was not measured"));
 }
 
+// Read-only, as hosts of a fleet need it.
+Record example_for_nodes(unsigned nodes, unsigned fleet_hosts) {
+  Record record = worked_example();
+  record.paths[0].read_only_reason = "mounted read-only";
+  record.paths[0].storage.nic.bytes_per_second = 0;
+  record.asked.nodes = nodes;
+  record.asked.fleet_hosts = fleet_hosts;
+  return record;
+}
+
+const Source& source_named(const Verdict& verdict, const std::string& name) {
+  return *std::find_if(verdict.sources.begin(), verdict.sources.end(),
+                       [&](const Source& source) { return source.name == name; });
+}
+
+TEST(Verdict, NodesWithoutAFleetShareTheTargetForReadingAndForStaging) {
+  const Verdict verdict = verdict_of(example_for_nodes(4, 0));
+  EXPECT_NEAR(source_named(verdict, "nvme-tcp").read.typical.value, 2.8e9 / 4, 1);
+  EXPECT_NEAR(source_named(verdict, "nvme-tcp").copy->typical.value, 2.8e9 / 4, 1);
+}
+
+TEST(Verdict, AFleetStagesEachByteOnceAndTheReportSaysThatItIsCalculated) {
+  const Verdict verdict = verdict_of(example_for_nodes(4, 4));
+  EXPECT_NEAR(source_named(verdict, "nvme-tcp").read.typical.value, 2.8e9 / 4, 1);
+  EXPECT_NEAR(source_named(verdict, "nvme-tcp").copy->typical.value, 2.8e9, 1);
+  EXPECT_THAT(sentences_of(verdict),
+              Contains(HasSubstr("staging from nvme-tcp at 2.80 GB/s is calculated, not measured: 4 hosts")));
+}
+
+TEST(Verdict, ASmallFleetAmongManyNodesAndAVolumeThatIsWrittenShareMore) {
+  Record record = example_for_nodes(8, 2);
+  EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 2.8e9 / 4, 1);
+  record.paths[0].read_only_reason.clear();
+  EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 2.8e9 / 8, 1);
+}
+
+TEST(Verdict, AFleetIsNoFasterThanALinkAndWhatTheDriveWrites) {
+  Record record = example_for_nodes(4, 4);
+  record.paths[0].storage.nic.bytes_per_second = 1.25e9;
+  EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 1.25e9, 1);
+  for (unsigned round = 1; round <= 3; ++round)
+    record.cells.push_back(valid_cell("local", "checkpoint", round, 2'000'000'000, 2'000, {}));
+  EXPECT_NEAR(source_named(verdict_of(record), "nvme-tcp").copy->typical.value, 1e9, 1);
+}
+
+TEST(Verdict, HostsThatMeasuredAtOnceNeedNoAssumptionAndMoreNodesDo) {
+  Record record = example_for_nodes(0, 0);
+  record.hosts = {"spark-1", "spark-2"};
+  const Verdict measured = verdict_of(record);
+  EXPECT_NEAR(source_named(measured, "nvme-tcp").read.typical.value, 2.8e9, 1);
+  EXPECT_THAT(sentences_of(measured), Contains(HasSubstr("Measured on 2 hosts at once (spark-1, spark-2)")));
+  EXPECT_THAT(sentences_of(measured), Not(Contains(HasSubstr("--nodes"))));
+  record.asked.nodes = 8;
+  const Verdict assumed = verdict_of(record);
+  EXPECT_NEAR(source_named(assumed, "nvme-tcp").read.typical.value, 2.8e9 / 4, 1);
+  EXPECT_THAT(sentences_of(assumed), Contains(HasSubstr("what the target gave these 2 (--nodes)")));
+}
+
 }  // namespace
 }  // namespace spark::bench

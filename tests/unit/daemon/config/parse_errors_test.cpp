@@ -42,6 +42,13 @@ std::string dataset(const std::string& keys) {
          keys + "}}\n";
 }
 
+std::string output(const std::string& keys) {
+  return "version: 1\ntargets: {t: {address: h}}\nvolumes: {v: {target: t, subsystem: s, mount: /mnt/v, "
+         "access: exclusive},"
+         " r: {target: t, subsystem: r, mount: /mnt/r}}\noutputs: {run7: {" +
+         keys + "}}\n";
+}
+
 class WrongConfig : public testing::TestWithParam<Row> {};
 
 TEST_P(WrongConfig, IsAnsweredWithOneSentence) {
@@ -148,6 +155,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{volume("target: rose, mount: /mnt/v, subsystem: \"a\\nb\""),
                         "a control character: 'a\\x0ab'"},
                     Row{volume("target: rose, mount: /mnt/v, subsystem: ''"), "subsystem: is empty"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Outputs, WrongConfig,
+    testing::Values(Row{output("volume: v"), "outputs.run7.path: is missing"},
+                    Row{output("path: /out"), "outputs.run7.volume: is missing"},
+                    Row{output("path: out, volume: v"), "not an absolute path"},
+                    Row{output("path: /out, volume: w"), "there is no volume 'w'; did you mean"},
+                    Row{output("path: /out, volume: r"), "volume 'r' is read-only on this host"},
+                    Row{output("path: /mnt/v/out, volume: v"), "lies on volume 'v'"},
+                    Row{output("path: /var/lib/spark-stage/cache/x, volume: v"), "lie in one another"},
+                    Row{output("path: /out, volume: v, complete: soon"),
+                        "'soon' is none of rename, dcp, hf, deepspeed and marker:NAME"},
+                    Row{output("path: /out, volume: v, complete: 'marker:a/b'"),
+                        "does not name a file of the checkpoint"},
+                    Row{output("path: /out, volume: v, keep: 0"), "outputs.run7.keep"},
+                    Row{output("path: /out, volume: v, nodes: 1"), "outputs.run7.nodes"},
+                    Row{output("path: /out, volume: v, nodes: 2"),
+                        "outputs.run7.nodes: is for an NFS volume"},
+                    Row{output("path: /out, volume: v, complete: dcp, nodes: 2"),
+                        "outputs.run7.nodes: needs `complete: rename`"},
+                    Row{output("path: /out, volume: v, to: ../x"), "by '..'"},
+                    Row{output("path: /out, volume: v}, run8: {path: /out/x, volume: v"),
+                        "outputs.run8: its folder is that of output 'run7'"},
+                    Row{output("path: /a, volume: v, to: x}, run8: {path: /b, volume: v, to: x"),
+                        "outputs.run8: its destination is"}));
 
 INSTANTIATE_TEST_SUITE_P(
     CacheAndDataset, WrongConfig,

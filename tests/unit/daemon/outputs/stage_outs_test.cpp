@@ -37,7 +37,8 @@ class StageOutsTest : public testing::Test {
                                  .retry = Duration(10),
                                  .tries = 3,
                                  .stuck = Duration(300),
-                                 .stalled = Duration(200)}},
+                                 .stalled = Duration(200),
+                                 .shards = Duration(10)}},
                  jobs);
   }
   Result<VolumePlace> place() const {
@@ -211,6 +212,42 @@ TEST_F(StageOutsTest, AWriterThatHangsAfterItsVolumeCameBackIsReplaced) {
   EXPECT_TRUE(ends(job));
   EXPECT_EQ(worker.calls("stage-out"), 2);
   EXPECT_EQ(outs->totals().sent, 1U);
+}
+
+TEST_F(StageOutsTest, AShardWaitsForThoseOfTheOtherHostsAndLetsOthersUseTheVolumeMeanwhile) {
+  worker.on(
+      "stage-out",
+      note_request("stage-outs.log") +
+          R"(case "$request" in *'"nodes":2'*) [ -e joined ] || { echo '{"result": {"state": "waiting",)"
+          R"( "served_from": "copied", "hosts": ["spark1"]}}'; exit; };; esac; )" +
+          kSent);
+  StageOutRequest sharded = request();
+  sharded.nodes = 2;
+  const auto job = send(sharded);
+  ASSERT_TRUE(run_until(context, [&] {
+    return std::string(get_string(outs->list().at(0).as_object(), "reason").value_or("")).find("spark1") !=
+           std::string::npos;
+  }));
+  EXPECT_EQ(outs->list().at(0).as_object().at("reason"),
+            "it is published when the shards of 2 hosts are there; so far they are of spark1");
+  const auto other = send(request("run/step-2", "/out/step-2"));
+  ASSERT_TRUE(run_until(context, [&] { return !other->is_running(); }));
+  EXPECT_TRUE(job->is_running());
+  EXPECT_EQ(outs->totals().sent, 1u);
+  std::ofstream(worker.folder() / "joined");
+  ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
+  EXPECT_EQ(outs->totals().sent, 2u);
+}
+
+TEST_F(StageOutsTest, AShardOfAnOutputThatIsWatchedDoesNotWait) {
+  worker.on("stage-out", R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": []}}')");
+  StageOutRequest sharded = request();
+  sharded.nodes = 2;
+  sharded.waits = false;
+  const auto job = send(sharded);
+  ASSERT_TRUE(run_until(context, [&] { return !job->is_running(); }));
+  EXPECT_EQ(outs->totals().sent, 0u);
+  EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
 }  // namespace

@@ -15,9 +15,8 @@ constexpr BoardSize kSize{5, 3, 4};
 
 TEST(Board, TheServerSeesWhatTheWorkerHas) {
   const TempFolder folder;
-  const auto worker = Board::create(folder.path(), kSet, "state-1", "/cache/x", kSize).value();
+  const auto worker = Board::create(folder.path(), kSet, "/cache/x", kSize).value();
   const auto server = Board::open(folder.path(), kSet).value();
-  EXPECT_EQ(server->origin(), "state-1");
   EXPECT_EQ(server->data(), "/cache/x");
   EXPECT_EQ(server->unit(2), UnitState::Absent);
   worker->set_digest(2, {1, 2});
@@ -33,7 +32,7 @@ TEST(Board, TheServerSeesWhatTheWorkerHas) {
 
 TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
   const TempFolder folder;
-  const auto worker = Board::create(folder.path(), kSet, "", "/x", kSize).value();
+  const auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
   const auto server = Board::open(folder.path(), kSet).value();
   server->note_member(7);
   server->note_member(8);
@@ -43,10 +42,10 @@ TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
 
 TEST(Board, OfOneSetThereIsOneWorkerAtATime) {
   const TempFolder folder;
-  auto first = Board::create(folder.path(), kSet, "", "/x", kSize).value();
-  EXPECT_EQ(Board::create(folder.path(), kSet, "", "/x", kSize).error().kind, Errc::Unavailable);
+  auto first = Board::create(folder.path(), kSet, "/x", kSize).value();
+  EXPECT_EQ(Board::create(folder.path(), kSet, "/x", kSize).error().kind, Errc::Unavailable);
   first.reset();
-  EXPECT_TRUE(Board::create(folder.path(), kSet, "", "/x", kSize));
+  EXPECT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
 }
 
 TEST(Board, OneThatIsNotThereOrCutShortIsNotFound) {

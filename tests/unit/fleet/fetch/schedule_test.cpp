@@ -21,11 +21,11 @@ std::vector<std::uint64_t> all_units() {
 }
 
 SetState staging_of(NodeId node, UnitState each = UnitState::Absent) {
-  return {SetState::Kind::Staging, node, std::vector<UnitState>(kUnits, each), kUnits};
+  return {SetState::Kind::Staging, node, std::vector<UnitState>(kUnits, each), kUnits, {}};
 }
 
 SetState published_by(NodeId node) {
-  return {SetState::Kind::Published, node, {}, kUnits};
+  return {SetState::Kind::Published, node, {}, kUnits, {}};
 }
 
 // All that can be had from the source now.
@@ -121,6 +121,20 @@ TEST(Schedule, NothingMoreIsTakenFromAPeerThatSentWrongBytes) {
   schedule.add(all_units());
   schedule.blame(0);
   EXPECT_EQ(take_from_source(schedule, kNow).size(), kUnits);
+}
+
+TEST(Schedule, WithoutASourceItWaitsForPeersAndGivesUpWhenNoneHasMore) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.without_source(kNow);
+  schedule.add(std::vector<std::uint64_t>{7, 8});
+  EXPECT_FALSE(schedule.next(From::Source, kNow));
+  EXPECT_FALSE(schedule.is_hopeless(kNow + kStuck));
+  schedule.heard(0, published_by(kFirst), kNow + kStuck);
+  const auto choice = schedule.next(From::Source, kNow + kStuck);
+  ASSERT_EQ(choice->peer, 0U);
+  schedule.done(*choice);
+  EXPECT_FALSE(schedule.is_hopeless(kNow + 2 * kStuck));
+  EXPECT_TRUE(schedule.is_hopeless(kNow + 2 * kStuck + 1ms));
 }
 
 }  // namespace

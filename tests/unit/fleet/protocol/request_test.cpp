@@ -12,11 +12,15 @@ const std::string kAsked = "p" + std::string(32, 'a');
 
 TEST(PeerRequest, IsReadAsItWasWritten) {
   using Kind = PeerRequest::Kind;
-  const PeerRequest requests[] = {{Kind::Node, "", 0, 0, ""},
-                                  {Kind::Datasets, "", 0, 0, ""},
-                                  {Kind::Set, kAsked, 0, 0, ""},
-                                  {Kind::Set, kAsked, 0, 0xfedcba9876543210U, "1-a.b"},
-                                  {Kind::Unit, kAsked, 7, 0, "state-9"}};
+  const PeerRequest requests[] = {{Kind::Node, "", 0, 0},
+                                  {Kind::Datasets, "", 0, 0},
+                                  {Kind::Set, kAsked, 0, 0},
+                                  {Kind::Set, kAsked, 0, 0xfedcba9876543210U},
+                                  {Kind::Unit, kAsked, 7, 0},
+                                  {Kind::Walk, kAsked, 0, 5},
+                                  {Kind::WalkEntries, kAsked, 0, 0},
+                                  {Kind::WalkNotes, kAsked, 0, 0},
+                                  {Kind::WalkFolders, kAsked, 0, 0}};
   for (const PeerRequest& request : requests) EXPECT_EQ(parse_target(to_target(request)), request);
 }
 
@@ -29,7 +33,10 @@ TEST(PeerRequest, AnythingElseIsNone) {
                                            "/fleet/v1/sets/" + kAsked + "/units/-1",
                                            "/fleet/v1/sets/" + kAsked + "/units/18446744073709551616",
                                            "/fleet/v1/sets/../units/1",
-                                           "/fleet/v1/sets/" + kAsked + "?origin=../x",
+                                           "/fleet/v1/walks/" + kAsked + "/units/1",
+                                           "/fleet/v1/walks/" + kAsked + "/entries?from=0000000000000005",
+                                           "/fleet/v1/walks/" + kAsked + "/entries/1",
+                                           "/fleet/v1/sets/" + kAsked + "?from=../x",
                                            "/fleet/v1/sets/" + kAsked + "?from=1",
                                            "/fleet/v1/node?x=1"};
   for (const std::string& target : others) EXPECT_FALSE(parse_target(target)) << target;

@@ -8,8 +8,8 @@ using spark::staging::EntryType;
 
 namespace {
 
-std::string id_of(SetKind kind, const std::vector<Entry>& entries) {
-  SetNaming naming(kind);
+std::string id_of(const std::vector<Entry>& entries, std::string_view state = "") {
+  SetNaming naming(state);
   for (const Entry& entry : entries) naming.add(entry);
   return naming.id();
 }
@@ -26,30 +26,30 @@ std::vector<Entry> set() {
 }
 
 TEST(SetId, PathSizeAndTimeMakeThePlainName) {
-  const std::string name = id_of(SetKind::Plain, set());
+  const std::string name = id_of(set());
   EXPECT_TRUE(is_set_id(name));
   auto other = set();
   other[0].mtime_ns = 100;  // a folder's time changes with temporary files
   other[1].inode = 10;
-  EXPECT_EQ(id_of(SetKind::Plain, other), name);
+  EXPECT_EQ(id_of(other), name);
   for (int change = 0; change < 3; ++change) {
     auto changed = set();
     if (change == 0) changed[1].path = "c";
     if (change == 1) changed[1].size = 6;
     if (change == 2) changed[1].mtime_ns = 8;
-    EXPECT_NE(id_of(SetKind::Plain, changed), name);
+    EXPECT_NE(id_of(changed), name);
   }
 }
 
-TEST(SetId, OfOneFileSystemTheInodeAndTheTimeOfChangeCountAsWell) {
-  const std::string name = id_of(SetKind::Exact, set());
-  EXPECT_NE(name, id_of(SetKind::Plain, set()));
+TEST(SetId, OfAVolumeItsStateCountsAsWell) {
+  const std::string name = id_of(set(), "superblock 1");
+  EXPECT_TRUE(is_set_id(name));
+  EXPECT_EQ(id_of(set(), "superblock 1"), name);
+  EXPECT_NE(id_of(set(), "superblock 2"), name);
+  EXPECT_NE(id_of(set()), name);
   auto other = set();
-  other[1].inode = 10;
-  EXPECT_NE(id_of(SetKind::Exact, other), name);
-  other = set();
-  other[1].ctime_ns = 1;
-  EXPECT_NE(id_of(SetKind::Exact, other), name);
+  other[1].size = 6;
+  EXPECT_NE(id_of(other, "superblock 1"), name) << "hosts whose walks differ number their units differently";
 }
 
 TEST(SetId, AFurtherNameOfAFileIsNoContentOfItsOwn) {
@@ -57,7 +57,7 @@ TEST(SetId, AFurtherNameOfAFileIsNoContentOfItsOwn) {
   linked.emplace_back();
   linked.back().path = "c";
   linked.back().link_to = "a";
-  EXPECT_EQ(id_of(SetKind::Plain, linked), id_of(SetKind::Plain, set()));
+  EXPECT_EQ(id_of(linked), id_of(set()));
 }
 
 TEST(SetId, OnlyWhatItWritesIsAName) {

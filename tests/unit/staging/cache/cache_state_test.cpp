@@ -125,8 +125,7 @@ TEST_F(CacheSameStateTest, WhatElseBelongsToTheDatasetNowIsLookedAt) {
   write_text(source_.path / "h", "three");
   options_.links = OutsideLinks::Copy;
   EXPECT_EQ(read_text(stage()->path / "h"), "three");
-  std::filesystem::rename(source_.path, folder_ / "elsewhere");
-  source_.path = folder_ / "elsewhere";
+  source_.within = "elsewhere";
   write_text(source_.path / "i", "four");
   EXPECT_EQ(read_text(stage()->path / "i"), "four");
 }

@@ -117,5 +117,15 @@ TEST_F(PublishedCopies, TheirHashIsKnownUntilTheyAreChanged) {
   EXPECT_EQ(published_hash(*tree, stop_), std::nullopt);
 }
 
+// As an NFS server changes them.
+TEST_F(PublishedCopies, VerifyComparesContentAndNotTheTimesOfFiles) {
+  send("step-1");
+  const auto shard = volume_ / "step-1/shard";
+  std::filesystem::last_write_time(shard, std::filesystem::file_time_type::clock::now());
+  ASSERT_OK(verify_published(volume_ / "step-1", {}, kQuiet, stop_));
+  write_text(shard, noise(100'000, 99));
+  EXPECT_EQ(verify_published(volume_ / "step-1", {}, kQuiet, stop_).error().kind, Errc::Mismatch);
+}
+
 }  // namespace
 }  // namespace spark::staging

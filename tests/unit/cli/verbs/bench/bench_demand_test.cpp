@@ -29,7 +29,8 @@ class BenchDemand : public ::testing::Test {
   }
   int measure(const std::string& limit, const std::string& script) {
     return program.run({"bench", "demand", "--dataset", (folder / "set").string(), "--runs",
-                        (folder / "runs").string(), "--for", limit, "--", "sh", "-c", script});
+                        (folder / "runs").string(), "--for", limit, "--json", (folder / "measured").string(),
+                        "--", "sh", "-c", script});
   }
 
   Program program;
@@ -44,6 +45,10 @@ TEST_F(BenchDemand, MeasuresACommandEndsItAndKeepsTheRateForTheNextRun) {
   ASSERT_TRUE(stored) << stored.error().message();
   ASSERT_TRUE(*stored);
   EXPECT_GT((*stored)->reads.rate.value, 0);
+  const auto object = parse_json_object(read_file(folder / "measured").value());
+  ASSERT_TRUE(object);
+  EXPECT_DOUBLE_EQ(get_double(*object, "bytes_per_second").value_or(0), (*stored)->reads.rate.value);
+  EXPECT_EQ(get_string(*object, "dataset"), (folder / "set").string());
 
   bench::BenchOptions options;
   program.context.bench = [&](const auto& wanted, const auto&, const auto&) -> Result<bench::Record> {

@@ -78,6 +78,27 @@ TEST_F(Bench, PrintsALineForEachStepAndNowAndThen) {
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 5) << errors;  // estimate, step, 15 s, step, kept
 }
 
+TEST_F(Bench, IsSilentWhenToldTo) {
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "-q"}), 0);
+  EXPECT_EQ(program.errors(), "");
+  EXPECT_FALSE(program.output().empty());
+}
+
+TEST_F(Bench, MayBeCalledRun) {
+  EXPECT_EQ(program.run({"bench", "run", "nfs=/mnt/b", "--rounds", "7"}), 0) << program.errors();
+  ASSERT_EQ(options.paths.size(), 1U);
+  EXPECT_EQ(options.rounds, 7U);
+}
+
+TEST_F(Bench, KnowsHowManyHostsOfAFleetStageTogether) {
+  std::ofstream(file) << "version: 1\nfleet:\n  listen: 10.0.0.1:7789\n  key_file: /etc/key\n"
+                         "  peers: {a: [10.0.0.1], b: [10.0.0.2], c: [10.0.0.3]}\n";
+  EXPECT_EQ(program.run({"--config", file.string(), "bench", "nfs=/mnt/b"}), 0) << program.errors();
+  EXPECT_EQ(options.asked.fleet_hosts, 3U) << "the list names this host too";
+  EXPECT_EQ(program.run({"--config", "/nowhere", "bench", "nfs=/mnt/b"}), 0);
+  EXPECT_EQ(options.asked.fleet_hosts, 0U);
+}
+
 TEST_F(Bench, KnowsWhatTheJobConsumesAndHowOftenItReads) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--like", "8xresnet50", "--epochs", "90", "--dataset",
                          "1.2TB", "--rate-limit", "500MB/s", "--nodes", "4", "--target-memory", "32GB"}),
@@ -182,6 +203,27 @@ TEST_F(Bench, ListsComparesAndMerges) {
   EXPECT_EQ(program.run({"bench", "compare", "last", "last", "--runs", runs()}), 0) << program.errors();
   EXPECT_EQ(program.run({"bench", "merge", "last", "last", "--runs", runs()}), 2);
   EXPECT_EQ(program.run({"bench", "merge"}), 2);
+}
+
+TEST_F(Bench, GivesListComparisonAndMergedRecordAsJson) {
+  keep();
+  const auto json_of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--runs", runs(), "--json"});
+    Program other;
+    EXPECT_EQ(other.run(arguments), 0) << other.errors();
+    return parse_json_object(other.output());
+  };
+  const auto list = json_of({"bench", "list"});
+  ASSERT_TRUE(list);
+  EXPECT_EQ(get_string(get_array(*list, "runs")->front().as_object(), "run_id"), answer->run_id);
+  const auto comparison = json_of({"bench", "compare", "last", "last"});
+  ASSERT_TRUE(comparison);
+  EXPECT_EQ(get_string(get_array(*comparison, "results")->front().as_object(), "scenario"), "shards");
+  answer->host.name = "spark2";
+  std::ofstream(file) << bench::json_text(*answer);
+  const auto merged = json_of({"bench", "merge", "last", file.string()});
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(get_array(*merged, "hosts")->size(), 2U);
 }
 
 TEST_F(Bench, WritesTheRecord) {

@@ -239,7 +239,7 @@ TEST_F(Run, GivesTheCommandItsPathsAndTakesTheLeaseBack) {
   std::getline(std::ifstream(file) >> std::ws, line);
   EXPECT_EQ(line, "/cache/imagenet/3 /cache/imagenet/3");
   EXPECT_EQ(program.client.sent[1], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
-  EXPECT_EQ(program.client.sent.back(), "DELETE /v1/leases/3ee4d2ad");
+  EXPECT_EQ(program.client.sent[program.client.sent.size() - 2], "DELETE /v1/leases/3ee4d2ad");
 }
 
 TEST_F(Run, AsksForADoubtfulCopyOnlyIfToldSo) {
@@ -273,6 +273,20 @@ TEST_F(Run, StartsNothingWhenStagingFailed) {
       R"({"error": {"kind": "not_found", "what": "there is no dataset 'imagnet'", "hint": ""}})");
   EXPECT_EQ(failing.run({"run", "imagnet", "--", "touch", file.string()}), 3);
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(Run, NamesTheOutputsWhoseNewestCheckpointIsNotOnItsVolumeWhenTheCommandHasEnded) {
+  program.client.answer("GET /v1/outputs", 200, R"({"outputs": [{"name": "run7"}, {"name": "run8"}]})");
+  program.client.answer(
+      "GET /v1/outputs/run7", 200,
+      R"({"name": "run7", "unsent": "step-9 is not on checkpoints:run7 yet; spark-staged sends it"})");
+  program.client.answer("GET /v1/outputs/run8", 200, R"({"name": "run8", "unsent": null})");
+  EXPECT_EQ(program.run({"run", "imagenet", "--", "false"}), 1) << "the command's own status";
+  EXPECT_NE(
+      program.errors().find("output run7: step-9 is not on checkpoints:run7 yet; spark-staged sends it"),
+      std::string::npos)
+      << program.errors();
+  EXPECT_EQ(program.errors().find("run8"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Writing to a pipe whose reader may be gone.
+#pragma once
+
+#include <signal.h>
+
+namespace spark {
+
+// A child that stops reading is told by EPIPE, not by a signal that ends us. Ours alone: other threads and
+// what they wait for are not touched.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once{};
+    // Blocked before: one that is pending may not be of our making, and stays.
+    if (sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
+
+}  // namespace spark

@@ -1,0 +1,91 @@
+// What a worker is asked, and the attempt that needs no volume.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/datasets/attempts.hpp"
+#include "daemon/log.hpp"
+#include "daemon/workers/wire.hpp"
+
+namespace spark::datasets {
+namespace {
+
+// A part of the time is left for what follows the last byte: flushing, publishing.
+Duration time_to_copy(Duration left) {
+  constexpr int kPercent = 95;
+  return std::max(Duration(0), left * kPercent / 100);
+}
+
+}  // namespace
+
+// Once each time that its volume goes away: peers that have published the state that it had.
+asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
+  const bool is_away = !context_.find_source(task->dataset).has_value();
+  if (task->is_cancelled || !is_away || !task->state || !context_.config().fleet.listen)
+    co_return fail(Errc::Unavailable, "peers are not asked");
+  const SourcePlace place = *task->state;
+  task->attempt = {};
+  task->attempt.is_from_peers = true;
+  task->attempt.last_moved = context_.clock.steady();
+  log::info("staging " + printable(task->dataset.name) + " goes on with what peers have: its volume is away");
+  auto call = call_to_stage(task, place, false);
+  const workers::Cancellation cancellation = task->attempt.cancellation;
+  auto staged = co_await context_.runner.run(std::move(call), cancellation);
+  task->attempt.worker = 0;
+  if (!staged) log::info("peers can't stand in for the volume: " + staged.error().message());
+  co_return staged;
+}
+
+workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached) {
+  json::array exclude;
+  for (const std::string& pattern : task->dataset.exclude) exclude.emplace_back(pattern);
+  workers::Call call;
+  call.verb = "stage";
+  call.subject = "dataset " + printable(task->dataset.name);
+  call.request = catalog_.request();
+  call.request["dataset"] = task->dataset.name;
+  call.request["path"] = source.path;
+  call.request["mount"] = source.mount;
+  call.request["volume"] = json::object{{"device", source.device},
+                                        {"stamp", static_cast<std::int64_t>(source.stamp)},
+                                        {"doubtful", source.doubt && task->allow_dirty},
+                                        {"generation", source.generation}};
+  call.request["exclude"] = std::move(exclude);
+  call.request["links"] = config::to_string(task->dataset.links);
+  const Demand demand = task->attempt.demand = task->demand();
+  call.request["max_rate"] = demand.max_rate;
+  call.request["prefetch"] = demand.is_prefetch && !task->attempt.doubt;  // no room for what is not copied
+  if (demand.by) {
+    const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
+    call.request["finish_in_ms"] = time_to_copy(left).count();
+  }
+  const config::FleetSettings& fleet = context_.config().fleet;
+  if (fleet.listen && source.is_exchanged && !source.doubt) call.request["fleet"] = workers::to_json(fleet);
+  if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
+  call.request["task"] = task->number;
+  call.request["hold"] = json::object{{"id", task->hold}};
+  call.request["in_use"] = in_use();
+  call.request["only_cached"] = only_cached;
+  call.request["away"] = task->attempt.is_from_peers;
+  call.on_progress = [this, task](const json::object& progress) { note_progress(*task, progress); };
+  call.on_start = [this, task](pid_t pid) {
+    task->attempt.worker = pid;
+    turns_.set_priorities();
+  };
+  return call;
+}
+
+// What a worker may not know yet from the catalog.
+json::array Attempts::in_use() const {
+  json::array all;
+  for (const std::string& name : activity_.wanted) {
+    all.push_back(json::object{{"dataset", name}, {"generation", 0}});
+  }
+  for (const auto& [id, lease] : leases_.all()) {
+    if (lease.is_soft) continue;  // the catalog has it, and whoever makes room decides
+    all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
+  }
+  return all;
+}
+
+}  // namespace spark::datasets

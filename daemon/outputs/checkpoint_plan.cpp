@@ -1,0 +1,90 @@
+#include "daemon/outputs/checkpoint_plan.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace spark::outputs {
+namespace {
+
+bool is_kept_always(const config::Output& output, const std::string& name) {
+  return output.keep_every > 0 && last_number_in(name) % output.keep_every == 0;
+}
+
+std::string text_of(const json::object& object, std::string_view key) {
+  return get_string(object, key).value_or("");
+}
+
+}  // namespace
+
+bool is_published(const config::Output& output, const LocalCheckpoint& local,
+                  const std::vector<PublishedCheckpoint>& published) {
+  return std::ranges::any_of(published, [&](const PublishedCheckpoint& one) {
+    return one.name == local.name && (output.nodes > 1 || one.mtime_ns == local.mtime_ns);
+  });
+}
+
+CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
+                                const std::vector<PublishedCheckpoint>& published, const Changes& sent) {
+  CheckpointPlan plan;
+  const std::int64_t newest_there = published.empty() ? 0 : published.front().mtime_ns;
+  std::uint32_t kept = 0;
+  for (const LocalCheckpoint& one : local) {
+    if (!one.incomplete.empty()) continue;
+    const auto known = sent.find(one.name);
+    const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
+    const bool is_newest = kept++ == 0, is_there = is_published(output, one, published) && !is_rewritten;
+    const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
+    // One that waits behind the newest is superseded as soon as that is there.
+    const bool is_wanted =
+        !is_there && (is_rewritten || is_kept_always(output, one.name) || (is_newest && !is_superseded));
+    if (is_there && plan.latest.empty()) plan.latest = one.name;
+    if (is_wanted) {
+      plan.backlog += one.bytes;
+      if (!plan.send) plan.send = one;
+    }
+    const bool is_surplus =
+        output.keep_local > 0 && kept > output.keep_local && !is_newest && one.name != plan.latest;
+    if (is_surplus && !is_wanted && (is_there || is_superseded)) plan.remove.push_back(one.name);
+  }
+  return plan;
+}
+
+std::vector<LocalCheckpoint> local_from_json(const json::object& answer) {
+  std::vector<LocalCheckpoint> all;
+  const json::array* rows = get_array(answer, "checkpoints");
+  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
+    const json::object& row = (*rows)[i].as_object();
+    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0),
+                   get_int(row, "changed_ns").value_or(0),
+                   static_cast<Bytes>(get_int(row, "bytes").value_or(0)), text_of(row, "incomplete")});
+  }
+  return all;
+}
+
+std::vector<PublishedCheckpoint> published_from_json(const json::object& answer) {
+  std::vector<PublishedCheckpoint> all;
+  const json::array* rows = get_array(answer, "copies");
+  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
+    const json::object& row = (*rows)[i].as_object();
+    all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0)});
+  }
+  return all;
+}
+
+json::object changes_to_json(const Changes& changes) {
+  json::object object;
+  for (const auto& [name, changed] : changes) object[name] = changed;
+  return object;
+}
+
+Changes changes_from_json(const json::object* object) {
+  Changes changes;
+  if (object == nullptr) return changes;
+  for (const auto& member : *object) {
+    if (const auto changed = get_int(*object, member.key())) changes[std::string(member.key())] = *changed;
+  }
+  return changes;
+}
+
+}  // namespace spark::outputs

@@ -1,0 +1,31 @@
+// The outputs of the configuration, each watched.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/outputs/watched_output.hpp"
+
+namespace spark::outputs {
+
+class OutputWatches {
+ public:
+  OutputWatches(const Context& context, StageOuts& stage_outs, WatchedOutput::Leased leased)
+      : context_(context), stage_outs_(stage_outs), leased_(std::move(leased)) {}
+
+  // What has not changed goes on as it was.
+  void apply(const config::Config& config);
+
+  std::shared_ptr<WatchedOutput> find(const std::string& name) const;
+  const std::map<std::string, std::shared_ptr<WatchedOutput>>& all() const { return outputs_; }
+  json::array list() const;
+
+ private:
+  const Context& context_;
+  StageOuts& stage_outs_;
+  WatchedOutput::Leased leased_;
+  std::map<std::string, std::shared_ptr<WatchedOutput>> outputs_;  // by name
+};
+
+}  // namespace spark::outputs

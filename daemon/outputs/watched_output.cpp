@@ -1,0 +1,278 @@
+#include "daemon/outputs/watched_output.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/config/parse.hpp"
+#include "daemon/log.hpp"
+#include "daemon/token.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using config::Complete;
+
+constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
+
+std::string path_on_volume(const config::Output& output, const std::string& name) {
+  return output.to == "." ? name : output.to + "/" + name;
+}
+
+const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
+  const auto found = std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty(); });
+  return found == local.end() ? nullptr : &*found;
+}
+
+tl::unexpected<Error> nothing_complete(const config::Output& output,
+                                       const std::vector<LocalCheckpoint>& local) {
+  const std::string folder = printable(output.path.native());
+  const std::string first =
+      local.empty() ? "" : ": " + printable(local.front().name) + ": " + local.front().incomplete;
+  return fail(Errc::NotFound,
+              "output " + output.name + ": there is no complete checkpoint in " + folder + first,
+              "docs/stage-out.md says when a checkpoint is complete");
+}
+
+}  // namespace
+
+WatchedOutput::WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased,
+                             config::Output settings)
+    : context_(context),
+      stage_outs_(stage_outs),
+      leased_(std::move(leased)),
+      settings_(std::move(settings)),
+      known_(context, settings_),
+      timer_(context.executor) {}
+
+void WatchedOutput::stop() {
+  is_stopped_ = true;
+  timer_.cancel();
+}
+
+asio::awaitable<void> WatchedOutput::run() {
+  const auto self = shared_from_this();
+  while (!is_stopped_) {
+    co_await work();
+    if (is_stopped_) co_return;
+    timer_.expires_after(context_.timings.watch);
+    co_await timer_.async_wait(kToken);
+  }
+}
+
+// A worker of its own: it gives up its rights for good.
+asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
+  co_await known_.load();
+  const Complete rule = settings_.complete == Complete::OnRequest ? Complete::Rename : settings_.complete;
+  workers::Call call;
+  call.verb = "scan-output";
+  call.subject = "output " + settings_.name;
+  call.deadline = context_.timings.scan;
+  call.request = {{"path", settings_.path.native()},
+                  {"rule", config::to_string(rule)},
+                  {"marker", settings_.marker},
+                  {"flushed", changes_to_json(known_.flushed())}};
+  const auto answer = co_await context_.runner.run(std::move(call));
+  if (!answer) co_return fail(answer.error());
+  Seen seen;
+  seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
+  seen.local = local_from_json(*answer);
+  const LocalCheckpoint* newest = newest_complete(seen.local);
+  facts_.latest_local = newest == nullptr ? "" : newest->name;
+  co_await list_published(seen);
+  co_await known_.remember(seen.local, seen.published ? &*seen.published : nullptr);
+  facts_.unsent = unsent_of(seen);
+  co_return seen;
+}
+
+std::string WatchedOutput::unsent_of(const Seen& seen) const {
+  if (seen.local.empty()) return "";
+  const LocalCheckpoint& newest = seen.local.front();
+  const std::string where = printable(newest.name) + " is not on " + settings_.volume + ":" + settings_.to;
+  if (!newest.incomplete.empty()) return where + ", as it is not complete: " + newest.incomplete;
+  const std::vector<PublishedCheckpoint> published =
+      seen.published.value_or(std::vector<PublishedCheckpoint>{});
+  if (!plan_checkpoints(settings_, seen.local, published, known_.sent()).send) return "";
+  if (!facts_.reason.empty()) return where + " yet: " + facts_.reason;
+  if (settings_.complete == Complete::OnRequest)
+    return where + "; `spark-stage stage-out " + settings_.name + "` sends it";
+  return where + " yet; spark-staged sends it";
+}
+
+asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
+  auto place = context_.find_readable(settings_.volume);
+  if (!place) {
+    facts_.reason = place.error().what;
+    co_return;
+  }
+  workers::Call call;
+  call.verb = "list-published";
+  call.subject = "volume " + printable(settings_.volume);
+  call.deadline = context_.timings.list;
+  call.request = {
+      {"root", place->root}, {"mount", place->mount}, {"path", settings_.to}, {"uid", seen.owner}};
+  const auto answer = co_await context_.runner.run(std::move(call));
+  if (!answer) {
+    facts_.reason = answer.error().message();
+    co_return;
+  }
+  facts_.reason.clear();
+  seen.published = published_from_json(*answer);
+  const bool is_any = !seen.published->empty();
+  facts_.latest_published = is_any ? seen.published->front().name : "";
+  facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
+}
+
+asio::awaitable<void> WatchedOutput::work() {
+  note_end_of_sending();
+  auto seen = co_await look();
+  if (!seen) {
+    facts_.reason = seen.error().message();
+    co_return;
+  }
+  if (!seen->published || is_stopped_) co_return;
+  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent());
+  const bool sends_unasked = settings_.complete != Complete::OnRequest;
+  facts_.backlog = sends_unasked ? plan.backlog : 0;
+  // One that ended during the look is noted at the next: this plan does not know that it was sent.
+  if (sends_unasked && plan.send && !sending_ &&
+      (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
+    LocalCheckpoint next = *plan.send;
+    // Without waiting: a newer checkpoint may be complete before the shards of all hosts are there.
+    const auto job = co_await send(std::move(next), seen->owner, false);
+    if (!job) facts_.reason = job.error().message();
+  }
+  co_await tidy(std::move(plan));
+}
+
+void WatchedOutput::note_end_of_sending() {
+  if (!sending_ || sending_->is_running()) return;
+  const json::object event = sending_->final_event();
+  const bool has_failed = get_string(event, "event") == "failed";
+  if (has_failed) {
+    ++facts_.failures;
+    const json::object* error = get_object(event, "error");
+    retry_.error = error == nullptr ? "" : error_from_json(*error).message();
+    retry_.pause = std::clamp(retry_.pause * 2, kFirstPause, kLongestPause);
+    retry_.next = context_.clock.steady() + retry_.pause;
+  } else if (const json::object* result = get_object(event, "result");
+             result != nullptr && lacks_shards(*result)) {
+    retry_.error = retry_.failed + ": " + missing_shards(*result, settings_.nodes);
+    retry_.next = context_.clock.steady() + context_.timings.shards;
+  } else {
+    known_.mark_sent(retry_.failed, retry_.changed_ns);
+    retry_ = {};
+  }
+  sending_ = nullptr;
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint, uid_t owner,
+                                                                  bool waits_for_shards) {
+  StageOutRequest request;
+  request.source = (settings_.path / checkpoint.name).native();
+  request.volume = settings_.volume;
+  request.path = path_on_volume(settings_, checkpoint.name);
+  request.keep = settings_.keep;
+  request.keep_every = settings_.keep_every;
+  request.nodes = settings_.nodes;
+  request.waits = waits_for_shards;
+  request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
+  if (leased_) request.spared = leased_(settings_);
+  request.asker.holder = "output " + settings_.name;
+  request.asker.uid = owner;
+  auto job = co_await stage_outs_.send(std::move(request));
+  if (job) {
+    sending_ = *job;
+    retry_.failed = checkpoint.name;  // until it has ended well
+    retry_.changed_ns = checkpoint.changed_ns;
+  }
+  co_return job;
+}
+
+Result<> WatchedOutput::job_ended() {
+  if (settings_.complete == Complete::OnRequest) {
+    return fail(
+        Errc::Refused, "output " + settings_.name + " has no rule that says when a checkpoint is complete",
+        "set `complete` for it, or send with `spark-stage stage-out " + settings_.name + "` when one is");
+  }
+  if (!sending_) retry_ = {};
+  timer_.cancel();
+  return {};
+}
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
+  auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
+  LocalCheckpoint next = *newest;
+  auto job = co_await send(std::move(next), seen->owner, true);
+  co_return job;
+}
+
+asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
+  const auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  co_return to_json();
+}
+
+asio::awaitable<Result<json::object>> WatchedOutput::latest() {
+  auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  const PublishedCheckpoint* published =
+      seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
+  // Another host may have sent a newer one, and one of several hosts has a shard alone.
+  if (newest != nullptr && settings_.nodes <= 1 &&
+      (published == nullptr || newest->mtime_ns >= published->mtime_ns))
+    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
+  if (published != nullptr) {
+    co_return json::object{{"name", published->name},
+                           {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
+  }
+  if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);
+  co_return nothing_complete(settings_, seen->local);
+}
+
+// What is left undone is tried again at the next look.
+asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
+  // DeepSpeed's own file has that name.
+  const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;
+  if (plan.remove.empty() && latest == linked_) co_return;
+  workers::Call call;
+  call.verb = "tidy-output";
+  call.subject = "output " + settings_.name;
+  call.deadline = context_.timings.scan;
+  call.request = {
+      {"path", settings_.path.native()}, {"remove", json::value_from(plan.remove)}, {"latest", latest}};
+  const auto tidied = co_await context_.runner.run(std::move(call));
+  if (!tidied) co_return log::warning("output " + settings_.name + ": " + tidied.error().message());
+  const std::string warning = get_string(*tidied, "warning").value_or("");
+  if (!warning.empty() && latest != linked_) log::warning("output " + settings_.name + ": " + warning);
+  linked_ = latest;
+}
+
+json::object WatchedOutput::to_json() const {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? json::value(nullptr) : json::value(printable(text));
+  };
+  json::value published_at = nullptr;
+  if (facts_.published_mtime_ns > 0) {
+    const auto since =
+        std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(facts_.published_mtime_ns));
+    published_at = rfc3339(WallTime(since));
+  }
+  return {{"name", settings_.name},
+          {"path", printable(settings_.path.native())},
+          {"destination", printable(settings_.volume + ":" + settings_.to)},
+          {"latest_local", or_null(facts_.latest_local)},
+          {"latest_published", or_null(facts_.latest_published)},
+          {"published_at", std::move(published_at)},
+          {"backlog_bytes", facts_.backlog},
+          {"failures", facts_.failures},
+          {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
+                                                     : json::value(nullptr)},
+          {"unsent", or_null(facts_.unsent)},
+          {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
+}
+
+}  // namespace spark::outputs

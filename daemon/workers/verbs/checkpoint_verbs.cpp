@@ -1,0 +1,152 @@
+// The folders that jobs write checkpoints to, and what of them is on a volume.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "base/text.hpp"
+#include "daemon/workers/verbs/as_user.hpp"
+#include "daemon/workers/verbs/hold_volume.hpp"
+#include "daemon/workers/verbs/verbs.hpp"
+#include "staging/outputs/checkpoints.hpp"
+#include "staging/outputs/published_copies.hpp"
+
+namespace spark::workers {
+namespace {
+
+// Longer than what a framework's last writes are apart, on a file system with coarse times.
+constexpr Duration kSettled{3'000};
+
+std::string value_of(const json::object& request, std::string_view key) {
+  return get_string(request, key).value_or("");
+}
+
+// Goes on with the rights of who owns the folder: whose checkpoints they are.
+Result<uid_t> become_owner_of(const std::string& folder) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) {
+    return fail_errno(
+        errno, "looking at " + printable(folder),
+        errno == ENOENT ? "make the folder, and give it to the user whose jobs write to it" : "");
+  }
+  if (!S_ISDIR(info.st_mode))
+    return fail(Errc::Invalid, printable(folder) + " is no folder",
+                "name the folder itself, not a link to it");
+  if (auto user = become_user(info.st_uid); !user) return user.take_error();
+  return info.st_uid;
+}
+
+staging::Completeness completeness_of(const json::object& request) {
+  using Rule = staging::Completeness::Rule;
+  const std::string word = value_of(request, "rule");
+  staging::Completeness completeness{Rule::Rename, value_of(request, "marker")};
+  if (word == "dcp") completeness.rule = Rule::Dcp;
+  if (word == "hf") completeness.rule = Rule::HuggingFace;
+  if (word == "deepspeed") completeness.rule = Rule::DeepSpeed;
+  if (word == "marker") completeness.rule = Rule::Marker;
+  return completeness;
+}
+
+// When the host started; no value: not known.
+std::optional<std::int64_t> boot_ns() {
+  const auto text = read_file("/proc/stat");
+  const std::size_t at = text ? text->find("\nbtime ") : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  std::int64_t seconds = 0;
+  const char* begin = text->data() + at + 7;
+  if (std::from_chars(begin, text->data() + text->size(), seconds).ec != std::errc()) return std::nullopt;
+  return seconds * 1'000'000'000;
+}
+
+std::vector<std::string> texts_of(const json::object& request, std::string_view key) {
+  std::vector<std::string> texts;
+  const json::array* array = get_array(request, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const auto* text = (*array)[i].if_string(); text != nullptr)
+      texts.emplace_back(text->data(), text->size());
+  }
+  return texts;
+}
+
+}  // namespace
+
+// {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
+// "bytes", "incomplete"}]}, newest first. "flushed" are those that are known to be on the drive; the others
+// that are complete are flushed now. One that is older than this host's last start and not known is
+// incomplete: a power cut may have left holes in it.
+Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string path = value_of(request, "path");
+  const auto uid = become_owner_of(path);
+  if (!uid) return uid.take_error();
+  auto checkpoints =
+      staging::list_checkpoints(path, completeness_of(request), std::chrono::system_clock::now(), kSettled);
+  if (!checkpoints) return checkpoints.take_error();
+  const json::object* known = get_object(request, "flushed");
+  const auto boot = boot_ns();
+  bool flushes = false;
+  for (staging::Checkpoint& one : *checkpoints) {
+    if (!one.incomplete.empty() || (known != nullptr && get_int(*known, one.name) == one.changed_ns))
+      continue;
+    if (boot && one.changed_ns < *boot) {
+      one.incomplete =
+          "it is older than this host's last start, and was not known to be on its drive by then; send it "
+          "with "
+          "`spark-stage stage-out " +
+          printable(path) + "/" + printable(one.name) + " VOLUME:PATH` if it is right";
+    } else {
+      flushes = true;
+    }
+  }
+  if (flushes) {
+    const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder || ::syncfs(folder.get()) != 0)
+      return fail_errno(errno, "flushing the file system of " + printable(path));
+  }
+  json::array rows;
+  for (const staging::Checkpoint& one : *checkpoints) {
+    rows.push_back(json::object{{"name", one.name},
+                                {"mtime_ns", one.mtime_ns},
+                                {"changed_ns", one.changed_ns},
+                                {"bytes", one.bytes},
+                                {"incomplete", printable(one.incomplete)}});
+  }
+  return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
+}
+
+// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}]}, newest first: what stage-out
+// published in that folder.
+Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const auto held = hold_volume(value_of(request, "mount"), false);
+  if (!held) return held.take_error();
+  if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
+    return user.take_error();
+  const auto copies =
+      staging::published_copies(std::filesystem::path(value_of(request, "root")) / value_of(request, "path"));
+  if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
+  json::array rows;
+  for (std::size_t i = 0; copies && i < copies->size(); ++i)
+    rows.push_back(json::object{{"name", (*copies)[i].name}, {"mtime_ns", (*copies)[i].mtime_ns}});
+  return json::object{{"copies", std::move(rows)}};
+}
+
+// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: local checkpoints that are not kept, and the link
+// to the newest that is on the volume. "latest" may be empty.
+Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
+  const std::string path = value_of(request, "path");
+  if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
+  const std::string latest = value_of(request, "latest");
+  std::string warning;
+  // Before anything is deleted: it never leads to what is gone.
+  if (!latest.empty()) {
+    auto pointed = staging::point_latest(path, latest, staging::PointerKind::Link);
+    if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();
+    if (!pointed) warning = printable(pointed.error().message());
+  }
+  if (auto removed = staging::remove_checkpoints(path, texts_of(request, "remove")); !removed)
+    return removed.take_error();
+  return json::object{{"warning", warning}};
+}
+
+}  // namespace spark::workers

@@ -1,0 +1,130 @@
+#include "fleet/fetch/shared_walk.hpp"
+
+#include "base/file.hpp"
+#include "base/threads.hpp"
+#include "fleet/fetch/timings.hpp"
+#include "staging/manifest/manifest_reader.hpp"
+
+namespace spark::fleet {
+namespace {
+
+constexpr std::chrono::milliseconds kLookingAtFolders{30'000};
+// A walk of some million files; a host that needs longer is no longer waited for.
+constexpr std::chrono::milliseconds kLongestWalk{60'000};
+constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
+constexpr std::uint64_t kTheWalk = 0;  // the one unit
+
+}  // namespace
+
+Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
+  auto board = Board::create(boards_, walk_, "", {1, 0, 0});
+  if (!board) return own();  // another worker of this host stages it, or there is no room for a file
+  presence_ = std::make_unique<Presence>(std::move(*board));
+  schedule_ = std::make_unique<Schedule>(self_, peers_.size(), 1, kLongestWalk);
+  const std::uint64_t units[] = {kTheWalk};
+  schedule_->add(units);
+  Result<staging::Walked> walked = fail(Errc::Failed, "walking: out of memory");
+  const auto part = [&](std::size_t number) {
+    if (number > 0) return watch(number - 1);
+    walked = no_throw([&] { return decide(own); });
+    const std::scoped_lock lock(mutex_);
+    is_over_ = true;
+    changed_.notify_all();
+  };
+  const auto ran = run_in_threads(peers_.size() + 1, part, [this] { is_over_ = true; });
+  if (!ran) return own();
+  return walked;
+}
+
+void SharedWalk::watch(std::size_t index) {
+  const PeerRequest request{PeerRequest::Kind::Walk, walk_, 0, self_};
+  for (bool is_first = true; !is_over_; is_first = false) {
+    const auto text = peers_[index]->get_text(request, kMostNotes, kSilent);
+    auto state = text ? parse_set_state(*text, 1) : text.take_error();
+    std::unique_lock lock(mutex_);
+    if (state) schedule_->heard(index, std::move(*state), std::chrono::steady_clock::now());
+    if (is_first) ++heard_;
+    changed_.notify_all();
+    changed_.wait_for(lock, kLookEvery, [this] { return is_over_.load(); });
+  }
+}
+
+Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kFirstLook, [this] { return heard_ >= peers_.size(); });
+  }
+  for (;;) {
+    const auto choice = next();
+    if (!choice) {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kLookEvery);
+      continue;
+    }
+    auto walked = choice->peer ? from_peer(*choice->peer) : own();
+    if (walked && !choice->peer) offer(*walked);
+    if (walked && presence_) presence_->board().set_unit(kTheWalk, UnitState::HasFile);
+    if (walked || !choice->peer) return walked;
+    const std::scoped_lock lock(mutex_);
+    schedule_->failed(*choice, true);
+  }
+}
+
+// As ExchangeRun::next: a walk here is claimed first, then asked for again.
+std::optional<Choice> SharedWalk::next() {
+  const std::scoped_lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  schedule_->asked_by(presence_->board().members(), now);
+  const auto choice = schedule_->next(From::Peers, now);
+  if (!choice || choice->peer) return choice;
+  presence_->board().set_unit(kTheWalk, UnitState::Reading);
+  schedule_->asked_by(presence_->board().members(), now);
+  if (schedule_->is_still_mine(kTheWalk, now)) return choice;
+  presence_->board().set_unit(kTheWalk, UnitState::Absent);
+  schedule_->failed(*choice, false);
+  return std::nullopt;
+}
+
+Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
+  Peer& peer = *peers_[index];
+  const auto path = Board::entries_of(boards_, walk_);
+  const auto got =
+      peer.get_file({PeerRequest::Kind::WalkEntries, walk_, 0, 0}, path, kMostEntries, kPatience);
+  if (!got) return got.take_error();
+  if (is_source_away_) {
+    const auto folders =
+        peer.get_text({PeerRequest::Kind::WalkFolders, walk_, 0, 0}, kMostNotes, kLookingAtFolders);
+    if (!folders) return folders.take_error();
+    if (*folders != "plain")
+      return fail(Errc::Unavailable, "folders have attributes, which peers do not send");
+  }
+  const auto text = peer.get_text({PeerRequest::Kind::WalkNotes, walk_, 0, 0}, kMostNotes, kPatience);
+  if (!text) return text.take_error();
+  auto notes = staging::parse_walk_notes(*text);
+  auto manifest = staging::ManifestReader::open(path);
+  if (!manifest) return manifest.take_error();
+  if (!notes) return fail(Errc::Invalid, "peer " + peer.name() + " sent no notes of its walk");
+  staging::Walked walked;
+  static_cast<staging::WalkNotes&>(walked) = std::move(*notes);
+  while (auto entry = manifest->next()) {
+    entry->hash = {};  // of the peer's copy, as the next
+    entry->good_at = 0;
+    walked.entries.push_back(std::move(*entry));
+  }
+  if (auto read = manifest->error(); !read) return read.take_error();
+  if (auto kept = write_file_atomically(Board::notes_of(boards_, walk_), *text); !kept)
+    return kept.take_error();
+  return walked;
+}
+
+// Peers that can't have it walk themselves.
+void SharedWalk::offer(staging::Walked& walked) {
+  staging::Manifest manifest;
+  manifest.entries.swap(walked.entries);
+  const auto written = staging::write_manifest(Board::entries_of(boards_, walk_), manifest);
+  manifest.entries.swap(walked.entries);
+  const auto noted = write_file_atomically(Board::notes_of(boards_, walk_), staging::to_text(walked));
+  if (!written || !noted) presence_.reset();
+}
+
+}  // namespace spark::fleet

@@ -1,0 +1,54 @@
+// One walk of a volume for all hosts that stage the same state of it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fleet/fetch/peer.hpp"
+#include "fleet/fetch/presence.hpp"
+#include "fleet/fetch/schedule.hpp"
+#include "staging/copy/exchange.hpp"
+
+namespace spark::fleet {
+
+// Used once. The walk is offered to peers as long as this object is there.
+class SharedWalk {
+ public:
+  // `walk`: its name between hosts; see SetNaming, without files.
+  SharedWalk(NodeId self, std::string walk, std::filesystem::path boards,
+             std::vector<std::unique_ptr<Peer>>& peers, bool is_source_away)
+      : self_(self),
+        walk_(std::move(walk)),
+        boards_(std::move(boards)),
+        peers_(peers),
+        is_source_away_(is_source_away) {}
+
+  // A peer's, or else from `own`. An error is `own`'s.
+  Result<staging::Walked> get(const staging::Exchange::Walk& own);
+
+ private:
+  NodeId self_;
+  std::string walk_;
+  std::filesystem::path boards_;
+  std::vector<std::unique_ptr<Peer>>& peers_;
+  bool is_source_away_;  // no attributes of folders can be had
+  std::unique_ptr<Presence> presence_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::unique_ptr<Schedule> schedule_;
+  std::size_t heard_ = 0;  // peers that have answered once, or did not
+  std::atomic<bool> is_over_{false};
+
+  void watch(std::size_t index);
+  Result<staging::Walked> decide(const staging::Exchange::Walk& own);
+  std::optional<Choice> next();
+  Result<staging::Walked> from_peer(std::size_t index);
+  void offer(staging::Walked& walked);
+};
+
+}  // namespace spark::fleet

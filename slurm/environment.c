@@ -1,0 +1,43 @@
+#include "slurm/environment.h"
+
+#include <stdlib.h>
+
+#include "slurm/names.h"
+#include "slurm/outputs.h"
+#include "slurm/wait.h"
+
+enum { ConfigMs = 5000 };  // for the daemon's configuration, which has the variables that users chose
+
+static int set_variable(const Environment* environment, const char* name, const char* value,
+                        Failure* failure) {
+  if (name == NULL) return fail_with(failure, "failed", "", "no memory for the step's variables");
+  return environment->set(environment->step, name, value, failure);
+}
+
+int set_dataset_variables(const Environment* environment, const Daemon* daemon, const NameList* names,
+                          const StagedList* staged, Failure* failure) {
+  if (staged->count != names->count)
+    return fail_with(failure, "failed", "are spark-stage and spark-stage-slurm of one version?",
+                     "spark-staged reported %zu copies for %zu datasets", staged->count, names->count);
+  const Wait wait = wait_for_ms(ConfigMs, -1);
+  Failure ignored;
+  char* config = read_config(daemon, &wait, &ignored);
+  int result = 0;
+  for (size_t at = 0; at < names->count && result == 0; ++at) {
+    char* variable = environment_name(names->names[at]);
+    char* other = config == NULL ? NULL : json_config_env(config, names->names[at]);
+    result = set_variable(environment, variable, staged->paths[at], failure);
+    if (result == 0 && other != NULL) result = set_variable(environment, other, staged->paths[at], failure);
+    free(variable);
+    free(other);
+  }
+  free(config);
+  return result;
+}
+
+int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure) {
+  char* variable = output_variable(output);
+  const int result = set_variable(environment, variable, folder, failure);
+  free(variable);
+  return result;
+}

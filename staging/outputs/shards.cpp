@@ -1,0 +1,297 @@
+#include "staging/outputs/shards.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/metadata.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/files/walk.hpp"
+#include "staging/manifest/names.hpp"
+#include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/removed.hpp"
+
+namespace spark::staging {
+namespace {
+
+constexpr char kShards[] = ".spark-shards";
+
+// What one host sent.
+struct Shard {
+  std::string host;
+  Tree tree;
+  Entries entries;
+};
+
+// One entry of the checkpoint, and the shard that has it.
+struct ShardEntry {
+  const Shard* shard;
+  const Entry* entry;
+};
+using ShardEntries = std::map<std::string_view, ShardEntry>;  // by path; the root first
+
+Result<Entries> read_entries(const Destination& copy) {
+  auto manifest = ManifestReader::open(copy.manifest());
+  if (!manifest) return manifest.take_error();
+  Entries entries;
+  while (auto entry = manifest->next()) entries.push_back(std::move(*entry));
+  if (auto read = manifest->error(); !read) return read.take_error();
+  return entries;
+}
+
+Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {
+  const auto copies = published_copies(folder);
+  if (!copies) return copies.take_error();
+  std::vector<Shard> shards;
+  for (const PublishedCopy& copy : *copies) {
+    auto tree = open_tree(folder / copy.name);
+    if (!tree) return tree.take_error();
+    auto entries = read_entries({folder, copy.name});
+    if (!entries) return entries.take_error();
+    shards.push_back({copy.name, std::move(*tree), std::move(*entries)});
+  }
+  return shards;
+}
+
+bool is_same_content(const Entry& one, const Entry& other) {
+  return one.type == other.type && one.size == other.size && one.hash == other.hash &&
+         one.target == other.target;
+}
+
+// The shards are newest first: the root is that of the host which finished last.
+Result<ShardEntries> merge(const std::vector<Shard>& shards, const std::string& shown) {
+  ShardEntries merged;
+  for (const Shard& shard : shards) {
+    for (const Entry& entry : shard.entries) {
+      const auto [known, is_new] = merged.try_emplace(entry.path.view(), ShardEntry{&shard, &entry});
+      if (is_new || is_same_content(*known->second.entry, entry)) continue;
+      return fail(Errc::Refused,
+                  shown + ": the hosts " + printable(known->second.shard->host) + " and " +
+                      printable(shard.host) + " have different files called " +
+                      printable(std::string(entry.path.view())),
+                  "have each host write files of its own names, then send them again");
+    }
+  }
+  return merged;
+}
+
+Entries entries_of(const ShardEntries& merged) {
+  Entries entries;
+  for (const auto& [path, one] : merged) entries.push_back(*one.entry);
+  return entries;
+}
+
+bool rename_entry(const Parent& from, const Parent& to) {
+  return ::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0;
+}
+
+// An interrupted call may have moved it already.
+Result<> move_entry(const ShardEntry& moved, const Tree& to) {
+  const std::string_view path = moved.entry->path;
+  const Parent source = open_parent(moved.shard->tree, path), target = open_parent(to, path);
+  struct stat info {};
+  if (source.folder && target.folder) {
+    if (rename_entry(source, target)) return {};
+    // A folder that its owner may not write; it is deleted afterwards.
+    const bool is_opened = errno == EACCES && ::fchmod(source.folder.get(), 0700) == 0;
+    if (is_opened && rename_entry(source, target)) return {};
+    if (errno == ENOENT &&
+        ::fstatat(target.folder.get(), target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+      return {};
+  }
+  return fail_errno(errno, "moving " + moved.shard->tree.shown(path) + " to " + to.shown(path));
+}
+
+Result<> make_folder(const Tree& tree, const Entry& entry) {
+  const Parent parent = open_parent(tree, entry.path);
+  if (parent.folder && (::mkdirat(parent.folder.get(), parent.name.c_str(), 0700) == 0 || errno == EEXIST))
+    return {};
+  return fail_errno(errno, "making folder " + tree.shown(entry.path));
+}
+
+// Last, and from the inside out: what is moved into a folder changes its time.
+Result<> settle_folder(const Tree& tree, const Entry& entry) {
+  const UniqueFd folder = entry.path.empty() ? UniqueFd(::fcntl(tree.folder.get(), F_DUPFD_CLOEXEC, 0))
+                                             : open_beneath(tree, entry.path, O_RDONLY | O_DIRECTORY);
+  if (!folder) return fail_errno(errno, "opening folder " + tree.shown(entry.path));
+  if (auto put = put_plain_metadata(folder.get(), entry, tree.shown(entry.path)); !put) return put;
+  if (::fsync(folder.get()) != 0) return fail_errno(errno, "flushing " + tree.shown(entry.path));
+  return {};
+}
+
+Result<> gather(const ShardEntries& merged, const std::filesystem::path& data) {
+  std::error_code error;
+  std::filesystem::create_directory(data, error);
+  if (error) return fail_errno(error.value(), "making folder " + printable(data.native()));
+  const auto tree = open_tree(data);
+  if (!tree) return tree.take_error();
+  for (const auto& [path, one] : merged) {
+    if (path.empty()) continue;
+    auto done =
+        one.entry->type == EntryType::Folder ? make_folder(*tree, *one.entry) : move_entry(one, *tree);
+    if (!done) return done;
+  }
+  for (auto at = merged.rbegin(); at != merged.rend(); ++at) {
+    if (at->second.entry->type != EntryType::Folder) continue;
+    if (auto settled = settle_folder(*tree, *at->second.entry); !settled) return settled;
+  }
+  return {};
+}
+
+// What is at the checkpoint's name: nothing, these very entries, or something else, which is an error.
+Result<bool> is_there_already(const Destination& destination, const Entries& entries) {
+  auto earlier = earlier_copy(destination);
+  if (!earlier) return earlier.take_error();
+  if (!*earlier) return false;
+  const auto summary = summary_of(**earlier);
+  if (!summary) return summary.take_error();
+  if (summary->hash == summary_of(entries).hash) return true;
+  return fail(Errc::Refused,
+              printable(destination.path().native()) +
+                  " is there already, with other files than the hosts have sent now",
+              "choose another name, or delete it first");
+}
+
+Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards) {
+  const std::string shown = printable(destination.path().native());
+  if (auto recovered = recover_publishing(destination, area); !recovered) return recovered;
+  const auto merged = merge(shards, shown);
+  if (!merged) return merged.take_error();
+  Manifest manifest;
+  manifest.source = destination.path().native();  // of each host another
+  manifest.entries = entries_of(*merged);
+  const auto is_done = is_there_already(destination, manifest.entries);
+  if (!is_done) return is_done.take_error();
+  if (*is_done) return {};
+  if (auto gathered = gather(*merged, area.data()); !gathered) return gathered;
+  auto sealed = seal(area, std::move(manifest));
+  if (!sealed) return sealed.take_error();
+  return publish(destination, area, sealed->root, {});
+}
+
+// A file that several hosts wrote alike is in the checkpoint as one host's. Such files are small.
+bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
+  if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
+  const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
+  std::string content(here.size, '\0');
+  if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
+    return false;
+  Hasher hasher;
+  hasher.add(content);
+  return hasher.digest() == there.hash;
+}
+
+// Of one process among all hosts: NFS has its server keep the lock of a file, though not of a folder. It ends
+// with this process, or with this host. None: another has it, or has just deleted the shards.
+Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
+  const std::filesystem::path file = shards / ".lock";
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd && errno == ENOENT) return UniqueFd();
+  if (!fd) return fail_errno(errno, "opening " + printable(file.native()));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return UniqueFd();
+    return fail_errno(errno, "locking " + printable(file.native()));
+  }
+  struct stat locked {
+  }, named{};
+  const bool is_ours =
+      ::fstat(fd.get(), &locked) == 0 && ::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
+  return is_ours ? std::move(fd) : UniqueFd();
+}
+
+// NFS keeps a deleted file's name in its folder while this host has it open: the lock is closed first.
+Result<> remove_locked(const std::filesystem::path& shards, UniqueFd lock) {
+  lock.reset();
+  return remove_tree(shards.parent_path(), shards.filename());
+}
+
+}  // namespace
+
+std::filesystem::path ShardedCheckpoint::shards() const {
+  return folder / companion_name(name, kShards);
+}
+
+Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
+  if (host.empty() || host.starts_with('.') || host.find('/') != std::string::npos)
+    return fail(Errc::Invalid, "'" + printable(host) + "' is not a host name that a file can have");
+  const std::filesystem::path shards = checkpoint.shards();
+  std::error_code error;
+  if (std::filesystem::create_directory(shards, error)) {
+    if (auto flushed = flush_folder(checkpoint.folder); !flushed) return flushed.take_error();
+  }
+  if (error) return fail_errno(error.value(), "making folder " + printable(shards.native()));
+  return shards / host;
+}
+
+Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) {
+  Joined joined;
+  const Destination destination{checkpoint.folder, checkpoint.name};
+  auto lock = lock_shards(checkpoint.shards());
+  if (!lock) return lock.take_error();
+  if (!*lock) return joined;
+  const auto shards = read_shards(checkpoint.shards());
+  if (!shards) return shards.take_error();
+  for (const Shard& shard : *shards) joined.hosts.push_back(shard.host);
+  std::ranges::sort(joined.hosts);
+  if (shards->size() < nodes) return joined;
+  auto area = PartialArea::try_open(destination.partial());
+  if (!area) return area.take_error();
+  if (auto published = publish_shards(destination, *area, *shards); !published) return published.take_error();
+  if (auto removed = remove_locked(checkpoint.shards(), std::move(*lock)); !removed)
+    return removed.take_error();
+  joined.is_published = true;
+  return joined;
+}
+
+Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                               const StopFlag& stop) {
+  auto published = earlier_copy({checkpoint.folder, checkpoint.name});
+  if (!published) return published.take_error();
+  if (!*published) return false;
+  const auto tree = open_tree(source);
+  if (!tree) return tree.take_error();
+  const auto walked = walk(*tree, {}, stop);
+  if (!walked) return walked.take_error();
+  auto there = (*published)->next();
+  for (const Entry& here : walked->entries) {
+    while (there && there->path < here.path) there = (*published)->next();
+    if (!there || there->path != here.path) return false;
+    // The folder of several hosts' files has the mode of one of them.
+    if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
+    if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
+  }
+  return true;
+}
+
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
+  auto lock = lock_shards(checkpoint.shards());
+  if (!lock) return lock.take_error();
+  return *lock ? remove_locked(checkpoint.shards(), std::move(*lock)) : Result<>();
+}
+
+Result<> remove_older_shards(const std::filesystem::path& folder) {
+  const auto copies = published_copies(folder);
+  if (!copies) return copies.take_error();
+  const auto names = names_of(folder);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
+    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShards)) continue;
+    auto lock = lock_shards(folder / name);
+    if (!lock) return lock.take_error();
+    if (!*lock) continue;
+    const auto shards = published_copies(folder / name);
+    if (!shards) return shards.take_error();
+    if (shards->empty() || shards->front().mtime_ns >= copies->front().mtime_ns) continue;
+    if (auto removed = remove_locked(folder / name, std::move(*lock)); !removed) return removed;
+  }
+  return {};
+}
+
+}  // namespace spark::staging

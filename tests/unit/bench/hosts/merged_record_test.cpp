@@ -1,0 +1,54 @@
+#include "bench/hosts/merged_record.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/bench/sample_record.hpp"
+
+namespace spark::bench {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Record record_of(const std::string& host, const std::vector<Bytes>& rounds) {
+  Record record;
+  record.host.name = host;
+  for (std::size_t i = 0; i < rounds.size(); ++i)
+    record.cells.push_back(
+        valid_cell("nfs", "shards", static_cast<unsigned>(i), rounds[i], 10, {{1000, 10}}));
+  return record;
+}
+
+TEST(MergedRecord, HasTheMeanOfTheHostsRatesInEachRound) {
+  Record slower = record_of("b", {2'000, 3'000});
+  slower.cells[1].seconds = 4;  // 750 B/s beside 2,500 B/s
+  const Record merged = merged_record({record_of("a", {4'000, 5'000}), slower});
+  EXPECT_THAT(merged.hosts, ElementsAre("a", "b"));
+  EXPECT_EQ(merged.cells[0].bytes, 3'000u);
+  EXPECT_EQ(merged.cells[1].bytes, 3'250u) << "in the two seconds of the first host";
+  EXPECT_EQ(merged.cells[1].bins.at(1000), 20u);
+}
+
+TEST(MergedRecord, HasNoResultWhereAHostHasNoneAndNamesIt) {
+  Record broken = record_of("b", {2'000, 3'000});
+  broken.cells[0].status = CellStatus::Invalid;
+  broken.cells[0].reasons = {"too short"};
+  broken.cells.pop_back();
+  const Record merged = merged_record({record_of("a", {4'000, 5'000}), broken});
+  EXPECT_EQ(merged.cells[0].status, CellStatus::Invalid);
+  EXPECT_THAT(merged.cells[0].reasons, ElementsAre("b: too short"));
+  EXPECT_THAT(merged.cells[1].reasons, ElementsAre("b: not measured"));
+}
+
+TEST(MergedRecord, IsInterruptedIfAnyHostWas) {
+  Record other = record_of("b", {1});
+  other.interrupted = true;
+  other.warnings = {"hot"};
+  const Record merged = merged_record({record_of("a", {1}), other});
+  EXPECT_TRUE(merged.interrupted);
+  EXPECT_THAT(merged.warnings, Contains(HasSubstr("b: hot")));
+}
+
+}  // namespace
+}  // namespace spark::bench

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "bench/report/report.hpp"
+#include "tests/unit/bench/sample_record.hpp"
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+class BenchWith : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() / ("spark-ssh-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder / "runs");
+    path_ = std::getenv("PATH");
+    ::setenv("PATH", (folder.string() + ":" + path_).c_str(), 1);
+    ::unsetenv("SLURM_JOB_ID");
+    answer.run_id = "20261120T162126Z-1f3a";
+    answer.host.name = "spark1";
+    answer.scenarios = {{"shards", "sequential read", "1 MiB, QD 8 x 4", false, false, bench::Cache::Direct}};
+    answer.paths.resize(1);
+    answer.paths[0].name = "nfs";
+    answer.cells = {bench::valid_cell("nfs", "shards", 1, 1'000'000'000, 1000, {})};
+    bench::Record other = answer;
+    other.host.name = "spark2";
+    other.cells[0].bytes *= 3;
+    std::ofstream(folder / "record") << json::serialize(bench::to_json(other));
+    program.context.bench = [this](const auto& wanted, const auto&, const auto&) -> Result<bench::Record> {
+      options = wanted;
+      if (!wanted.next_cell(1)) answer.interrupted = true;
+      std::filesystem::create_directories(folder / "runs" / answer.run_id);
+      return answer;
+    };
+  }
+  void TearDown() override {
+    ::setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(folder);
+  }
+  // What stands for ssh, first in PATH. Its last argument, the command, is kept.
+  void ssh_does(const std::string& script) const {
+    std::ofstream(folder / "ssh") << "#!/bin/sh\nfor word; do :; done; echo \"$word\" >"
+                                  << (folder / "line").string() << "\n"
+                                  << script << "\n";
+    std::filesystem::permissions(folder / "ssh", std::filesystem::perms::owner_all);
+  }
+  std::string runs() const { return (folder / "runs").string(); }
+
+  Program program;
+  bench::BenchOptions options;
+  bench::Record answer;
+  std::filesystem::path folder;
+
+ private:
+  std::string path_;
+};
+
+TEST_F(BenchWith, AnotherHostMeasuresTheSamePlanAtOnceAndTheReportIsOfBoth) {
+  ssh_does(
+      "for cell in 0 1; do echo ready $cell; read word; done; printf 'record '; cat $(dirname $0)/record; "
+      "echo");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "spark2", "--seed", "9", "--runs", runs()}), 0)
+      << program.errors();
+  EXPECT_EQ(options.max_rounds, options.rounds) << "all end with the same cell";
+  const std::string line = read_file(folder / "line").value();
+  for (const char* words : {"spark-stage bench in-step --quiet nfs=/mnt/b --scenario shards", "--rounds 5",
+                            "--seed 9", "--size 4294967296"}) {
+    EXPECT_NE(line.find(words), std::string::npos) << line;
+  }
+  EXPECT_EQ(line.find("--scenario demand"), std::string::npos);
+  EXPECT_NE(program.output().find("spark1, spark2"), std::string::npos) << program.output();
+  EXPECT_NE(program.output().find("1.00 GB/s"), std::string::npos) << "the mean of 0.5 and 1.5";
+}
+
+TEST_F(BenchWith, AHostThatCannotBeReachedEndsTheRunAndIsNamed) {
+  ssh_does("echo 'no route' >&2; exit 255");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "spark2"}), 4);
+  EXPECT_NE(program.errors().find("ssh does not reach spark2: no route"), std::string::npos)
+      << program.errors();
+}
+
+TEST_F(BenchWith, ThisHostOrOneTwiceIsRefused) {
+  ssh_does("exit 1");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "localhost"}), 2);
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "b", "--with", "b"}), 2);
+}
+
+}  // namespace
+}  // namespace spark::cli

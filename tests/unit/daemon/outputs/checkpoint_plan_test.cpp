@@ -1,0 +1,103 @@
+#include "daemon/outputs/checkpoint_plan.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spark::outputs {
+namespace {
+
+using Local = std::vector<LocalCheckpoint>;
+using Published = std::vector<PublishedCheckpoint>;
+using Names = std::vector<std::string>;
+
+LocalCheckpoint complete(const std::string& name, std::int64_t mtime) {
+  return {name, mtime, mtime + 1, 100, ""};
+}
+LocalCheckpoint incomplete(const std::string& name, std::int64_t mtime) {
+  return {name, mtime, mtime + 1, 100, "it has no DONE yet"};
+}
+
+CheckpointPlan plan(const config::Output& output, const Local& local, const Published& published,
+                    const Changes& sent = {}) {
+  return plan_checkpoints(output, local, published, sent);
+}
+
+std::string sent(const CheckpointPlan& plan) {
+  return plan.send ? plan.send->name : "";
+}
+
+TEST(CheckpointPlan, TheNewestCompleteOneIsSentAndOlderOnesAreSuperseded) {
+  const Local local{incomplete("step-3", 30), complete("step-2", 20), complete("step-1", 10)};
+  const CheckpointPlan first = plan({}, local, {});
+  EXPECT_EQ(sent(first), "step-2");
+  EXPECT_EQ(first.backlog, 100u);
+  const CheckpointPlan then = plan({}, local, {{"step-2", 20}});
+  EXPECT_EQ(sent(then), "");
+  EXPECT_EQ(then.latest, "step-2");
+  EXPECT_EQ(then.backlog, 0u);
+}
+
+TEST(CheckpointPlan, OneThatWasWrittenAnewIsSentAnew) {
+  EXPECT_EQ(sent(plan({}, {complete("step-2", 25)}, {{"step-2", 20}})), "step-2");
+}
+
+TEST(CheckpointPlan, OneThatWasRewrittenInPlaceIsSentAgainAndNotRemoved) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-3", 30), complete("step-2", 20)};
+  const Published there{{"step-3", 30}, {"step-2", 20}};
+  EXPECT_EQ(plan(output, local, there, {{"step-3", 31}, {"step-2", 21}}).remove, Names{"step-2"});
+  const CheckpointPlan then = plan(output, local, there, {{"step-3", 31}, {"step-2", 15}});
+  EXPECT_EQ(sent(then), "step-2");
+  EXPECT_EQ(then.remove, Names{});
+  EXPECT_EQ(then.latest, "step-3");
+}
+
+TEST(CheckpointPlan, NothingOlderThanWhatTheVolumeHasIsSent) {
+  EXPECT_EQ(sent(plan({}, {complete("step-2", 20)}, {{"step-9", 90}})), "");
+}
+
+TEST(CheckpointPlan, WhoseNumberIsAMultipleIsSentBehindTheNewestAndKept) {
+  config::Output output;
+  output.keep_every = 10;
+  output.keep_local = 1;
+  const Local local{complete("step-21", 21), complete("step-20", 20), complete("step-11", 11),
+                    complete("step-10", 10)};
+  EXPECT_EQ(sent(plan(output, local, {})), "step-21");
+  const CheckpointPlan then = plan(output, local, {{"step-21", 21}});
+  EXPECT_EQ(sent(then), "step-20");
+  EXPECT_EQ(then.backlog, 200u);
+  EXPECT_EQ(then.remove, Names{"step-11"}) << "what still has to be sent stays";
+  EXPECT_EQ(sent(plan(output, local, {{"step-21", 21}, {"step-20", 20}})), "step-10");
+}
+
+TEST(CheckpointPlan, LocalOnesGoOnlyWhenOneAsNewIsOnTheVolume) {
+  config::Output output;
+  output.keep_local = 1;
+  const Local local{complete("step-3", 30), complete("step-2", 20), incomplete("step-0", 15),
+                    complete("step-1", 10)};
+  EXPECT_EQ(plan(output, local, {}).remove, Names{}) << "nothing is on the volume";
+  EXPECT_EQ(plan(output, local, {{"step-2", 20}}).remove, Names{"step-1"}) << "`latest` leads to step-2";
+  EXPECT_EQ(plan(output, local, {{"step-1", 10}}).remove, Names{}) << "`latest` leads to step-1";
+  EXPECT_EQ(plan(output, local, {{"step-3", 30}}).remove, (Names{"step-2", "step-1"}));
+  EXPECT_EQ(plan(output, local, {{"step-9", 90}}).remove, (Names{"step-2", "step-1"}))
+      << "never the newest complete one";
+}
+
+TEST(CheckpointPlan, ReadsWhatWorkersAnswer) {
+  const auto local = local_from_json(
+      {{"checkpoints",
+        json::array{json::object{
+            {"name", "a"}, {"mtime_ns", 7}, {"changed_ns", 9}, {"bytes", 8}, {"incomplete", "x"}}}}});
+  ASSERT_EQ(local.size(), 1u);
+  EXPECT_EQ(local[0].name, "a");
+  EXPECT_EQ(local[0].changed_ns, 9);
+  EXPECT_EQ(local[0].bytes, 8u);
+  EXPECT_EQ(local[0].incomplete, "x");
+  const auto published =
+      published_from_json({{"copies", json::array{json::object{{"name", "a"}, {"mtime_ns", 7}}}}});
+  ASSERT_EQ(published.size(), 1u);
+  EXPECT_EQ(published[0].mtime_ns, 7);
+}
+
+}  // namespace
+}  // namespace spark::outputs

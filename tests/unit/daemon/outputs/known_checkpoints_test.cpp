@@ -1,0 +1,109 @@
+#include "daemon/outputs/known_checkpoints.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr char kRecords[] =
+    R"(echo '{"result": {"records": [{"file": "/state/outputs/other.json", "content": {"sent": {"step-7": 7}}},
+       {"file": "/state/outputs/run7.json", "content": {"flushed": {"step-1": 11}, "sent": {"step-1": 10}}}]}}' | tr -d '\n'; echo)";
+
+LocalCheckpoint checkpoint(const std::string& name, std::int64_t mtime_ns, std::int64_t changed_ns) {
+  return {.name = name, .mtime_ns = mtime_ns, .changed_ns = changed_ns, .bytes = 5, .incomplete = ""};
+}
+
+class KnownCheckpointsTest : public testing::Test {
+ protected:
+  KnownCheckpointsTest() {
+    output.name = "run7";
+    worker.on("recorded", kRecords);
+    worker.on("record", R"(echo '{"result": {}}')");
+  }
+  void remember(const std::vector<LocalCheckpoint>& local,
+                const std::vector<PublishedCheckpoint>* published = nullptr) {
+    done(known.remember(local, published));
+  }
+  void done(asio::awaitable<void> work) {
+    bool has_ended = false;
+    asio::co_spawn(context, std::move(work), [&](const std::exception_ptr&) { has_ended = true; });
+    ASSERT_TRUE(run_until(context, [&] { return has_ended; }));
+  }
+
+  ScriptedWorker worker;
+  asio::io_context context;
+  SystemClock clock;
+  workers::Runner runner{context.get_executor(), worker.program()};
+  Context shared{context.get_executor(), runner, clock, "/state", {}, {}, {}, {}};
+  config::Output output;
+  KnownCheckpoints known{shared, output};
+};
+
+TEST_F(KnownCheckpointsTest, WhatWasRecordedOfThisOutputIsKnownAndNothingOfOthers) {
+  done(known.load());
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 11)));
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10)));
+}
+
+TEST_F(KnownCheckpointsTest, ARecordThatCantBeReadIsTriedAgain) {
+  worker.on("recorded", R"(echo '{"error": {"kind": "io", "what": "input/output error", "hint": ""}}')");
+  done(known.load());
+  EXPECT_THAT(known.flushed(), IsEmpty());
+  worker.on("recorded", kRecords);
+  done(known.load());
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-1", 11)));
+  done(known.load());
+  EXPECT_EQ(worker.calls("recorded"), 2);
+}
+
+TEST_F(KnownCheckpointsTest, WhatIsNoLongerHereIsForgotten) {
+  done(known.load());
+  remember({checkpoint("step-2", 20, 21)});
+  EXPECT_THAT(known.flushed(), ElementsAre(Pair("step-2", 21)));
+  EXPECT_THAT(known.sent(), IsEmpty());
+}
+
+TEST_F(KnownCheckpointsTest, OneThatIsOnTheVolumeWithItsTimeWasSentUnlessAnEarlierStateIsKnownToHaveBeen) {
+  done(known.load());
+  const std::vector<PublishedCheckpoint> published{{"step-1", 10}, {"step-2", 20}, {"step-3", 29}};
+  remember({checkpoint("step-1", 10, 12), checkpoint("step-2", 20, 21), checkpoint("step-3", 30, 31)},
+           &published);
+  EXPECT_THAT(known.sent(), ElementsAre(Pair("step-1", 10), Pair("step-2", 21)));
+}
+
+TEST_F(KnownCheckpointsTest, OneThatIsNotCompleteIsNotFlushed) {
+  auto unfinished = checkpoint("step-2", 20, 21);
+  unfinished.incomplete = "it has no DONE yet";
+  remember({unfinished});
+  EXPECT_THAT(known.flushed(), IsEmpty());
+}
+
+TEST_F(KnownCheckpointsTest, OnlyAChangeIsRecorded) {
+  remember({checkpoint("step-2", 20, 21)});
+  remember({checkpoint("step-2", 20, 21)});
+  EXPECT_EQ(worker.calls("record"), 1);
+  known.mark_sent("step-2", 21);
+  remember({checkpoint("step-2", 20, 21)});
+  EXPECT_EQ(worker.calls("record"), 2);
+}
+
+TEST_F(KnownCheckpointsTest, WhatCouldNotBeRecordedIsTriedAgain) {
+  worker.on("record", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
+  remember({checkpoint("step-2", 20, 21)});
+  worker.on("record", R"(echo '{"result": {}}')");
+  remember({checkpoint("step-2", 20, 21)});
+  EXPECT_EQ(worker.calls("record"), 2);
+  remember({checkpoint("step-2", 20, 21)});
+  EXPECT_EQ(worker.calls("record"), 2);
+}
+
+}  // namespace
+}  // namespace spark::outputs

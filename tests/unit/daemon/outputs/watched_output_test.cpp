@@ -1,0 +1,198 @@
+#include "daemon/outputs/output_watches.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/run_on.hpp"
+#include "tests/support/scripted_worker.hpp"
+
+namespace spark::outputs {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kOneThere[] =
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""},
+       {"name": "step-1", "mtime_ns": 10, "changed_ns": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
+
+class WatchedOutputTest : public testing::Test {
+ protected:
+  WatchedOutputTest() {
+    worker.on("recorded", R"(echo '{"result": {"records": []}}')");
+    worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
+    worker.on("forget", R"(echo '{"result": {}}')");
+    worker.on("scan-output", note_request("scans.log") + kOneThere);
+    worker.on("list-published", R"(echo '{"result": {"copies": []}}')");
+    worker.on("tidy-output", note_request("tidies.log") + R"(echo '{"result": {}}')");
+    worker.on("stage-out", note_request("stage-outs.log") +
+                               R"(echo '{"result": {"state": "ready", "served_from": "copied"}}')");
+    config::Output output;
+    output.name = "run7";
+    output.path = "/out";
+    output.volume = "checkpoints";
+    output.to = "run7";
+    output.complete = config::Complete::Marker;
+    output.marker = "DONE";
+    output.keep = 3;
+    settings.outputs["run7"] = output;
+    outs.emplace(Context{context.get_executor(), runner, clock, "/state/stage-outs",
+                         [this]() -> const config::Config& { return settings; },
+                         [this](const std::string&) { return place(); },
+                         [this](const std::string&) { return place(); }, [] { return false; },
+                         Timings{.look = Duration(10),
+                                 .retry = Duration(10),
+                                 .tries = 1,
+                                 .watch = Duration(20),
+                                 .shards = Duration(10)}},
+                 jobs);
+    watches.emplace(outs->context(), *outs,
+                    [](const config::Output&) { return std::vector<std::string>{"step-0"}; });
+  }
+  ~WatchedOutputTest() override {
+    settings.outputs.clear();
+    watches->apply(settings);
+    run_until(context, [&] { return runner.counts().running == 0; });
+  }
+  Result<VolumePlace> place() const {
+    if (away) return fail(*away);
+    return VolumePlace{"/v", "/v"};
+  }
+  std::string text_of(const std::string& file) {
+    std::ifstream in(worker.folder() / file);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  bool calls(const std::string& verb, int count) {
+    return run_until(context, [&] { return worker.calls(verb) >= count; });
+  }
+
+  ScriptedWorker worker;
+  asio::io_context context;
+  SystemClock clock;
+  workers::Runner runner{context.get_executor(), worker.program()};
+  Jobs jobs{context.get_executor(), clock};
+  config::Config settings;
+  std::optional<Error> away;
+  std::optional<StageOuts> outs;
+  std::optional<OutputWatches> watches;
+};
+
+TEST_F(WatchedOutputTest, WhatIsCompleteIsSentWithItsOwnersRightsAndWhatTheConfigurationKeeps) {
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return outs->totals().sent > 0; }));
+  EXPECT_THAT(text_of("scans.log"), HasSubstr(R"("path":"/out","rule":"marker","marker":"DONE")"));
+  for (const char* part : {R"("source":"/out/step-2")", R"("path":"run7/step-2")", R"("uid":1000)",
+                           R"("keep":3)", R"("latest":"link")", R"("spared":["step-0"])"})
+    EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(part));
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("flushed":{"step-2":21})"));
+}
+
+TEST_F(WatchedOutputTest, WhatIsOnTheVolumeIsNotSentAgainAndTheLocalLinkLeadsToIt) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 3));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+  EXPECT_EQ(worker.calls("tidy-output"), 1) << "once, not at each look";
+  EXPECT_THAT(text_of("tidies.log"), HasSubstr(R"("remove":[],"latest":"step-2")"));
+  const json::object shown = watches->find("run7")->to_json();
+  EXPECT_EQ(shown.at("latest_published"), "step-2");
+  EXPECT_EQ(shown.at("backlog_bytes"), 0);
+}
+
+TEST_F(WatchedOutputTest, WhatWasRewrittenSinceItWasSentIsSentAgain) {
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  worker.on("recorded", R"(echo '{"result": {"records": [{"file": "/state/stage-outs/outputs/run7.json",
+    "content": {"flushed": {"step-2": 15}, "sent": {"step-2": 15}}}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(
+      context, [&] { return text_of("records.log").find(R"("sent":{"step-2":21})") != std::string::npos; }));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
+}
+
+TEST_F(WatchedOutputTest, WhyTheNewestCheckpointIsNotOnTheVolumeIsTold) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  watches->apply(settings);
+  const auto told = [&] {
+    const auto shown = await(context, watches->find("run7")->look_now());
+    return *shown ? json::serialize((*shown)->at("unsent")) : (*shown).error().message();
+  };
+  EXPECT_EQ(told(), R"("step-2 is not on checkpoints:run7; `spark-stage stage-out run7` sends it")");
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  EXPECT_EQ(told(), R"("step-2 is not on checkpoints:run7 yet: volume checkpoints is stalled")");
+  away.reset();
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 20}]}}')");
+  EXPECT_EQ(told(), "null");
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+               "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
+  EXPECT_EQ(told(), R"("step-3 is not on checkpoints:run7, as it is not complete: it has no DONE yet")");
+}
+
+TEST_F(WatchedOutputTest, NothingIsSentUnaskedWithoutARule) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+  EXPECT_EQ(watches->find("run7")->job_ended().error().kind, Errc::Refused);
+  const auto job = await(context, watches->find("run7")->send_newest());
+  ASSERT_TRUE(*job) << (*job).error().message();
+  EXPECT_TRUE(run_until(context, [&] { return !(**job)->is_running(); }));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr("step-2"));
+}
+
+TEST_F(WatchedOutputTest, ASendingThatFailedIsCountedAndNotTriedAgainAtOnce) {
+  worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().failures == 1; }));
+  const int looks = worker.calls("scan-output");
+  ASSERT_TRUE(calls("scan-output", looks + 3));
+  EXPECT_THAT(std::string(watches->find("run7")->to_json().at("reason").as_string()),
+              HasSubstr("there is no room"));
+  EXPECT_EQ(worker.calls("stage-out"), 1);
+  ASSERT_TRUE(watches->find("run7")->job_ended());
+  EXPECT_TRUE(calls("stage-out", 2)) << "once its job has ended, without the pause";
+}
+
+TEST_F(WatchedOutputTest, LatestIsTheLocalOneUnlessTheVolumeHasANewerOne) {
+  watches->apply(settings);
+  const auto local = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*local);
+  EXPECT_EQ(json::serialize(**local), R"({"name":"step-2","local":"/out/step-2"})");
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')");
+  const auto published = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*published);
+  EXPECT_EQ(json::serialize(**published), R"({"name":"step-9","dataset":"checkpoints:run7/step-9"})");
+}
+
+TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) {
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+  EXPECT_EQ(watches->find("run7")->to_json().at("reason"), "volume checkpoints is stalled");
+  away.reset();
+  EXPECT_TRUE(calls("stage-out", 1));
+}
+
+TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on("stage-out",
+            note_request("stage-outs.log") +
+                R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") >= 2; }));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("nodes":2)"));
+  EXPECT_EQ(watches->find("run7")->facts().failures, 0u);
+  EXPECT_EQ((*await(context, watches->find("run7")->latest())).error().kind, Errc::NotFound);
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 25}]}}')");
+  ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().unsent.empty(); }));
+  const auto latest = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*latest) << (*latest).error().message();
+  EXPECT_EQ(json::serialize(**latest), R"({"name":"step-2","dataset":"checkpoints:run7/step-2"})");
+}
+
+}  // namespace
+}  // namespace spark::outputs

@@ -1,0 +1,109 @@
+#include "fleet/serve/server.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/xattr.h>
+
+#include "staging/cache/catalog.hpp"
+#include "tests/unit/fleet/serve/host.hpp"
+
+using namespace spark;
+using namespace spark::fleet;
+using spark::fleet::test::FleetHost;
+using spark::staging::Source;
+using spark::test::TempFolder;
+
+namespace {
+
+constexpr Bytes kLarge = 20 * kMiB;
+
+class ServerTest : public testing::Test {
+ protected:
+  const std::string key_ = new_key().value();
+  TempFolder folder_;
+  FleetHost first_{key_, "nqn.first"}, second_{key_, "nqn.second"};
+  Source source_{"set", folder_ / "source", {}};
+
+  ServerTest() {
+    std::filesystem::create_directories(source_.path / "sub");
+    write("large", std::string(kLarge, 'l'));
+    for (int i = 0; i < 20; ++i) write("sub/" + std::to_string(i), std::string(100 + i, 's'));
+    source_.state = "superblock 1";
+    source_.is_still_so = [] { return Result<>{}; };
+  }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(source_.path / name, text));
+  }
+};
+
+TEST_F(ServerTest, AHostThatComesLaterReadsAndWalksNothing) {
+  const auto whole = first_.stage(source_, {});
+  ASSERT_TRUE(whole) << whole.error().message();
+  const auto exchange = second_.exchange({first_.address()});
+  exchange->begin("[\"superblock 1\",\"\",0]");
+  bool has_walked = false;
+  const auto walked = exchange->walk([&]() -> Result<staging::Walked> {
+    has_walked = true;
+    return fail(Errc::Failed, "not here");
+  });
+  ASSERT_TRUE(walked) << walked.error().message();
+  EXPECT_FALSE(has_walked);
+  EXPECT_EQ(walked->entries.size(), 23u);
+  const auto later = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(later) << later.error().message();
+  EXPECT_EQ(later->report.bytes_from_peers, whole->report.bytes);
+  EXPECT_EQ(later->report.hash, whole->report.hash);
+}
+
+TEST_F(ServerTest, OfAnotherStateNothingIsTaken) {
+  ASSERT_TRUE(first_.stage(source_, {}));
+  source_.state = "superblock 2";
+  const auto other = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(other) << other.error().message();
+  EXPECT_EQ(other->report.bytes_from_peers, 0u);
+}
+
+TEST_F(ServerTest, ADamagedCopyIsNotOffered) {
+  const auto whole = first_.stage(source_, {});
+  ASSERT_TRUE(whole);
+  const auto asked = second_.exchange({first_.address()});
+  ASSERT_TRUE(second_.stage(source_, {first_.address()}));
+  ASSERT_TRUE(second_.cache()->evict("set"));
+  auto catalog = staging::Catalog::open(first_.boards().parent_path()).value();
+  ASSERT_TRUE(catalog->set_scrubbed("set", whole->generation, "large differs", SystemClock().wall()));
+  first_.server().look();
+  const auto later = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(later) << later.error().message();
+  EXPECT_EQ(later->report.bytes_from_peers, 0u);
+}
+
+TEST_F(ServerTest, AFileWithAttributesIsReadFromTheSource) {
+  const auto path = source_.path / "sub/3";
+  if (::setxattr(path.c_str(), "user.kept", "x", 1, 0) != 0)
+    GTEST_SKIP() << "the file system of temporary files has no user attributes";
+  ASSERT_TRUE(first_.stage(source_, {}));
+  const auto later = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(later) << later.error().message();
+  char value[2];
+  EXPECT_EQ(::getxattr((later->path / "sub/3").c_str(), "user.kept", value, sizeof value), 1);
+  EXPECT_EQ(later->report.bytes_from_peers, later->report.bytes - 103);
+}
+
+TEST_F(ServerTest, AHostWhoseVolumeIsAwayGetsAllFromOneThatHasPublished) {
+  const auto whole = first_.stage(source_, {});
+  ASSERT_TRUE(whole);
+  source_.is_away = true;
+  source_.path = folder_ / "gone";
+  const auto away = second_.stage(source_, {first_.address()});
+  ASSERT_TRUE(away) << away.error().message();
+  EXPECT_EQ(away->report.hash, whole->report.hash);
+  EXPECT_EQ(away->report.bytes_from_peers, whole->report.bytes);
+}
+
+TEST_F(ServerTest, AHostWhoseVolumeIsAwayWaitsIfNoPeerHasIt) {
+  source_.is_away = true;
+  const auto away = second_.stage(source_, {first_.address()});
+  ASSERT_FALSE(away);
+  EXPECT_EQ(away.error().kind, Errc::Unavailable);
+}
+
+}  // namespace

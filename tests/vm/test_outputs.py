@@ -1,0 +1,174 @@
+"""Outputs: the daemon watches where a job writes its checkpoints, and sends those that are complete."""
+import json
+import time
+from contextlib import contextmanager
+
+from rig.house import LOCAL
+from rig.settings import patience
+
+OUT = f"{LOCAL}/out/run7"
+VOLUME = "outputs"
+THERE = f"/mnt/{VOLUME}/run7"
+SAVER = "/var/tmp/saver.sh"
+# A job that saves as torch.distributed.checkpoint does: shards in place, `.metadata` last, which names them. $1: first step.
+SAVE_DCP = f"""#!/bin/sh
+step=$1
+while :; do
+  d={OUT}/step-$step; mkdir -p $d
+  for i in 0 1 2; do head -c 2M /dev/urandom >$d/__${{i}}_0.distcp; done
+  (cd $d && sha256sum __*_0.distcp) >$d/sums
+  printf '\\200\\002X\\014__0_0.distcpX__1_0.distcpX__2_0.distcp.' >$d/.metadata.tmp; mv $d/.metadata.tmp $d/.metadata
+  step=$((step + 1)); sleep 1
+done
+"""
+
+
+@contextmanager
+def outputs(house, size="256M", **rules):
+    """A volume that this host alone writes, and an output that is sent to it; the file system is sound afterwards."""
+    device = house.target.image(VOLUME, size)
+    house.target.filesystem(device, name=VOLUME, mmp=True)
+    house.target.export(VOLUME, device)
+    body = {"target": "rose", "subsystem": VOLUME, "mount": f"/mnt/{VOLUME}", "access": "exclusive", "fence": "mmp"}
+    output = {"path": OUT, "volume": VOLUME, "to": "run7", **rules}
+    house.host.sh(f"rm -rf {OUT}; mkdir -p {OUT}")
+    try:
+        house.product.configure(house.config(volumes={VOLUME: body}))
+        house.product.wait_volume(VOLUME, "ready", 120)
+        house.product.configure(house.config(volumes={VOLUME: body}, outputs={"run7": output}))
+        yield
+        house.product.configure(house.config(volumes={VOLUME: body}))
+        wait(house, lambda: not house.product.status()["stage_outs"])
+        down = house.product.run(f"volumes down {VOLUME}", 120)
+        assert down.rc == 0, down.err
+        house.product.configure(house.config())
+        house.target.remove(VOLUME)
+        checked = house.target_machine.run(f"e2fsck -fn {device}", 120)
+        assert checked.rc == 0, checked.out + checked.err
+    finally:
+        house.product.run(f"volumes down {VOLUME}", 120)
+        house.product.configure(house.config())
+        house.target.remove(VOLUME)
+        house.target_machine.sh(f"rm -f {device}")
+        house.host.sh(f"rm -rf {OUT}")
+        house.forget(VOLUME)
+
+
+def wait(house, holds, deadline=120):
+    end = time.monotonic() + patience(deadline)
+    while not holds():
+        assert time.monotonic() < end, json.dumps(house.product.status()["outputs"]) + house.host.sh(f"ls -lA {OUT} {THERE} || true")
+        time.sleep(1)
+
+
+def output(house):
+    return house.product.status()["outputs"][0]
+
+
+def save(house, name, mib=2):
+    house.host.sh(f"mkdir {OUT}/.new; head -c {mib}M /dev/urandom >{OUT}/.new/model; mv {OUT}/.new {OUT}/{name}")
+
+
+def names(house, folder):
+    return sorted(house.host.sh(f"ls {folder} 2>/dev/null || true").split())
+
+
+def pointer(house, folder):
+    return house.host.sh(f"readlink {folder}/latest || true").strip()
+
+
+def sums_are_right(house, folder):
+    return house.host.run(f"cd {folder} && sha256sum --quiet -c sums").rc == 0
+
+
+def test_what_is_complete_is_sent_the_newest_first_and_older_ones_go_from_both_sides(house):
+    with outputs(house, complete="rename", keep=2, keep_local=1):
+        save(house, "step-1")
+        wait(house, lambda: pointer(house, THERE) == "step-1" and pointer(house, OUT) == "step-1")
+        for step in (2, 3, 4):
+            save(house, f"step-{step}")
+        wait(house, lambda: output(house)["latest_published"] == "step-4")
+        wait(house, lambda: names(house, OUT) == ["latest", "step-4"])
+        save(house, "step-5")
+        wait(house, lambda: pointer(house, THERE) == "step-5")
+        assert len([name for name in names(house, THERE) if name != "latest"]) == 2
+        assert house.product.sh("latest run7").strip() == f"{OUT}/step-5"
+        assert house.product.run(f"verify {VOLUME}:run7/step-5", 120).rc == 0
+        house.host.sh(f"rm -rf {OUT}/*")  # the node was replaced
+        path = house.product.sh("latest run7", 120).strip()
+        assert path != f"{OUT}/step-5"
+        assert house.host.run(f"cmp {path}/model {THERE}/step-5/model").rc == 0
+
+
+def test_multiples_of_keep_every_are_all_sent_and_kept(house):
+    with outputs(house, complete="rename", keep=1, keep_every=10):
+        for step in (9, 10, 11):
+            save(house, f"step-{step}")
+        wait(house, lambda: names(house, THERE) == ["latest", "step-10", "step-11"])
+        assert pointer(house, THERE) == "step-11"
+
+
+def test_without_a_rule_nothing_is_sent_but_on_request(house):
+    with outputs(house):
+        save(house, "step-1")
+        wait(house, lambda: output(house)["latest_local"] == "step-1")
+        assert names(house, THERE) == []
+        assert house.product.sh("stage-out run7", 120).strip() == f"{THERE}/step-1"
+        assert pointer(house, THERE) == "step-1"
+
+
+def test_a_checkpoint_that_is_still_written_is_not_sent(house):
+    with outputs(house, complete="marker:DONE"):
+        save(house, "step-1")
+        wait(house, lambda: output(house)["latest_local"] is None)
+        refused = house.product.run("stage-out run7", 60)
+        assert refused.rc == 3 and "it has no DONE yet" in refused.err, refused.err
+        house.host.sh(f"touch {OUT}/step-1/DONE")
+        wait(house, lambda: names(house, THERE) == ["latest", "step-1"])
+
+
+def test_whatever_is_killed_the_volume_has_complete_checkpoints_and_latest_names_one(house):
+    house.host.put(SAVER, SAVE_DCP)
+    with outputs(house, complete="dcp", keep=2, keep_local=2):
+        seen = set()
+        for attempt in range(5):
+            saver = house.host.spawn(f"exec sh {SAVER} {attempt * 1000}")
+            before = pointer(house, THERE)
+            wait(house, lambda before=before: pointer(house, THERE) != before)
+            house.product.kill()
+            saver.signal(9)
+            saver.wait(30)
+            for name in names(house, THERE):
+                assert sums_are_right(house, f"{THERE}/{name}"), name
+            seen.add(pointer(house, THERE))
+            house.host.wait_until("spark-stage status", 60)
+            house.product.wait_volume(VOLUME, "ready", 120)
+            assert sums_are_right(house, house.product.sh("latest run7", 120).strip())
+        assert len(seen) == 5
+
+
+def test_a_full_volume_is_told_and_the_local_checkpoint_stays(house):
+    with outputs(house, size="64M", complete="rename"):
+        save(house, "step-1", mib=8)
+        wait(house, lambda: pointer(house, THERE) == "step-1")
+        save(house, "step-2", mib=100)
+        wait(house, lambda: output(house)["failures"] > 0)
+        assert names(house, THERE) == ["latest", "step-1"] and pointer(house, THERE) == "step-1"
+        assert house.host.sh(f"stat -c %s {OUT}/step-2/model").strip() == str(100 << 20)
+        assert output(house)["backlog_bytes"] >= 100 << 20
+
+
+def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(house):
+    house.host.put(SAVER, SAVE_DCP)
+    with outputs(house, complete="dcp"):
+        house.host.spawn(f"exec sh {SAVER} 1")
+        wait(house, lambda: pointer(house, THERE) != "")
+        house.host.sh("sync -f /etc/spark-stage")
+        house.host.kill()
+        house.start_host()
+        house.host.wait_until("spark-stage status", 120)
+        house.product.wait_volume(VOLUME, "ready", 180)
+        latest = house.product.sh("latest run7", 120).strip()
+        assert sums_are_right(house, latest), latest
+        for name in names(house, THERE):
+            assert sums_are_right(house, f"{THERE}/{name}"), name
