@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
+.PHONY: help setup build test check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, eac
 	  for arch in amd64 arm64; do tools/deb-for.sh $$system $$arch $(JOBS) || exit 1; done; \
 	done
 	rm -rf build/debs && mkdir -p build/debs && cp build/debian-1[23]-*/deb/*.deb build/debs/
+
+image:  ## a container image of Debian 13's packages, in build/image (root, an hour if they are not made yet): make image ARCH=arm64
+	tools/setup.sh others
+	tools/deb-for.sh debian-13 $(or $(ARCH),amd64) $(JOBS)
+	tools/image.sh debian-13 $(or $(ARCH),amd64) build/debian-13-$(or $(ARCH),amd64)/deb
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py

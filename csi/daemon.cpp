@@ -32,31 +32,60 @@ void for_each_lease(const json::object& listed,
   }
 }
 
-Result<> check_namespace(const Publication& publication, const json::object& dataset) {
-  const json::array* namespaces = get_array(dataset, "namespaces");
-  if (namespaces == nullptr) return {};
-  for (const json::value& one : *namespaces) {
+// A dataset or an output, for sentences.
+struct Wanted {
+  const char* kind;  // "dataset"
+  std::string name;
+  std::string section() const { return std::string(kind) + "s"; }
+};
+
+Wanted wanted_of(const Publication& publication) {
+  if (publication.is_output()) return {"output", publication.output};
+  return {"dataset", publication.dataset};
+}
+
+// All namespaces may use a dataset without a list, and none may write to such an output.
+Result<> check_namespace(const Publication& publication, const json::object& entry) {
+  const json::array* namespaces = get_array(entry, "namespaces");
+  if (namespaces == nullptr && !publication.is_output()) return {};
+  for (const json::value& one : namespaces == nullptr ? json::array() : *namespaces) {
     const json::string* name = one.if_string();
     const std::string_view allowed =
         name == nullptr ? std::string_view() : std::string_view(name->data(), name->size());
     if (!allowed.empty() && allowed == publication.pod_namespace) return {};
   }
-  const std::string name = printable(publication.dataset);
+  const Wanted wanted = wanted_of(publication);
+  const std::string what = wanted.kind + (" " + printable(wanted.name));
   if (publication.pod_namespace.empty()) {
-    return fail(Errc::Denied,
-                "dataset " + name + " is for some namespaces only, and kubelet did not tell the pod's",
+    return fail(Errc::Denied, what + " is for some namespaces only, and kubelet did not tell the pod's",
                 "set podInfoOnMount: true in the CSIDriver object");
   }
-  return fail(
-      Errc::Denied,
-      "dataset " + name + " may not be used by pods of namespace " + printable(publication.pod_namespace),
-      "an administrator lists the namespaces that may: datasets." + name + ".namespaces on the node");
+  return fail(Errc::Denied,
+              what + " may not be used by pods of namespace " + printable(publication.pod_namespace),
+              "an administrator lists the namespaces that may: " + wanted.section() + "." +
+                  printable(wanted.name) + ".namespaces on the node");
 }
 
-std::vector<std::string> names_in(const json::object& datasets) {
+std::vector<std::string> names_in(const json::object& entries) {
   std::vector<std::string> names;
-  for (const auto& member : datasets) names.emplace_back(member.key());
+  for (const auto& member : entries) names.emplace_back(member.key());
   return names;
+}
+
+// What the configuration has of the dataset or output that a pod wants, if its namespace may use it.
+Result<json::object> find_allowed(const json::object& config, const Publication& publication) {
+  const Wanted wanted = wanted_of(publication);
+  const json::object* entries = get_object(config, wanted.section());
+  const json::object* entry = entries == nullptr ? nullptr : get_object(*entries, wanted.name);
+  if (entry != nullptr) {
+    if (auto may = check_namespace(publication, *entry); !may) return may.take_error();
+    return *entry;
+  }
+  const std::string near = entries == nullptr ? "" : nearest(wanted.name, names_in(*entries));
+  return fail(Errc::NotFound,
+              "no " + std::string(wanted.kind) + " '" + printable(wanted.name) +
+                  "' in this node's configuration" + (near.empty() ? "" : "; did you mean '" + near + "'?"),
+              "an administrator adds it under '" + wanted.section() + "' on every node");
 }
 
 Result<std::string> path_in(const json::object& job) {
@@ -84,14 +113,37 @@ bool Daemon::is_healthy() {
 Result<> Daemon::check_allowed(const Publication& publication) {
   const auto config = ask("GET", "/v1/config");
   if (!config) return config.take_error();
-  const json::object* datasets = get_object(*config, "datasets");
-  const json::object* dataset = datasets == nullptr ? nullptr : get_object(*datasets, publication.dataset);
-  if (dataset != nullptr) return check_namespace(publication, *dataset);
-  const std::string near = datasets == nullptr ? "" : nearest(publication.dataset, names_in(*datasets));
-  return fail(Errc::NotFound,
-              "no dataset '" + printable(publication.dataset) + "' in this node's configuration" +
-                  (near.empty() ? "" : "; did you mean '" + near + "'?"),
-              "an administrator adds it under 'datasets' on every node");
+  const auto entry = find_allowed(*config, publication);
+  if (!entry) return entry.take_error();
+  return {};
+}
+
+Result<std::filesystem::path> Daemon::output_folder(const Publication& publication) {
+  const auto config = ask("GET", "/v1/config");
+  if (!config) return config.take_error();
+  const auto entry = find_allowed(*config, publication);
+  if (!entry) return entry.take_error();
+  return std::filesystem::path(get_string(*entry, "path").value_or(""));
+}
+
+Result<std::map<std::string, std::filesystem::path>> Daemon::outputs() {
+  const auto config = ask("GET", "/v1/config");
+  if (!config) return config.take_error();
+  std::map<std::string, std::filesystem::path> folders;
+  const json::object* entries = get_object(*config, "outputs");
+  for (const auto& [name, entry] : entries == nullptr ? json::object() : *entries) {
+    const json::object* output = entry.if_object();
+    const auto path = output == nullptr ? std::nullopt : get_string(*output, "path");
+    if (path) folders.emplace(name, *path);
+  }
+  return folders;
+}
+
+Result<> Daemon::job_ended(const std::string& output) {
+  const auto answer =
+      ask("POST", "/v1/outputs/" + cli::percent_encoded(output) + "/send", json::object{{"final", true}});
+  if (!answer) return answer.take_error();
+  return {};
 }
 
 Result<StagingJob> Daemon::stage(const Publication& publication) {

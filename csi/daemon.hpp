@@ -1,6 +1,8 @@
 // What the driver asks of this host's spark-staged. Every call has the client's deadlines.
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,6 +32,12 @@ class Daemon {
   bool is_healthy();
   // NotFound: the configuration has no such dataset; Denied: pods of that namespace may not use it.
   Result<> check_allowed(const Publication& publication);
+  // The folder of the output that a pod wants to write to, with the same errors.
+  Result<std::filesystem::path> output_folder(const Publication& publication);
+  // All outputs of the configuration: name and folder.
+  Result<std::map<std::string, std::filesystem::path>> outputs();
+  // A pod that wrote to an output has ended: what is complete is sent now.
+  Result<> job_ended(const std::string& output);
   // Stages, or joins a staging under way. The volume has a lease on the dataset from now on.
   Result<StagingJob> stage(const Publication& publication);
   Result<StagingLook> look_at(const StagingJob& job);

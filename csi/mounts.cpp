@@ -36,11 +36,11 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-bool has_our_options(const std::string& options) {
+Place place_with(const std::string& options) {
   const std::vector<std::string> all = split(options, ',');
-  return std::ranges::all_of(std::vector<std::string>{"ro", "nosuid", "nodev"}, [&](const std::string& one) {
-    return std::ranges::find(all, one) != all.end();
-  });
+  const auto has = [&](const char* one) { return std::ranges::find(all, one) != all.end(); };
+  if (!has("nosuid") || !has("nodev")) return Place::Something;
+  return has("ro") ? Place::Copy : Place::Output;
 }
 
 // As mountinfo has it: links on the way are followed, the last name is not.
@@ -56,19 +56,21 @@ Result<> make_folder(const std::filesystem::path& target) {
   return fail_errno(errno, "making the folder " + printable(target.native()));
 }
 
-// The tree is mounted nowhere yet, so no program sees it before it is read-only.
-Result<UniqueFd> read_only_tree(const std::filesystem::path& folder) {
+// The tree is mounted nowhere yet, so no program sees it before it has its options.
+Result<UniqueFd> tree_of(const std::filesystem::path& folder, Access access) {
   const std::string doing = "mounting " + printable(folder.native()) + " for a pod";
   UniqueFd tree(::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
-  if (!tree) return fail_errno(errno, doing, "does the driver see the cache under the daemon's path?");
+  if (!tree)
+    return fail_errno(errno, doing, "does it exist, and does the driver see it under the daemon's path?");
   mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (access == Access::ReadOnly) attributes.attr_set |= MOUNT_ATTR_RDONLY;
   attributes.propagation = MS_PRIVATE;
   if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0) return tree;
   if (errno == ENOSYS)
     return fail(Errc::Unsupported, doing + ": this kernel has no mount_setattr",
                 "Linux 5.12 or newer is needed");
-  return fail_errno(errno, doing + " read-only");
+  return fail_errno(errno, doing + ", with its options");
 }
 
 }  // namespace
@@ -84,17 +86,25 @@ Result<Place> KernelMounter::look_at(const std::filesystem::path& target) {
     const std::vector<std::string> fields = split(line, ' ');
     constexpr std::size_t kMountPoint = 4, kOptions = 5;
     if (fields.size() <= kOptions || unescaped(fields[kMountPoint]) != place->native()) continue;
-    found = has_our_options(fields[kOptions]) ? Place::Copy : Place::Something;  // the last is on top
+    found = place_with(fields[kOptions]);  // the last is on top
   }
   return found;
 }
 
-Result<> KernelMounter::mount(const std::filesystem::path& folder, const std::filesystem::path& target) {
-  const auto tree = read_only_tree(folder);
+Result<> KernelMounter::mount(const std::filesystem::path& folder, const std::filesystem::path& target,
+                              Access access) {
+  const auto tree = tree_of(folder, access);
   if (!tree) return tree.take_error();
   if (auto made = make_folder(target); !made) return made;
   if (::move_mount(tree->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0) return {};
   return fail_errno(errno, "mounting " + printable(folder.native()) + " at " + printable(target.native()));
+}
+
+bool KernelMounter::is_same(const std::filesystem::path& folder, const std::filesystem::path& target) {
+  struct stat one {
+  }, other{};
+  return ::stat(folder.c_str(), &one) == 0 && ::stat(target.c_str(), &other) == 0 &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 Result<> KernelMounter::unmount(const std::filesystem::path& target) {

@@ -17,6 +17,14 @@ std::string in_words(const Publication& publication) {
          (publication.pod.empty() ? "" : " of pod " + printable(publication.pod));
 }
 
+Status taken(const Publication& publication, Place place) {
+  const std::string target = printable(publication.target.native());
+  if (place == Place::Something)
+    return {Code::FailedPrecondition,
+            "another program mounted something at " + target + ": unmount it on the node"};
+  return {Code::AlreadyExists, "another dataset or output is mounted at " + target};
+}
+
 Status busy(const std::string& volume) {
   return {Code::Aborted,
           "an earlier call for volume " + volume + " has not ended yet; kubelet repeats this one"};
@@ -36,20 +44,35 @@ Status Node::publish(const PublishRequest& request, const Call& call) {
   if (!turn) return busy(publication->volume);
   const auto place = mounter_.look_at(publication->target);
   if (!place) return status_of(place.error());
-  if (*place == Place::Copy) return check_mounted(*publication);
-  if (*place == Place::Something) {
-    return {Code::FailedPrecondition, "another program mounted something at " +
-                                          printable(publication->target.native()) +
-                                          ": unmount it on the node"};
-  }
-  auto folder = stage(*publication, call, turn);
+  if (publication->is_output()) return publish_output(*publication, *place);
+  return publish_dataset(*publication, call, turn, *place);
+}
+
+Status Node::publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
+                             Place place) {
+  if (place == Place::Copy) return check_mounted(publication);
+  if (place != Place::Empty) return taken(publication, place);
+  auto folder = stage(publication, call, turn);
   if (!folder) return status_of(folder.error());
-  const auto mounted = mounter_.mount(*folder, publication->target);
+  const auto mounted = mounter_.mount(*folder, publication.target, Access::ReadOnly);
   if (!mounted) {
-    release(publication->volume);
+    release(publication.volume);
     return status_of(mounted.error());
   }
-  say_("dataset " + printable(publication->dataset) + " is mounted for " + in_words(*publication));
+  say_("dataset " + printable(publication.dataset) + " is mounted for " + in_words(publication));
+  return {};
+}
+
+Status Node::publish_output(const Publication& publication, Place place) {
+  const auto folder = daemon_.output_folder(publication);
+  const bool is_away = !folder && folder.error().kind == Errc::Unavailable;
+  if (is_away && place == Place::Output) return {};  // as with a dataset: the pod has its folder
+  if (!folder) return status_of(folder.error());
+  if (place == Place::Output && mounter_.is_same(*folder, publication.target)) return {};
+  if (place != Place::Empty) return taken(publication, place);
+  const auto mounted = mounter_.mount(*folder, publication.target, Access::Writable);
+  if (!mounted) return status_of(mounted.error());
+  say_("output " + printable(publication.output) + " is mounted for " + in_words(publication));
   return {};
 }
 
@@ -110,10 +133,33 @@ Status Node::unpublish(const std::string& volume, const std::string& target, con
   if (!path) return status_of(path.error());
   const auto turn = turns_.take(volume, call.answer_by(), true);
   if (!turn) return busy(volume);
+  const std::string output = output_at(*path);
   if (const auto unmounted = mounter_.unmount(*path); !unmounted) return status_of(unmounted.error());
   release(volume);
+  if (!output.empty()) send_output(output);
   say_("volume " + volume + " is unmounted and released");
   return {};
+}
+
+std::string Node::output_at(const std::filesystem::path& target) {
+  const auto place = mounter_.look_at(target);
+  if (!place || *place != Place::Output) return "";
+  const auto outputs = daemon_.outputs();
+  if (!outputs) {
+    say_("the output at " + printable(target.native()) +
+         " is looked at when spark-staged is back: " + outputs.error().message());
+    return "";
+  }
+  for (const auto& [name, folder] : *outputs) {
+    if (mounter_.is_same(folder, target)) return name;
+  }
+  return "";
+}
+
+// The daemon watches the output on its own; this only spares its next look.
+void Node::send_output(const std::string& output) {
+  if (const auto sent = daemon_.job_ended(output); !sent)
+    say_("output " + printable(output) + " is not sent yet: " + sent.error().message());
 }
 
 Result<Usage> Node::usage(const std::string& volume, const std::string& path) {
@@ -122,8 +168,8 @@ Result<Usage> Node::usage(const std::string& volume, const std::string& path) {
   if (!target) return target.take_error();
   const auto place = mounter_.look_at(*target);
   if (!place) return place.take_error();
-  if (*place != Place::Copy)
-    return fail(Errc::NotFound, "no dataset is mounted at " + printable(target->native()));
+  if (*place != Place::Copy && *place != Place::Output)
+    return fail(Errc::NotFound, "no volume is mounted at " + printable(target->native()));
   return mounter_.usage(*target);
 }
 

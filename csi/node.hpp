@@ -35,11 +35,11 @@ class Node {
        std::function<void(const std::string&)> say)
       : daemon_(daemon), mounter_(mounter), clock_(clock), sleep_(std::move(sleep)), say_(std::move(say)) {}
 
-  // Stages the dataset or joins a staging under way, and mounts its copy for the pod. Aborted: it takes
-  // longer than the caller waits; the staging goes on.
+  // Stages the dataset or joins a staging under way, and mounts its copy for the pod; or mounts the folder of
+  // an output, writable. Aborted: staging takes longer than the caller waits; it goes on.
   Status publish(const PublishRequest& request, const Call& call);
-  // Ends the mount, and the lease with the staging that is under way. A lease that the daemon can't be told
-  // of now is ended by reconcile().
+  // Ends the mount, and the lease with the staging that is under way; what is complete in an output is sent.
+  // A lease that the daemon can't be told of now is ended by reconcile().
   Status unpublish(const std::string& volume, const std::string& target, const Call& call);
   // NotFound: no copy is mounted at that path.
   Result<Usage> usage(const std::string& volume, const std::string& path);
@@ -47,6 +47,9 @@ class Node {
   Result<> reconcile(const std::filesystem::path& kubelet);
 
  private:
+  Status publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
+                         Place place);
+  Status publish_output(const Publication& publication, Place place);
   Status check_mounted(const Publication& publication);
   // A call that waits for a staging.
   struct Wait {
@@ -59,6 +62,9 @@ class Node {
   Result<std::string> follow(const Publication& publication, Wait& wait);
   Result<> check_time(const Wait& wait) const;
   void release(const std::string& volume);
+  // The output that is mounted at a target; empty: none, or the daemon is away.
+  std::string output_at(const std::filesystem::path& target);
+  void send_output(const std::string& output);
 
   Daemon& daemon_;
   Mounter& mounter_;

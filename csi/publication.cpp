@@ -23,32 +23,33 @@ std::string of_kubelet(const PublishRequest& request, std::string_view key) {
 
 Result<> check_attributes(const PublishRequest& request) {
   for (const auto& [key, value] : request.context) {
-    if (key == kDataset || key.starts_with(kOfKubelet)) continue;
-    if (key == kOutput) {
-      return fail(Errc::Invalid,
-                  "volumeAttributes: this version of spark-stage can't send a pod's output to a volume",
-                  "take 'output' out, and send it with `spark-stage stage-out` on the node");
-    }
+    if (key == kDataset || key == kOutput || key.starts_with(kOfKubelet)) continue;
     return fail(Errc::Invalid, "volumeAttributes: unknown key " + in_quotes(key),
-                "the only key is 'dataset', the name of a dataset in the node's configuration");
+                "the keys are 'dataset' and 'output', each with a name of the node's configuration");
   }
   return {};
 }
 
+std::string attribute(const PublishRequest& request, std::string_view key) {
+  const auto found = request.context.find(std::string(key));
+  return found == request.context.end() ? "" : found->second;
+}
+
 // Anybody who may create a pod writes this: only what an administrator named is served.
-Result<std::string> read_dataset(const PublishRequest& request) {
-  const auto found = request.context.find(std::string(kDataset));
-  if (found == request.context.end() || found->second.empty()) {
-    return fail(Errc::Invalid, "volumeAttributes has no 'dataset'",
-                "write volumeAttributes: {dataset: NAME}, with a name of the node's configuration");
+Result<> read_source(const PublishRequest& request, Publication& publication) {
+  publication.dataset = attribute(request, kDataset);
+  publication.output = attribute(request, kOutput);
+  if (publication.dataset.empty() == publication.output.empty()) {
+    return fail(Errc::Invalid,
+                publication.is_output() ? "volumeAttributes has both 'dataset' and 'output'"
+                                        : "volumeAttributes has neither 'dataset' nor 'output'",
+                "a volume is one of them: {dataset: NAME} or {output: NAME}, with a name of the node's "
+                "configuration");
   }
-  if (found->second.find(':') != std::string::npos) {
-    return fail(
-        Errc::Invalid,
-        "volumeAttributes: dataset " + in_quotes(found->second) + " is a path on a volume, not a name",
-        "pods may use only datasets that the node's configuration names");
-  }
-  return found->second;
+  const std::string& name = publication.is_output() ? publication.output : publication.dataset;
+  if (name.find(':') == std::string::npos) return {};
+  return fail(Errc::Invalid, "volumeAttributes: " + in_quotes(name) + " is a path on a volume, not a name",
+              "pods may use only what the node's configuration names");
 }
 
 Result<> check_capability(const PublishRequest& request) {
@@ -96,10 +97,11 @@ Result<Publication> read_publication(const PublishRequest& request) {
                 "write the volume into the pod, and 'Ephemeral' into the CSIDriver's volumeLifecycleModes");
   }
   if (auto known = check_attributes(request); !known) return known.take_error();
-  auto dataset = read_dataset(request);
-  if (!dataset) return dataset.take_error();
-  Publication publication{
-      request.volume_id, std::move(*target), std::move(*dataset), of_kubelet(request, "pod.namespace"), {}};
+  Publication publication;
+  publication.volume = request.volume_id;
+  publication.target = std::move(*target);
+  publication.pod_namespace = of_kubelet(request, "pod.namespace");
+  if (auto read = read_source(request, publication); !read) return read.take_error();
   const std::string name = of_kubelet(request, "pod.name");
   if (!publication.pod_namespace.empty() && !name.empty())
     publication.pod = publication.pod_namespace + "/" + name;

@@ -24,9 +24,12 @@ struct PublishRequest {
 struct Publication {
   std::string volume;            // ID
   std::filesystem::path target;  // absolute and normal
-  std::string dataset;           // its name in the configuration
+  std::string dataset;           // its name in the configuration; empty: an output is wanted
+  std::string output;            // its name in the configuration; empty: a dataset is wanted
   std::string pod_namespace;     // empty: not told
   std::string pod;               // "team-a/train-0", for people; empty: not told
+
+  bool is_output() const { return !output.empty(); }
 };
 
 // Invalid: an argument is missing or wrong.

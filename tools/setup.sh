@@ -22,7 +22,8 @@ packages_of() {  # SET SYSTEM
   tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
     fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
   libraries="libnvme-dev libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libmount-dev libblkid-dev libext2fs-dev
-    comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
+    comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev
+    libsqlite3-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev"
   # They make code for any architecture, and run on this one.
   generators="protobuf-compiler protobuf-compiler-grpc"
@@ -39,7 +40,7 @@ packages_of() {  # SET SYSTEM
     package) echo "$tools $generators $libraries $package" ;;
     cross) echo "$tools $generators $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $generators $libraries $package $test" ;;
-    others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm" ;;
+    others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah" ;;
     bench) echo "$tools $generators $libraries rclone fpart" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac

@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <string>
 
+#include "base/json_log.hpp"
 #include "base/version.hpp"
 #include "csi/server/options.hpp"
 #include "csi/server/server.hpp"
 
 namespace {
 
+bool logs_json = false;
 spark::StopFlag stop = false;
 static_assert(spark::StopFlag::is_always_lock_free, "a signal handler sets it");
 
@@ -17,7 +19,9 @@ void request_stop(int /*signal*/) {
 }
 
 void say(const std::string& sentence) {
-  std::fprintf(stderr, "spark-stage-csi: %s\n", sentence.c_str());
+  const std::string line = logs_json ? spark::json_log_line(spark::SystemClock().wall(), "info", sentence)
+                                     : "spark-stage-csi: " + sentence;
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 int complain(const spark::Error& error) {
@@ -30,6 +34,7 @@ int complain(const spark::Error& error) {
 int main(int argc, char** argv) {
   const auto options = spark::csi::read_options(argc, argv);
   if (!options) return complain(options.error());
+  logs_json = options->logs_json;
   if (options->shows_help) return std::fputs(spark::csi::kHelp, stdout) < 0 ? 1 : 0;
   if (options->shows_version) return std::printf("spark-stage-csi %s\n", spark::kVersion) < 0 ? 1 : 0;
   std::signal(SIGTERM, request_stop);

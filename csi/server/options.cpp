@@ -47,6 +47,7 @@ Result<> check(const Options& options) {
 
 const char kHelp[] =
     "Usage: spark-stage-csi [--socket PATH] [--kubelet-dir FOLDER] [--node-id NAME]\n"
+    "                       [--log FORMAT]\n"
     "\n"
     "Gives pods of Kubernetes the datasets of this node's spark-staged, as inline\n"
     "volumes of the driver stage.spark-stage.io. Registers itself with kubelet.\n"
@@ -56,6 +57,8 @@ const char kHelp[] =
     "  --kubelet-dir FOLDER  of this node's kubelet (/var/lib/kubelet)\n"
     "  --node-id NAME        of this node in the cluster ($NODE_NAME, else the host's\n"
     "                        name)\n"
+    "  --log FORMAT          of its lines on stderr: text or json\n"
+    "                        ($SPARK_STAGE_LOG, else text)\n"
     "  -h, --help            this text\n"
     "  --version             this program's version\n"
     "\n"
@@ -78,10 +81,11 @@ std::filesystem::path Options::registration_socket() const {
 }
 
 Result<Options> read_options(int argc, char** argv) {
-  enum Choice { Socket = 1, Kubelet, NodeId, Version, Help = 'h' };
+  enum Choice { Socket = 1, Kubelet, NodeId, Log, Version, Help = 'h' };
   const option known[] = {{"socket", required_argument, nullptr, Socket},
                           {"kubelet-dir", required_argument, nullptr, Kubelet},
                           {"node-id", required_argument, nullptr, NodeId},
+                          {"log", required_argument, nullptr, Log},
                           {"version", no_argument, nullptr, Version},
                           {"help", no_argument, nullptr, Help},
                           {}};
@@ -90,6 +94,7 @@ Result<Options> read_options(int argc, char** argv) {
   options.node_id = environment("NODE_NAME");
   if (options.socket.empty()) options.socket = cli::kDefaultSocket;
   if (options.node_id.empty()) options.node_id = host_name();
+  std::string log = environment("SPARK_STAGE_LOG");
   opterr = 0;  // the sentence is ours
   for (int choice; (choice = ::getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
     switch (choice) {
@@ -101,6 +106,9 @@ Result<Options> read_options(int argc, char** argv) {
         break;
       case NodeId:
         options.node_id = optarg;
+        break;
+      case Log:
+        log = optarg;
         break;
       case Version:
         options.shows_version = true;
@@ -114,6 +122,9 @@ Result<Options> read_options(int argc, char** argv) {
     }
   }
   if (optind < argc) return fail(Errc::Invalid, "'" + printable(argv[optind]) + "' is no option", kHint);
+  if (!log.empty() && log != "text" && log != "json")
+    return fail(Errc::Invalid, "--log " + printable(log) + " is neither text nor json", kHint);
+  options.logs_json = log == "json";
   if (auto valid = check(options); !valid) return valid.take_error();
   return options;
 }

@@ -12,6 +12,7 @@ struct Options {
   std::string socket;  // spark-staged's
   std::filesystem::path kubelet_dir = "/var/lib/kubelet";
   std::string node_id;  // the name that the cluster has for this node
+  bool logs_json = false;
   bool shows_help = false, shows_version = false;
 
   std::filesystem::path csi_socket() const;

@@ -110,6 +110,7 @@ struct Output {
   std::uint32_t keep_local = 0;  // newest checkpoints here; 0: all
   std::uint32_t keep_every = 0;  // checkpoints whose number is a multiple are all sent and kept; 0: none
   std::uint32_t nodes = 0;       // hosts whose shards make one checkpoint; 0: this one has all of it
+  std::vector<std::string> namespaces;  // of Kubernetes, whose pods may write there; empty: none
   bool operator==(const Output&) const = default;
 };
 

@@ -149,6 +149,7 @@ json::object show(const Output& output) {
   for (const auto& [key, count] : counts) {
     if (count > 0) shown[key] = count;
   }
+  if (!output.namespaces.empty()) shown["namespaces"] = list(output.namespaces);
   return shown;
 }
 

@@ -4,17 +4,24 @@ import signal
 import subprocess
 import time
 
-from staged import BUILD, PATIENCE_S, Running
+from staged import BUILD, PATIENCE_S, Running, free_port
 
 PROGRAM = BUILD / "csi/server/spark-stage-csi"
 
+# The volume that outputs are sent to is away.
 CONFIG = """version: 1
+targets: {{rose: {{address: 127.0.0.1, port: {dead_port}}}}}
+volumes: {{scratch: {{target: rose, subsystem: out, mount: {folder}/mnt, access: exclusive}}}}
 cache: {{path: {folder}/cache, capacity: 64MiB, keep_free: 0}}
 datasets:
   imagenet: {{path: {folder}/source/imagenet}}
   models: {{path: {folder}/source/models}}
   secret: {{path: {folder}/source/secret, namespaces: [team-a]}}
   huge: {{path: {folder}/source/huge}}
+outputs:
+  run7: {{path: {folder}/out, volume: scratch, complete: rename, namespaces: [team-a]}}
+  absent: {{path: {folder}/absent, volume: scratch, namespaces: [team-a]}}
+  private: {{path: {folder}/private, volume: scratch}}
 """
 
 
@@ -36,8 +43,14 @@ class Daemon(Running):
             hole.truncate(1 << 30)
         (folder / "source/huge/data.bin").write_bytes(os.urandom(1 << 20) * 80)
         config = folder / "spark-stage.yaml"
-        config.write_text(CONFIG.format(folder=folder))
+        config.write_text(CONFIG.format(folder=folder, dead_port=free_port()))
+        (folder / "out").mkdir()
         super().__init__(folder, ["--config", config])
+
+    def stop(self):
+        super().stop()
+        # A mount point can't be removed either while nothing is mounted there.
+        subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
 
     def kill(self):
         self.process.kill()

@@ -159,9 +159,34 @@ def test_a_dataset_is_for_the_namespaces_that_are_listed(driver, daemon, kubelet
     assert daemon.leases() == {(allowed.volume, "secret")}
 
 
+def test_what_a_pod_writes_to_an_output_is_in_its_folder_on_the_node(driver, daemon, kubelet):
+    pod = kubelet.start_pod("u1", namespace="team-a", attributes={"output": "run7"})
+    assert pod.mounted.wait(30), (pod.events, driver.log_text())
+    assert {"rw", "nosuid", "nodev"} <= set(mount_of(pod))
+    (pod.target / "step-1").mkdir()
+    (pod.target / "step-1/weights").write_bytes(b"x" * 1000)
+    driver.end()
+    driver.start()
+    pod.publish()  # as a restarted kubelet does
+    pod.remove()
+    assert pod.gone.wait(30), pod.events
+    assert (daemon.folder / "out/step-1/weights").read_bytes() == b"x" * 1000
+    assert mount_of(pod) is None
+    # The daemon knows of it, though its volume is away.
+    daemon.wait_until(lambda: daemon.ask("GET", "/v1/outputs/run7")[1]["latest_local"] == "step-1", "saw the checkpoint")
+
+
+def test_an_output_whose_folder_is_missing_is_an_event_of_the_pod(driver, kubelet):
+    pod = kubelet.start_pod("u1", namespace="team-a", attributes={"output": "absent"})
+    wait_until(lambda: pod.events, "it is refused")
+    assert pod.events[0][0] == grpc.StatusCode.NOT_FOUND and "does it exist" in pod.events[0][1], pod.events
+
+
 @pytest.mark.parametrize("attributes, code, words", [
     ({"dataset": "imagnet"}, grpc.StatusCode.NOT_FOUND, "did you mean 'imagenet'?"),
-    ({"dataset": "imagenet", "output": "run7"}, grpc.StatusCode.INVALID_ARGUMENT, "can't send a pod's output"),
+    ({"dataset": "imagenet", "output": "run7"}, grpc.StatusCode.INVALID_ARGUMENT, "both 'dataset' and 'output'"),
+    ({"output": "run7"}, grpc.StatusCode.PERMISSION_DENIED, "namespace team-b"),
+    ({"output": "private"}, grpc.StatusCode.PERMISSION_DENIED, "namespace team-b"),
     ({"dataset": "v:any/path"}, grpc.StatusCode.INVALID_ARGUMENT, "a path on a volume"),
     ({"dataset": "huge"}, grpc.StatusCode.RESOURCE_EXHAUSTED, "huge")])
 def test_what_can_not_be_had_is_an_event_of_the_pod(driver, daemon, kubelet, attributes, code, words):

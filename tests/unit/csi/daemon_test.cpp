@@ -28,6 +28,19 @@ TEST_F(CsiDaemonTest, GivesWhatIsConfiguredToTheNamespacesThatAreListed) {
   EXPECT_THAT(unknown.error().message(), HasSubstr("did you mean 'imagenet'?"));
 }
 
+TEST_F(CsiDaemonTest, GivesAnOutputToTheNamespacesThatAreListedAlone) {
+  client_.on("GET /v1/config", 200, kConfig);
+  const auto folder = [this](const std::string& output) {
+    return daemon_.output_folder(*read_publication(request_for_output(output)));
+  };
+  EXPECT_EQ(folder("run7"), "/out/run7");
+  EXPECT_EQ(folder("private").error().kind, Errc::Denied)
+      << "no namespace may write there unless it is listed";
+  EXPECT_EQ(folder("run8").error().kind, Errc::NotFound);
+  EXPECT_THAT(folder("run8").error().message(), HasSubstr("did you mean 'run7'?"));
+  EXPECT_EQ(daemon_.outputs()->at("private"), "/out/private");
+}
+
 TEST_F(CsiDaemonTest, StagesForTheVolume) {
   client_.on("POST /v1/stagings", 202, R"({"id": "7", "started": "t"})");
   const auto job = daemon_.stage(*read_publication(request_for("imagenet")));

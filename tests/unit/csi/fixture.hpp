@@ -58,11 +58,16 @@ class FakeMounter final : public Mounter {
     const auto found = places.find(target);
     return found == places.end() ? Place::Empty : found->second;
   }
-  Result<> mount(const std::filesystem::path& folder, const std::filesystem::path& target) override {
+  Result<> mount(const std::filesystem::path& folder, const std::filesystem::path& target,
+                 Access access) override {
     if (fails) return fail(Errc::Failed, "the mount failed");
     mounted[target] = folder;
-    places[target] = Place::Copy;
+    places[target] = access == Access::ReadOnly ? Place::Copy : Place::Output;
     return {};
+  }
+  bool is_same(const std::filesystem::path& folder, const std::filesystem::path& target) override {
+    const auto found = mounted.find(target);
+    return found != mounted.end() && found->second == folder;
   }
   Result<> unmount(const std::filesystem::path& target) override {
     if (fails) return fail(Errc::Failed, "the unmount failed");
@@ -77,7 +82,8 @@ class FakeMounter final : public Mounter {
 };
 
 constexpr char kConfig[] =
-    R"({"datasets": {"imagenet": {"path": "x"}, "secret": {"path": "y", "namespaces": ["team-a"]}}})";
+    R"({"datasets": {"imagenet": {"path": "x"}, "secret": {"path": "y", "namespaces": ["team-a"]}},
+        "outputs": {"run7": {"path": "/out/run7", "namespaces": ["team-b"]}, "private": {"path": "/out/private"}}})";
 
 inline PublishRequest request_for(const std::string& dataset, const std::string& pod_namespace = "team-b") {
   PublishRequest request;
@@ -88,6 +94,13 @@ inline PublishRequest request_for(const std::string& dataset, const std::string&
                      {"csi.storage.k8s.io/ephemeral", "true"},
                      {"csi.storage.k8s.io/pod.name", "train-0"},
                      {"csi.storage.k8s.io/pod.namespace", pod_namespace}};
+  return request;
+}
+
+inline PublishRequest request_for_output(const std::string& output) {
+  PublishRequest request = request_for("");
+  request.context.erase("dataset");
+  request.context["output"] = output;
   return request;
 }
 

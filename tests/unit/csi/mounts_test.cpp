@@ -29,9 +29,20 @@ TEST_F(MountsTest, AreOursWithAllOfOurOptions) {
   EXPECT_EQ(look("other"), Place::Empty);
 }
 
-TEST_F(MountsTest, ThatCanBeWrittenAreAnotherPrograms) {
-  mounted("mount", "rw,nosuid,nodev");
-  EXPECT_EQ(look("mount"), Place::Something);
+TEST_F(MountsTest, ThatCanBeWrittenAreOutputsOrAnotherPrograms) {
+  mounted("output", "rw,nosuid,nodev");
+  mounted("other", "rw,relatime");
+  EXPECT_EQ(look("output"), Place::Output);
+  EXPECT_EQ(look("other"), Place::Something);
+}
+
+TEST_F(MountsTest, OfOneFolderAreTheSame) {
+  KernelMounter mounter;
+  std::filesystem::create_directories(folder_.path / "a");
+  std::filesystem::create_directories(folder_.path / "b");
+  EXPECT_TRUE(mounter.is_same(folder_.path / "a", folder_.path / "b/../a"));
+  EXPECT_FALSE(mounter.is_same(folder_.path / "a", folder_.path / "b"));
+  EXPECT_FALSE(mounter.is_same(folder_.path / "gone", folder_.path / "gone"));
 }
 
 TEST_F(MountsTest, OnTopOfEachOtherAreWhatTheTopOneIs) {

@@ -137,6 +137,35 @@ TEST_F(NodeTest, ReleasesWhatItCanNotMount) {
   EXPECT_EQ(client_.count(kRelease), 1);
 }
 
+constexpr char kSend[] = "POST /v1/outputs/run7/send";
+
+TEST_F(NodeTest, MountsAnOutputWritableAndHasItSentWhenThePodEnds) {
+  client_.on(kSend, 200, R"({"accepted": true})");
+  const auto request = request_for_output("run7");
+  ASSERT_TRUE(node_.publish(request, call()).is_ok());
+  EXPECT_TRUE(node_.publish(request, call()).is_ok()) << "repeated";
+  EXPECT_EQ(mounter_.mounted["/pods/1/mount"], "/out/run7");
+  EXPECT_EQ(mounter_.places["/pods/1/mount"], Place::Output);
+  EXPECT_EQ(client_.count("POST /v1/stagings"), 0);
+  EXPECT_EQ(publish("imagenet").code, Code::AlreadyExists) << "a volume is one of them";
+  EXPECT_TRUE(unpublish().is_ok());
+  EXPECT_TRUE(unpublish().is_ok());
+  EXPECT_EQ(client_.count(kSend), 1);
+}
+
+TEST_F(NodeTest, UnmountsAnOutputThoughItCanNotBeSent) {
+  ASSERT_TRUE(node_.publish(request_for_output("run7"), call()).is_ok());
+  client_.is_away = true;
+  EXPECT_TRUE(node_.publish(request_for_output("run7"), call()).is_ok());
+  EXPECT_TRUE(unpublish().is_ok());
+  EXPECT_TRUE(mounter_.places.empty());
+}
+
+TEST_F(NodeTest, GivesNoOutputToAnotherNamespace) {
+  EXPECT_EQ(node_.publish(request_for_output("private"), call()).code, Code::PermissionDenied);
+  EXPECT_TRUE(mounter_.mounted.empty());
+}
+
 TEST_F(NodeTest, UnmountsAndReleasesAsOftenAsItIsAsked) {
   ASSERT_TRUE(publish().is_ok());
   EXPECT_TRUE(unpublish().is_ok());

@@ -39,7 +39,7 @@ TEST(Publication, NeedsEachArgument) {
   EXPECT_THAT(without([](auto& r) { r.is_mount = false; }), HasSubstr("no volume capability"));
   EXPECT_THAT(without([](auto& r) { r.is_block = true; }), HasSubstr("block device"));
   EXPECT_THAT(without([](auto& r) { r.mount_flags = {"ro", "exec"}; }), HasSubstr("'exec' is not supported"));
-  EXPECT_THAT(without([](auto& r) { r.context.clear(); }), HasSubstr("no 'dataset'"));
+  EXPECT_THAT(without([](auto& r) { r.context.clear(); }), HasSubstr("neither 'dataset' nor 'output'"));
   EXPECT_THAT(without([](auto& r) { r.context["csi.storage.k8s.io/ephemeral"] = "false"; }),
               HasSubstr("persistent"));
 }
@@ -51,10 +51,14 @@ TEST(Publication, IsOnlyOfWhatAnAdministratorNamed) {
   EXPECT_THAT(refusal(request), HasSubstr("unknown key 'datset'"));
 }
 
-TEST(Publication, OfAnOutputIsRefusedWithASentence) {
+TEST(Publication, IsADatasetOrAnOutputAndNotBoth) {
+  const auto read = read_publication(request_for_output("run7"));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_TRUE(read->is_output());
+  EXPECT_EQ(read->output, "run7");
   PublishRequest request = request_for("imagenet");
   request.context["output"] = "run7";
-  EXPECT_THAT(refusal(request), HasSubstr("can't send a pod's output"));
+  EXPECT_THAT(refusal(request), HasSubstr("both 'dataset' and 'output'"));
 }
 
 TEST(Publication, HasAPathWithoutDetours) {
