@@ -8,7 +8,7 @@ ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
+.PHONY: help setup build test check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, eac
 	done
 	rm -rf build/debs && mkdir -p build/debs && cp build/debian-1[23]-*/deb/*.deb build/debs/
 
+image:  ## a container image of Debian 13's packages, in build/image (root, an hour if they are not made yet): make image ARCH=arm64
+	tools/setup.sh others
+	tools/deb-for.sh debian-13 $(or $(ARCH),amd64) $(JOBS)
+	tools/image.sh debian-13 $(or $(ARCH),amd64) build/debian-13-$(or $(ARCH),amd64)/deb
+
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py
 
@@ -84,7 +89,7 @@ bench-stage-out:  ## a checkpoint on its way to a volume, beside cp and rsync, a
 	$(PYTHON) tools/benchmarks/stage_out $(ARGS)
 
 format:  ## clang-format over all C++ and C
-	find base nvmetcp staging fleet bench daemon migration doctor cli slurm tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
+	find base nvmetcp staging fleet bench daemon migration doctor cli slurm csi tests -name '*.[ch]pp' -o -name '*.[ch]' | xargs clang-format-14 -i
 
 lint:  ## all static checks but clang-tidy
 	$(PYTHON) tools/lint/run.py

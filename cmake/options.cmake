@@ -4,6 +4,7 @@ option(SPARK_FUZZ "build the fuzzers (clang only)" OFF)
 option(SPARK_HARDEN "for programs that others get: checks of the compiler and the linker, no paths of this machine" OFF)
 set(SPARK_SLURM AUTO CACHE STRING "build Slurm's plugin: ON, OFF, or AUTO where Slurm's headers are")
 set(SPARK_SLURM_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/slurm-wlm CACHE STRING "where Slurm looks for plugins (PluginDir)")
+set(SPARK_CSI AUTO CACHE STRING "build the Kubernetes driver: ON, OFF, or AUTO where gRPC is")
 set(SPARK_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, for example address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)

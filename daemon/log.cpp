@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
+#include "base/json_log.hpp"
 #include "daemon/systemd.hpp"
 
 namespace spark::log {
@@ -31,19 +33,38 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
   }
 };
 
+bool is_json = false;
+
+// JSON lines have the time themselves; journald adds it.
+const char* pattern() {
+  if (is_json) return "%v";
+  return std::getenv("JOURNAL_STREAM") != nullptr ? "%*%v" : "%Y-%m-%d %H:%M:%S.%e %l: %v";
+}
+
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance = spdlog::default_logger();
   return instance;
 }
 
+void write(spdlog::level::level_enum level, std::string_view sentence,
+           const std::vector<Field>& fields = {}) {
+  if (!is_json) return logger()->log(level, "{}", sentence);
+  std::vector<std::pair<std::string, std::string>> named;
+  for (const Field& field : fields) named.emplace_back(field.name, field.value);
+  const auto name = spdlog::level::to_string_view(level);
+  logger()->log(level, "{}",
+                json_log_line(SystemClock().wall(), {name.data(), name.size()}, sentence, named));
+}
+
 }  // namespace
 
-void start() {
+void start(Format format) {
+  is_json = format == Format::Json;
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
   logger() = std::make_shared<spdlog::logger>("spark-staged", std::move(sink));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<JournalPriority>('*');
-  formatter->set_pattern(std::getenv("JOURNAL_STREAM") != nullptr ? "%*%v" : "%Y-%m-%d %H:%M:%S.%e %l: %v");
+  formatter->set_pattern(pattern());
   logger()->set_formatter(std::move(formatter));
   logger()->set_level(std::getenv("SPARK_STAGE_DEBUG") != nullptr ? spdlog::level::debug
                                                                   : spdlog::level::info);
@@ -51,19 +72,20 @@ void start() {
 }
 
 void debug(std::string_view sentence) {
-  logger()->debug("{}", sentence);
+  write(spdlog::level::debug, sentence);
 }
 void info(std::string_view sentence) {
-  logger()->info("{}", sentence);
+  write(spdlog::level::info, sentence);
 }
 void warning(std::string_view sentence) {
-  logger()->warn("{}", sentence);
+  write(spdlog::level::warn, sentence);
 }
 void error(std::string_view sentence) {
-  logger()->error("{}", sentence);
+  write(spdlog::level::err, sentence);
 }
 
 void event(bool is_trouble, const std::string& sentence, const std::vector<Field>& fields) {
+  if (is_json) return write(is_trouble ? spdlog::level::warn : spdlog::level::info, sentence, fields);
   std::vector<std::string> lines = {"MESSAGE=" + sentence,
                                     std::string("PRIORITY=") + (is_trouble ? "4" : "6")};
   for (const Field& field : fields) {

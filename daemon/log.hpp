@@ -1,5 +1,5 @@
-// The daemon's log: sentences to stderr, where journald reads them with their priority. The only code that
-// sees spdlog.
+// The daemon's log: sentences to stderr, where journald reads them with their priority, or JSON lines
+// there. The only code that sees spdlog.
 #pragma once
 
 #include <string>
@@ -10,8 +10,10 @@
 
 namespace spark::log {
 
-// Call once, first. Under journald each line begins with its sd-daemon priority; else with the time.
-void start();
+enum class Format { Text, Json };
+
+// Call once, first. Under journald each line of text begins with its sd-daemon priority; else with the time.
+void start(Format format = Format::Text);
 
 void debug(std::string_view sentence);
 void info(std::string_view sentence);

@@ -18,6 +18,7 @@
 #include "daemon/sim/simulation.hpp"
 #include "daemon/workers/verbs/protocol.hpp"
 #include "nvmetcp/connect/libnvme_gateway.hpp"
+#include "nvmetcp/host_identity.hpp"
 
 namespace {
 
@@ -62,14 +63,32 @@ spark::Result<spark::MakeHost> host_of(spark::ServiceOptions& options, const spa
   };
 }
 
-int run_daemon(spark::ServiceOptions options, bool is_simulated) {
-  spark::log::start();
+struct DaemonOptions {
+  bool is_simulated = false;
+  bool makes_identity = false;  // of this host, where it has none
+  std::string log = "text";
+};
+
+// A host without systemd has no package that made one, and an image must not bring one.
+spark::Result<> make_identity() {
+  const auto made = spark::nvmetcp::make_missing_host_identity({});
+  if (!made) return made.take_error();
+  if (*made) spark::log::info("this host had no identity: /etc/nvme/hostnqn and /etc/nvme/hostid are made");
+  return {};
+}
+
+int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
+  const bool is_simulated = how.is_simulated;
+  spark::log::start(how.log == "json" ? spark::log::Format::Json : spark::log::Format::Text);
   if (auto same = spark::nvmetcp::check_libnvme_version(); !same) return complain(same.error());
   auto config =
       is_simulated ? spark::config::load(options.config_file) : load_for_this_host(options.config_file);
   if (!config) {
     complain(config.error());
     return spark::exit_status(spark::Errc::Invalid);
+  }
+  if (how.makes_identity && !is_simulated) {
+    if (const auto made = make_identity(); !made) return complain(made.error());
   }
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
@@ -127,7 +146,8 @@ class Help final : public CLI::Formatter {
 };
 
 // `simulation`: the file that describes a simulated host; empty: this one.
-void define_options(CLI::App& app, spark::ServiceOptions& options, std::filesystem::path& simulation) {
+void define_options(CLI::App& app, spark::ServiceOptions& options, DaemonOptions& how,
+                    std::filesystem::path& simulation) {
   app.formatter(std::make_shared<Help>());
   app.footer(kExamples);
   app.set_help_flag("-h,--help", "this text");
@@ -143,6 +163,12 @@ void define_options(CLI::App& app, spark::ServiceOptions& options, std::filesyst
   app.add_option("--sim", simulation, "configuration of a simulated host: nothing of\nthis one is touched")
       ->type_name("FILE")
       ->excludes("--config");
+  app.add_option("--log", how.log, "its lines on stderr: text or json\n($SPARK_STAGE_LOG, else text)")
+      ->envname("SPARK_STAGE_LOG")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+  app.add_flag("--make-identity", how.makes_identity,
+               "make /etc/nvme/hostnqn and hostid where they\nare missing, as in a container");
   app.set_version_flag("--version", std::string("spark-staged ") + spark::kVersion, "this program's version");
 }
 
@@ -152,7 +178,8 @@ int run(int argc, char** argv) {
   options.program = "/proc/self/exe";
   std::string verb;
   std::filesystem::path simulation;
-  define_options(app, options, simulation);
+  DaemonOptions how;
+  define_options(app, options, how, simulation);
   auto* worker = app.add_subcommand("worker", "")->group("");
   worker->add_option("verb", verb)->required();
   bool at_shutdown = false;
@@ -172,9 +199,9 @@ int run(int argc, char** argv) {
     return make_copies_writable(spark::config::load(options.config_file).value_or(spark::config::Config{}));
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);
-  const bool is_simulated = !simulation.empty();
-  if (is_simulated) options.config_file = simulation;
-  return run_daemon(std::move(options), is_simulated);
+  how.is_simulated = !simulation.empty();
+  if (how.is_simulated) options.config_file = simulation;
+  return run_daemon(std::move(options), how);
 }
 
 }  // namespace

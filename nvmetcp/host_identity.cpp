@@ -116,4 +116,15 @@ Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, con
   return kept;
 }
 
+Result<bool> make_missing_host_identity(const SystemRoot& root) {
+  const std::string doing = "making this host's identity";
+  const auto nqn = read_line_file(root / kNqnFile);
+  if (nqn && !nqn->empty()) return false;
+  if (!nqn && nqn.error().kind != Errc::NotFound) return fail_with(nqn.error(), doing);
+  const auto fresh = fresh_host_identity(root);
+  if (!fresh) return fail_with(fresh.error(), doing);
+  if (const auto kept = write_host_identity(root, *fresh); !kept) return kept.take_error();
+  return true;
+}
+
 }  // namespace spark::nvmetcp

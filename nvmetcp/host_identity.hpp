@@ -31,4 +31,8 @@ Result<HostIdentity> fresh_host_identity(const SystemRoot& root);
 // (*.old) that are kept of the files before. Nothing may be connected.
 Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, const HostIdentity& host);
 
+// Makes and writes one where the file of the NQN is missing or empty, as in a new state folder of a
+// container; true if it did. What is there is never replaced.
+Result<bool> make_missing_host_identity(const SystemRoot& root);
+
 }  // namespace spark::nvmetcp

@@ -53,7 +53,7 @@ enter_root() {  # ROOT SOURCE BUILD ARCHITECTURE JOBS
 build_inside() {  # ARCHITECTURE JOBS
   cd /src
   # Of another release what uses libraries that differ there; of another architecture everything.
-  tests="spark_config_tests spark_mounts_tests spark_nvmetcp_tests spark_slurm_tests" chosen=$tests
+  tests="spark_config_tests spark_mounts_tests spark_nvmetcp_tests spark_slurm_tests spark_csi_tests" chosen=$tests
   [ "$1" = "$(dpkg --print-architecture)" ] || tests=all chosen='spark_.*'
   echo "deb-for: $(. /etc/os-release && echo "$PRETTY_NAME"), $1, $(g++ --version | head -n 1)," \
     "libnvme $(dpkg-query -W -f '${Version}' "libnvme-dev:$1")"

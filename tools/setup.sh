@@ -21,23 +21,27 @@ packages_of() {  # SET SYSTEM
   esac
   tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
     fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
-  libraries="libnvme-dev libslurm-dev libjson-c-dev libmount-dev libblkid-dev libext2fs-dev comerr-dev libsystemd-dev libyaml-cpp-dev
-    libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev libsqlite3-dev libgtest-dev libgmock-dev
+  libraries="libnvme-dev libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libmount-dev libblkid-dev libext2fs-dev
+    comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev
+    libsqlite3-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev"
+  # They make code for any architecture, and run on this one.
+  generators="protobuf-compiler protobuf-compiler-grpc"
   package="build-essential debhelper lintian fakeroot $unit_folders"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
     dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper
-    slurmctld slurmd slurm-client munge"
+    slurmctld slurmd slurm-client munge
+    python3-grpcio python3-protobuf"
   case "$1" in
-    build) echo "$tools $libraries" ;;
-    package) echo "$tools $libraries $package" ;;
-    cross) echo "$tools $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
-    test) echo "$tools $libraries $package $test" ;;
-    others) echo "$tools $libraries $package $test arch-test qemu-user-static qemu-system-arm" ;;
-    bench) echo "$tools $libraries rclone fpart" ;;
+    build) echo "$tools $generators $libraries" ;;
+    package) echo "$tools $generators $libraries $package" ;;
+    cross) echo "$tools $generators $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
+    test) echo "$tools $generators $libraries $package $test" ;;
+    others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah" ;;
+    bench) echo "$tools $generators $libraries rclone fpart" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac
 }

@@ -107,6 +107,8 @@ SERVED = [
           [[PYTHON, "tests/install/install_test.py", "build/release"]], needs_programs=True)],
     [Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,
           [pytest("tests/slurm")], {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
+     Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
+          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
      Step("fleet", "four hosts in namespaces that stage from one drive and from each other", 900, [pytest("tests/fleet")],
           needs_programs=True)],
 ]

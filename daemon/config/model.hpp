@@ -91,7 +91,8 @@ struct Dataset {
   std::string path;    // "." is the whole volume
   std::vector<std::string> exclude;
   Links links = Links::Keep;
-  std::string env;  // one more variable that `run` sets; empty: none
+  std::string env;                      // one more variable that `run` sets; empty: none
+  std::vector<std::string> namespaces;  // of Kubernetes, whose pods may use it; empty: all
   bool operator==(const Dataset&) const = default;
 };
 
@@ -109,6 +110,7 @@ struct Output {
   std::uint32_t keep_local = 0;  // newest checkpoints here; 0: all
   std::uint32_t keep_every = 0;  // checkpoints whose number is a multiple are all sent and kept; 0: none
   std::uint32_t nodes = 0;       // hosts whose shards make one checkpoint; 0: this one has all of it
+  std::vector<std::string> namespaces;  // of Kubernetes, whose pods may write there; empty: none
   bool operator==(const Output&) const = default;
 };
 

@@ -63,6 +63,7 @@ Dataset read_dataset(const Member& member, const Before& before, Problems& probl
           .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
           .value_or(Links::Keep);
   dataset.env = section.checked<std::string>("env", parse_environment_variable).value_or("");
+  dataset.namespaces = read_namespaces(section, "to let the pods of all use the dataset");
   return dataset;
 }
 
@@ -83,6 +84,18 @@ void read_engine(EngineSettings& engine, Section& section) {
 }
 
 }  // namespace
+
+std::vector<std::string> read_namespaces(Section& section, const std::string& without_it) {
+  std::vector<std::string> namespaces;
+  const auto names = section.texts("namespaces");
+  for (const std::string& name : names) {
+    if (auto valid = section.accept("namespaces", parse_pod_namespace(name)))
+      namespaces.push_back(std::move(*valid));
+  }
+  if (section.has("namespaces") && names.empty())
+    section.problem("namespaces", "names no namespace; leave the key out " + without_it);
+  return namespaces;
+}
 
 CacheSettings read_cache(const Node& node, const Config& so_far, Problems& problems) {
   Section section(node, "cache", problems);

@@ -100,6 +100,7 @@ Output read_output(const Member& member, const Config& so_far, const MountPoints
   output.keep = count("keep");
   output.keep_local = count("keep_local");
   output.keep_every = count("keep_every");
+  output.namespaces = read_namespaces(section, "if no pod is to write there");
   output.nodes = static_cast<std::uint32_t>(section.integer("nodes", 2, kMostNodes).value_or(0));
   if (!section.has("path"))
     section.missing("path", "write the folder that the job writes its checkpoints to");

@@ -134,6 +134,7 @@ json::object show(const Dataset& dataset) {
   shown["exclude"] = list(dataset.exclude);
   shown["links"] = to_string(dataset.links);
   if (!dataset.env.empty()) shown["env"] = dataset.env;
+  if (!dataset.namespaces.empty()) shown["namespaces"] = list(dataset.namespaces);
   return shown;
 }
 
@@ -148,6 +149,7 @@ json::object show(const Output& output) {
   for (const auto& [key, count] : counts) {
     if (count > 0) shown[key] = count;
   }
+  if (!output.namespaces.empty()) shown["namespaces"] = list(output.namespaces);
   return shown;
 }
 

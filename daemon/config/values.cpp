@@ -171,6 +171,15 @@ Result<std::string> parse_environment_variable(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> parse_pod_namespace(std::string_view text) {
+  const auto usable = [](char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-'; };
+  const bool is_label =
+      !text.empty() && text.size() <= 63 && all(text, usable) && text.front() != '-' && text.back() != '-';
+  if (is_label) return std::string(text);
+  return fail(Errc::Invalid, quote(text) + " is not the name of a Kubernetes namespace",
+              "lower-case letters, digits and '-', as in team-a");
+}
+
 Result<Amount> parse_amount(std::string_view text) {
   if (!text.ends_with('%')) {
     const auto bytes = parse_bytes(text);

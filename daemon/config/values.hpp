@@ -26,6 +26,8 @@ Result<std::string> parse_uuid(std::string_view text);
 Result<NfsSource> parse_nfs(std::string_view text);
 Result<std::string> parse_interface(std::string_view text);
 Result<std::string> parse_environment_variable(std::string_view text);
+// Of Kubernetes: 1 to 63 lower-case letters, digits and `-`, a letter or digit first and last.
+Result<std::string> parse_pod_namespace(std::string_view text);
 // A size, or a part as in "5%".
 Result<Amount> parse_amount(std::string_view text);
 std::string to_string(const Amount& amount);

@@ -58,7 +58,8 @@ asio::awaitable<void> wait_to_begin_again(const Context& context, TaskPtr task) 
 bool is_redefined(const Context& context, const Task& task) {
   auto now = config::find_dataset(context.config(), task.dataset.name);
   if (!now) return true;
-  now->env = task.dataset.env;  // only `run` reads it
+  now->env = task.dataset.env;                // only `run` reads it
+  now->namespaces = task.dataset.namespaces;  // only spark-stage-csi does
   return *now != task.dataset;
 }
 

@@ -11,7 +11,9 @@ namespace {
 
 using api::Request;
 
-constexpr std::size_t kMostNames = 1000, kMostProcesses = 1000, kLongestUser = 64;
+constexpr std::size_t kMostNames = 1000, kMostProcesses = 1000;
+// A namespace of Kubernetes, a slash and the name of a pod.
+constexpr std::size_t kLongestUser = 63 + 1 + 253;
 
 bool can_be_pid(std::int64_t pid) {
   return pid > 1 && pid <= std::numeric_limits<pid_t>::max();
@@ -57,7 +59,7 @@ Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) 
   return {};
 }
 
-// "job": {"system", "id", "user"?, "processes"?}: of a scheduler, which asks as root.
+// "job": {"system", "id", "user"?, "processes"?}: of a scheduler or of spark-stage-csi, which ask as root.
 Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   const json::value* given = request.body.if_contains("job");
   if (given == nullptr || given->is_null()) return {};
@@ -73,9 +75,13 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   wanted.job.system = get_string(*job, "system").value_or("");
   wanted.job.id = get_string(*job, "id").value_or("");
   wanted.job.user = get_string(*job, "user").value_or("").substr(0, kLongestUser);
-  if (wanted.job.system != staging::kSlurm)
-    return fail(Errc::Invalid, "job.system is not a scheduler that is known here", "it is \"slurm\"");
-  if (auto valid = staging::check_job_id(wanted.job.id); !valid) return valid;
+  if (wanted.job.system != staging::kSlurm && wanted.job.system != staging::kCsi) {
+    return fail(Errc::Invalid, "job.system is not a scheduler that is known here",
+                "it is \"slurm\", or \"csi\" for a volume of a pod");
+  }
+  if (auto valid = staging::check_job_id(wanted.job.system, wanted.job.id); !valid) return valid;
+  // A pod is the same after a reboot, and its volume too.
+  if (!wanted.job.has_processes()) return {};
   wanted.job.boot = staging::boot_id(SystemRoot{});
   return read_processes(wanted.job, *job);
 }
@@ -110,7 +116,7 @@ Asker asker_for(const datasets::StageRequest& wanted, const api::Caller& caller)
   if (wanted.job.is_set()) {
     asker.holder = staging::in_words(wanted.job);
     asker.scheduler_job = wanted.job.key();
-    asker.user = wanted.job.user;
+    if (wanted.job.has_processes()) asker.user = wanted.job.user;
   }
   return asker;
 }

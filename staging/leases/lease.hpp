@@ -30,7 +30,7 @@ struct Lease {
   std::string holder;            // for people: "pid 4711 (python)", "slurm job 12"
   ProcessId process;
   Cgroup cgroup;
-  SchedulerJob job;
+  SchedulerJob job;                 // or a volume of a pod
   std::optional<WallTime> expires;  // none: with its holder
   bool is_soft = false;             // of a prefetch: makes way for a staging that needs the room
 

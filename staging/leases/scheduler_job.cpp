@@ -28,16 +28,23 @@ std::optional<std::string> job_in(const std::string& command_line) {
 
 }  // namespace
 
-Result<> check_job_id(std::string_view id) {
-  constexpr std::size_t kLongest = 64;
-  constexpr std::string_view kAllowed = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_+.";
-  if (!id.empty() && id.size() <= kLongest && id.find_first_not_of(kAllowed) == std::string_view::npos)
+Result<> check_job_id(std::string_view system, std::string_view id) {
+  constexpr std::string_view kAllowed = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_+.-";
+  const bool is_volume = system == kCsi;
+  const std::size_t longest = is_volume ? 128 : 64;
+  const std::string_view allowed = kAllowed.substr(0, kAllowed.size() - (is_volume ? 0 : 1));
+  if (!id.empty() && id.size() <= longest && id.find_first_not_of(allowed) == std::string_view::npos)
     return {};
-  return fail(Errc::Invalid, "'" + printable(id.substr(0, kLongest)) + "' is not the id of a job",
+  if (is_volume) {
+    return fail(Errc::Invalid, "'" + printable(id.substr(0, longest)) + "' is not the ID of a volume",
+                "an ID has up to 128 letters, digits, '_', '+', '.' and '-'");
+  }
+  return fail(Errc::Invalid, "'" + printable(id.substr(0, longest)) + "' is not the id of a job",
               "an id has up to 64 letters, digits, '_', '+' and '.'");
 }
 
 std::string in_words(const SchedulerJob& job) {
+  if (job.system == kCsi) return job.user.empty() ? "volume " + job.id : "pod " + printable(job.user);
   return job.system + " job " + job.id + (job.user.empty() ? "" : " (" + printable(job.user) + ")");
 }
 

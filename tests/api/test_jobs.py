@@ -52,11 +52,21 @@ def test_a_job_that_is_queued_again_after_its_epilog_holds_anew_and_through_a_re
 
 @pytest.mark.parametrize("job, kind", [
     ({"system": "slurm"}, "invalid"), ({"system": "slurm", "id": "1/2"}, "invalid"), ({"system": "pbs", "id": "1"}, "invalid"),
-    ({"system": "slurm", "id": "1" * 65}, "invalid"), ({"system": "slurm", "id": "1", "processes": [0]}, "invalid"),
+    ({"system": "slurm", "id": "1" * 65}, "invalid"), ({"system": "csi", "id": "1" * 129}, "invalid"),
+    ({"system": "csi", "id": "a:b"}, "invalid"), ({"system": "slurm", "id": "1", "processes": [0]}, "invalid"),
     ({"system": "slurm", "id": "1", "processes": ["a"]}, "invalid"), ("123", "invalid")])
 def test_what_is_no_job_is_refused(busy_daemon, job, kind):
     status, answer = busy_daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "job": job})
     assert (status, answer["error"]["kind"]) == (400, kind)
+
+
+def test_a_volume_of_a_pod_holds_its_dataset_until_it_is_released(daemon):
+    volume = {"system": "csi", "id": "csi-1f", "user": "team-a/train-0"}
+    assert stage(daemon, job=volume)["holder"] == "pod team-a/train-0"
+    daemon.restart()
+    assert held(daemon) == [{"id": "job:csi:csi-1f:imagenet", "holder": "pod team-a/train-0", "expires": None, "job": volume}]
+    assert daemon.ask("DELETE", "/v1/leases/job:csi:csi-1f")[0] == 200
+    assert held(daemon) == []
 
 
 def test_a_job_or_hold_not_both(busy_daemon):

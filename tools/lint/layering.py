@@ -38,6 +38,7 @@ ADAPTERS = [
     (r"boost/math.*", ["bench/record/statistics."]),
     (r"json-c/.*", ["slurm/json."]),
     (r"slurm/spank\.h", ["slurm/plugin."]),
+    (r"grpcpp/.*|google/protobuf/.*|(csi|registration)(\.grpc)?\.pb\.h", ["csi/server/"]),
     (r"tl/expected.hpp", ["base/result."]),
 ]
 

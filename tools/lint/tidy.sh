@@ -11,6 +11,10 @@ whole=OFF
 if [ $# -eq 0 ]; then whole=ON; fi
 CXX=g++ cmake -S . -B build/tidy -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSPARK_TESTS=OFF -DSPARK_WHOLE=$whole -DSPARK_PCH=OFF \
   > build/tidy.log || { cat build/tidy.log; exit 1; }
+# Headers that protoc writes.
+if grep -q /csi/server/ build/tidy/compile_commands.json; then
+  cmake --build build/tidy --target spark_csi_generated > build/tidy.log || { cat build/tidy.log; exit 1; }
+fi
 if [ $# -eq 0 ]; then
   # shellcheck disable=SC2046  # our file names have no spaces
   set -- $(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/tidy/compile_commands.json | sort -u)

@@ -86,7 +86,7 @@ Result<> JobLeases::end(const std::string& key) {
 
 std::optional<std::string> JobLeases::user_of(const std::string& key) const {
   for (const auto& [id, lease] : leases_.all()) {
-    if (lease.job.is_set() && lease.job.key() == key) return lease.job.user;
+    if (lease.job.is_set() && lease.job.key() == key) return lease.job.has_processes() ? lease.job.user : "";
   }
   return std::nullopt;
 }
@@ -98,7 +98,7 @@ asio::awaitable<void> JobLeases::watch() {
     const auto [error] = co_await timer.async_wait(kToken);
     if (error) co_return;
     const bool has_any =
-        std::ranges::any_of(leases_.all(), [](const auto& one) { return one.second.job.is_set(); });
+        std::ranges::any_of(leases_.all(), [](const auto& one) { return one.second.job.has_processes(); });
     if (!has_any) {
       seen_.clear();
       continue;
@@ -130,8 +130,8 @@ asio::awaitable<std::optional<std::set<std::string>>> JobLeases::ask_for_jobs_he
 void JobLeases::end_those_gone(const std::set<std::string>& slurm_jobs) {
   std::map<std::string, bool> is_here;  // by job
   for (const auto& [id, lease] : leases_.all()) {
-    if (!lease.job.is_set()) continue;
-    const bool has_step = lease.job.system == staging::kSlurm && slurm_jobs.contains(lease.job.id);
+    if (!lease.job.has_processes()) continue;
+    const bool has_step = slurm_jobs.contains(lease.job.id);
     is_here[lease.job.key()] |= has_step || std::ranges::any_of(lease.job.processes, staging::is_running);
   }
   const SteadyTime now = clock_.steady();

@@ -1,5 +1,7 @@
-// Leases of schedulers' jobs. A job holds its datasets from its request on, also while they are staged, until
-// its epilog ends its leases, or until nothing of it is left on this host: an epilog may never run.
+// Leases of schedulers' jobs and of volumes of pods. A job holds its datasets from its request on, also while
+// they are staged, until its epilog ends its leases, or until nothing of it is left on this host: an epilog
+// may never run. A volume holds them until spark-stage-csi ends its leases, which compares them with the
+// pods.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -54,8 +56,8 @@ class JobLeases {
 
   // Of requests that are under way: no training runs yet.
   bool is_claimed(const std::string& lease) const { return claims_.contains(lease); }
-  // Who may end its leases and requests, beside root: the user of the job; empty: not told. No value: it has
-  // no lease.
+  // Who may end its leases and requests, beside root: the user of the job; empty: not told, or the job is a
+  // volume. No value: it has no lease.
   std::optional<std::string> user_of(const std::string& key) const;
 
   asio::awaitable<void> watch();  // until the daemon stops

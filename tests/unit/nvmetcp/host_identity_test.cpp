@@ -87,6 +87,18 @@ TEST_F(HostIdentityTest, AFreshOneIsOfOneUuidAndReplacesTheOldWhichIsKept) {
   EXPECT_EQ(status.st_mode & 07777, 0644u);
 }
 
+TEST_F(HostIdentityTest, AMissingOneIsMadeOnceAndOneThatIsThereIsKept) {
+  files.write("proc/sys/kernel/random/uuid", kUuid);
+  ASSERT_EQ(make_missing_host_identity(files.root()), true);
+  EXPECT_EQ(read().value().id, kUuid);
+  files.write("proc/sys/kernel/random/uuid", "99999999-2222-3333-4444-555555555555");
+  EXPECT_EQ(make_missing_host_identity(files.root()), false);
+  EXPECT_EQ(read().value().id, kUuid);
+  write("not-an-nqn", kUuid);
+  EXPECT_EQ(make_missing_host_identity(files.root()), false) << "a wrong one is a person's to replace";
+  EXPECT_EQ(files.read("etc/nvme/hostnqn"), "not-an-nqn");
+}
+
 TEST_F(HostIdentityTest, TwoFreshOnesDiffer) {
   EXPECT_NE(fresh_host_identity({})->id, fresh_host_identity({})->id);
 }

@@ -49,6 +49,8 @@ LINES_ELSEWHERE = {
         "tests/vm/test_package.py", "test_it_installs_with_what_it_depends_on_and_starts_nothing", '"sudo apt install"'),
     "sudo apt install ./build/deb/spark-stage-slurm": (
         "tests/slurm/test_package.py", "test_it_can_be_installed_beside_the_slurm_that_it_was_built_for", '"--simulate"'),
+    "sudo apt install ./build/deb/spark-stage-csi": (
+        "tests/csi/test_package.py", "test_it_can_be_installed", '"--simulate"'),
     "sudo SPARK_STAGE_PURGE=data apt purge": (
         "tests/vm/test_package.py", "test_told_to_take_staged_data_it_takes_that_and_no_key_and_no_mount",
         '"sudo SPARK_STAGE_PURGE=data"'),

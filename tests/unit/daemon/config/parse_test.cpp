@@ -63,7 +63,7 @@ cache:
   chunk: 1MiB
 datasets:
   imagenet: {volume: datasets, path: imagenet/, exclude: ["*.tmp"], links: copy}
-  models:   {path: /srv/models, env: HF_HOME}
+  models:   {path: /srv/models, env: HF_HOME, namespaces: [team-a, b2]}
 metrics: {listen: "[::1]:9464"}
 )";
 
@@ -102,6 +102,8 @@ TEST(Config, TheReferenceIsReadInFull) {
   EXPECT_EQ(config.cache.engine, (EngineSettings{12, 0, kMiB}));
   EXPECT_EQ(config.datasets.at("imagenet").path, "imagenet");
   EXPECT_EQ(config.datasets.at("models").env, "HF_HOME");
+  EXPECT_EQ(config.datasets.at("models").namespaces, (std::vector<std::string>{"team-a", "b2"}));
+  EXPECT_TRUE(config.datasets.at("imagenet").namespaces.empty());
 }
 
 TEST(Config, PortalsTakeTheTargetsPortUnlessTheyHaveTheirOwn) {

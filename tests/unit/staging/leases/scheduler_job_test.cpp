@@ -56,17 +56,27 @@ TEST_F(SchedulerJobTest, IsUnknownWhileProcessesCanNotBeListed) {
 }
 
 TEST_F(SchedulerJobTest, HasAnIdOfLettersDigitsAndFewSigns) {
-  for (const char* id : {"123", "123_4", "124+1", "abc.DEF", "0"}) EXPECT_TRUE(check_job_id(id));
-  EXPECT_TRUE(check_job_id(std::string(64, '7')));
+  for (const char* id : {"123", "123_4", "124+1", "abc.DEF", "0"}) EXPECT_TRUE(check_job_id("slurm", id));
+  EXPECT_TRUE(check_job_id("slurm", std::string(64, '7')));
   for (const std::string& id : {std::string(), std::string(65, '7'), std::string("1:2"), std::string("1/2"),
-                                std::string("1 2"), std::string("1\n"), std::string("é")})
-    EXPECT_KIND(check_job_id(id), Errc::Invalid);
+                                std::string("1 2"), std::string("1\n"), std::string("é"), std::string("a-b")})
+    EXPECT_KIND(check_job_id("slurm", id), Errc::Invalid);
+}
+
+TEST_F(SchedulerJobTest, OfAVolumeHasTheIdThatKubeletMakes) {
+  EXPECT_TRUE(check_job_id("csi", "csi-" + std::string(64, 'a')));
+  EXPECT_TRUE(check_job_id("csi", std::string(128, '7')));
+  for (const std::string& id :
+       {std::string(), std::string(129, '7'), std::string("1:2"), std::string("../x")})
+    EXPECT_KIND(check_job_id("csi", id), Errc::Invalid);
 }
 
 TEST_F(SchedulerJobTest, IsNamedWithItsUserWhereThatIsKnown) {
   EXPECT_EQ(in_words({"slurm", "123", "alice", {}, ""}), "slurm job 123 (alice)");
   EXPECT_EQ(in_words({"slurm", "123", "", {}, ""}), "slurm job 123");
   EXPECT_EQ(in_words({"slurm", "123", "a\x1b[1m", {}, ""}), "slurm job 123 (a\\x1b[1m)");
+  EXPECT_EQ(in_words({"csi", "csi-1f", "team-a/train-0", {}, ""}), "pod team-a/train-0");
+  EXPECT_EQ(in_words({"csi", "csi-1f", "", {}, ""}), "volume csi-1f");
 }
 
 }  // namespace

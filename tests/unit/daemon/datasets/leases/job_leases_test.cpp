@@ -203,6 +203,20 @@ TEST_F(JobLeasesTest, HoldWhileAProcessThatWasNamedRuns) {
   EXPECT_THAT(leases(), ElementsAre("job:slurm:123:imagenet"));
 }
 
+TEST_F(JobLeasesTest, OfAVolumeOfAPodEndByReleaseAlone) {
+  jobs_here({});
+  timings.jobs.gone = Duration(0);
+  start();
+  const staging::SchedulerJob volume{"csi", "csi-1f", "team-a/train-0", {}, ""};
+  ASSERT_TRUE(ends(stage_for(volume)));
+  ASSERT_TRUE(ends(stage_for(kJob)));
+  ASSERT_TRUE(run_until(context, [&] { return leases().size() == 1; })) << "the job of Slurm is gone";
+  EXPECT_THAT(leases(), ElementsAre("job:csi:csi-1f:imagenet"));
+  EXPECT_EQ(datasets->job_leases().user_of("csi:csi-1f"), "") << "no user of this host may end it";
+  ASSERT_TRUE(datasets->job_leases().end("csi:csi-1f"));
+  EXPECT_THAT(leases(), IsEmpty());
+}
+
 TEST_F(JobLeasesTest, HoldWhileNobodyKnowsWhatRuns) {
   worker.on("jobs-here", R"(echo '{"error": {"kind": "failed", "what": "no /proc", "hint": ""}}')");
   timings.jobs.gone = Duration(0);

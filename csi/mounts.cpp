@@ -1,0 +1,143 @@
+#include "csi/mounts.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace spark::csi {
+namespace {
+
+constexpr mode_t kFolderMode = 0750;
+constexpr int kMostMounts = 16;  // on top of each other
+
+// mountinfo has a blank as \040.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool is_escape =
+        text[at] == '\\' && at + 3 < text.size() && std::ranges::all_of(text.substr(at + 1, 3), is_octal);
+    if (is_escape) {
+      plain += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 + (text[at + 3] - '0'));
+      at += 3;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
+Place place_with(const std::string& options) {
+  const std::vector<std::string> all = split(options, ',');
+  const auto has = [&](const char* one) { return std::ranges::find(all, one) != all.end(); };
+  if (!has("nosuid") || !has("nodev")) return Place::Something;
+  return has("ro") ? Place::Copy : Place::Output;
+}
+
+// As mountinfo has it: links on the way are followed, the last name is not.
+Result<std::filesystem::path> resolved(const std::filesystem::path& target) {
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(target.parent_path(), error);
+  if (error) return fail_errno(error.value(), "looking for " + printable(target.parent_path().native()));
+  return folder / target.filename();
+}
+
+Result<> make_folder(const std::filesystem::path& target) {
+  if (::mkdir(target.c_str(), kFolderMode) == 0 || errno == EEXIST) return {};
+  return fail_errno(errno, "making the folder " + printable(target.native()));
+}
+
+// The tree is mounted nowhere yet, so no program sees it before it has its options.
+Result<UniqueFd> tree_of(const std::filesystem::path& folder, Access access) {
+  const std::string doing = "mounting " + printable(folder.native()) + " for a pod";
+  UniqueFd tree(::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!tree)
+    return fail_errno(errno, doing, "does it exist, and does the driver see it under the daemon's path?");
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (access == Access::ReadOnly) attributes.attr_set |= MOUNT_ATTR_RDONLY;
+  attributes.propagation = MS_PRIVATE;
+  if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0) return tree;
+  if (errno == ENOSYS)
+    return fail(Errc::Unsupported, doing + ": this kernel has no mount_setattr",
+                "Linux 5.12 or newer is needed");
+  return fail_errno(errno, doing + ", with its options");
+}
+
+}  // namespace
+
+Result<Place> KernelMounter::look_at(const std::filesystem::path& target) {
+  const auto mountinfo = read_file(root_ / "proc/self/mountinfo", 64 << 20);
+  if (!mountinfo) return fail_with(mountinfo.error(), "looking at the mounts");
+  const auto place = resolved(target);
+  if (!place && place.error().kind == Errc::NotFound) return Place::Empty;
+  if (!place) return place.take_error();
+  Place found = Place::Empty;
+  for (const std::string& line : split(*mountinfo, '\n')) {
+    const std::vector<std::string> fields = split(line, ' ');
+    constexpr std::size_t kMountPoint = 4, kOptions = 5;
+    if (fields.size() <= kOptions || unescaped(fields[kMountPoint]) != place->native()) continue;
+    found = place_with(fields[kOptions]);  // the last is on top
+  }
+  return found;
+}
+
+Result<> KernelMounter::mount(const std::filesystem::path& folder, const std::filesystem::path& target,
+                              Access access) {
+  const auto tree = tree_of(folder, access);
+  if (!tree) return tree.take_error();
+  if (auto made = make_folder(target); !made) return made;
+  if (::move_mount(tree->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0) return {};
+  return fail_errno(errno, "mounting " + printable(folder.native()) + " at " + printable(target.native()));
+}
+
+bool KernelMounter::is_same(const std::filesystem::path& folder, const std::filesystem::path& target) {
+  struct stat one {
+  }, other{};
+  return ::stat(folder.c_str(), &one) == 0 && ::stat(target.c_str(), &other) == 0 &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+Result<> KernelMounter::unmount(const std::filesystem::path& target) {
+  const std::string doing = "unmounting " + printable(target.native());
+  for (int left = kMostMounts; left > 0; --left) {
+    const auto place = look_at(target);
+    if (!place) return place.take_error();
+    if (*place == Place::Empty) break;
+    if (::umount2(target.c_str(), UMOUNT_NOFOLLOW) == 0) continue;
+    // A process outside of the pod has a file open there. It keeps its view; the pod's folder can go.
+    const bool is_busy = errno == EBUSY;
+    if (is_busy && ::umount2(target.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) continue;
+    if (errno != EINVAL && errno != ENOENT) return fail_errno(errno, doing);
+  }
+  // A folder that is not empty is not of this driver: kubelet says so.
+  const bool removed =
+      ::rmdir(target.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == ENOTDIR;
+  if (!removed) return fail_errno(errno, "removing the folder " + printable(target.native()));
+  return {};
+}
+
+Result<Usage> KernelMounter::usage(const std::filesystem::path& target) {
+  struct statvfs info {};
+  if (::statvfs(target.c_str(), &info) != 0)
+    return fail_errno(errno, "asking for the space at " + printable(target.native()));
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  const auto block = number(info.f_frsize);
+  return Usage{.bytes = number(info.f_blocks) * block,
+               .free_bytes = number(info.f_bavail) * block,
+               .used_bytes = number(info.f_blocks - info.f_bfree) * block,
+               .inodes = number(info.f_files),
+               .free_inodes = number(info.f_ffree),
+               .used_inodes = number(info.f_files - info.f_ffree)};
+}
+
+}  // namespace spark::csi

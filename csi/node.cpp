@@ -1,0 +1,191 @@
+#include "csi/node.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "csi/pods.hpp"
+#include "csi/progress.hpp"
+
+namespace spark::csi {
+namespace {
+
+constexpr Duration kLook{250};
+constexpr int kEarly = 12;  // an answer is due that part of the time before its caller stops waiting
+
+std::string in_words(const Publication& publication) {
+  return "volume " + publication.volume +
+         (publication.pod.empty() ? "" : " of pod " + printable(publication.pod));
+}
+
+Status taken(const Publication& publication, Place place) {
+  const std::string target = printable(publication.target.native());
+  if (place == Place::Something)
+    return {Code::FailedPrecondition,
+            "another program mounted something at " + target + ": unmount it on the node"};
+  return {Code::AlreadyExists, "another dataset or output is mounted at " + target};
+}
+
+Status busy(const std::string& volume) {
+  return {Code::Aborted,
+          "an earlier call for volume " + volume + " has not ended yet; kubelet repeats this one"};
+}
+
+}  // namespace
+
+SteadyTime Call::answer_by() const {
+  const auto patience = std::clamp<SteadyTime::duration>(end - begin, SteadyTime::duration(0), kKubeletWaits);
+  return begin + patience - patience / kEarly;
+}
+
+Status Node::publish(const PublishRequest& request, const Call& call) {
+  const auto publication = read_publication(request);
+  if (!publication) return status_of(publication.error());
+  const auto turn = turns_.take(publication->volume, call.answer_by(), false);
+  if (!turn) return busy(publication->volume);
+  const auto place = mounter_.look_at(publication->target);
+  if (!place) return status_of(place.error());
+  if (publication->is_output()) return publish_output(*publication, *place);
+  return publish_dataset(*publication, call, turn, *place);
+}
+
+Status Node::publish_dataset(const Publication& publication, const Call& call, const Turns::Turn& turn,
+                             Place place) {
+  if (place == Place::Copy) return check_mounted(publication);
+  if (place != Place::Empty) return taken(publication, place);
+  auto folder = stage(publication, call, turn);
+  if (!folder) return status_of(folder.error());
+  const auto mounted = mounter_.mount(*folder, publication.target, Access::ReadOnly);
+  if (!mounted) {
+    release(publication.volume);
+    return status_of(mounted.error());
+  }
+  say_("dataset " + printable(publication.dataset) + " is mounted for " + in_words(publication));
+  return {};
+}
+
+Status Node::publish_output(const Publication& publication, Place place) {
+  const auto folder = daemon_.output_folder(publication);
+  const bool is_away = !folder && folder.error().kind == Errc::Unavailable;
+  if (is_away && place == Place::Output) return {};  // as with a dataset: the pod has its folder
+  if (!folder) return status_of(folder.error());
+  if (place == Place::Output && mounter_.is_same(*folder, publication.target)) return {};
+  if (place != Place::Empty) return taken(publication, place);
+  const auto mounted = mounter_.mount(*folder, publication.target, Access::Writable);
+  if (!mounted) return status_of(mounted.error());
+  say_("output " + printable(publication.output) + " is mounted for " + in_words(publication));
+  return {};
+}
+
+// The call is repeated. A daemon that is away is no reason to disturb a pod that has its data.
+Status Node::check_mounted(const Publication& publication) {
+  const auto datasets = daemon_.datasets_of(publication.volume);
+  if (!datasets || datasets->empty() || datasets->contains(publication.dataset)) return {};
+  return {Code::AlreadyExists, "volume " + publication.volume + " is mounted with dataset " +
+                                   printable(*datasets->begin()) + ", not " + printable(publication.dataset)};
+}
+
+// The path of the copy.
+Result<std::string> Node::stage(const Publication& publication, const Call& call, const Turns::Turn& turn) {
+  Wait wait{call, turn, printable(publication.dataset) + ": not asked for yet", call.begin};
+  // A daemon that is restarted is back in seconds.
+  const auto patience = (call.answer_by() - call.begin) / kEarly;
+  for (;;) {
+    auto staged = follow(publication, wait);
+    const bool is_away = !staged && staged.error().kind == Errc::Unavailable;
+    if (!is_away || clock_.steady() >= wait.heard + patience) return staged;
+    if (auto on = check_time(wait); !on) return on.take_error();
+    sleep_(kLook);
+  }
+}
+
+// One job of the daemon, to its end.
+Result<std::string> Node::follow(const Publication& publication, Wait& wait) {
+  if (auto allowed = daemon_.check_allowed(publication); !allowed) return allowed.take_error();
+  const auto job = daemon_.stage(publication);
+  if (!job) return job.take_error();
+  for (;;) {
+    auto look = daemon_.look_at(*job);
+    if (!look) return look.take_error();
+    wait.heard = clock_.steady();
+    if (look->is_gone) return fail(Errc::Unavailable, "spark-staged was restarted during the staging");
+    if (look->ended) return std::move(*look->ended);
+    wait.words = progress_in_words(printable(publication.dataset), look->progress);
+    if (auto on = check_time(wait); !on) return on.take_error();
+    sleep_(kLook);
+  }
+}
+
+Result<> Node::check_time(const Wait& wait) const {
+  if (wait.turn.should_end()) return fail(Errc::Cancelled, wait.words + "; the pod is being removed");
+  if (wait.call.is_abandoned() || clock_.steady() >= wait.call.answer_by())
+    return fail(Errc::TimedOut, wait.words);
+  return {};
+}
+
+void Node::release(const std::string& volume) {
+  if (const auto released = daemon_.release(volume); !released)
+    say_("the lease of volume " + volume + " is ended later: " + released.error().message());
+}
+
+Status Node::unpublish(const std::string& volume, const std::string& target, const Call& call) {
+  if (auto valid = check_volume_id(volume); !valid) return status_of(valid.error());
+  const auto path = read_target_path(target);
+  if (!path) return status_of(path.error());
+  const auto turn = turns_.take(volume, call.answer_by(), true);
+  if (!turn) return busy(volume);
+  const std::string output = output_at(*path);
+  if (const auto unmounted = mounter_.unmount(*path); !unmounted) return status_of(unmounted.error());
+  release(volume);
+  if (!output.empty()) send_output(output);
+  say_("volume " + volume + " is unmounted and released");
+  return {};
+}
+
+std::string Node::output_at(const std::filesystem::path& target) {
+  const auto place = mounter_.look_at(target);
+  if (!place || *place != Place::Output) return "";
+  const auto outputs = daemon_.outputs();
+  if (!outputs) {
+    say_("the output at " + printable(target.native()) +
+         " is looked at when spark-staged is back: " + outputs.error().message());
+    return "";
+  }
+  for (const auto& [name, folder] : *outputs) {
+    if (mounter_.is_same(folder, target)) return name;
+  }
+  return "";
+}
+
+// The daemon watches the output on its own; this only spares its next look.
+void Node::send_output(const std::string& output) {
+  if (const auto sent = daemon_.job_ended(output); !sent)
+    say_("output " + printable(output) + " is not sent yet: " + sent.error().message());
+}
+
+Result<Usage> Node::usage(const std::string& volume, const std::string& path) {
+  if (auto valid = check_volume_id(volume); !valid) return valid.take_error();
+  const auto target = read_target_path(path);
+  if (!target) return target.take_error();
+  const auto place = mounter_.look_at(*target);
+  if (!place) return place.take_error();
+  if (*place != Place::Copy && *place != Place::Output)
+    return fail(Errc::NotFound, "no volume is mounted at " + printable(target->native()));
+  return mounter_.usage(*target);
+}
+
+Result<> Node::reconcile(const std::filesystem::path& kubelet) {
+  // In this order: kubelet records a volume before the volume gets a lease.
+  const auto leased = daemon_.leased_volumes();
+  if (!leased) return leased.take_error();
+  if (leased->empty()) return {};
+  const auto wanted = volumes_of_pods(kubelet);
+  if (!wanted) return wanted.take_error();
+  for (const std::string& volume : *leased) {
+    if (wanted->contains(volume) || turns_.is_taken(volume)) continue;
+    say_("no pod has volume " + printable(volume) + " any more: its lease ends");
+    release(volume);
+  }
+  return {};
+}
+
+}  // namespace spark::csi

@@ -1,0 +1,61 @@
+#include "csi/pods.hpp"
+
+#include <system_error>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "csi/publication.hpp"
+
+namespace spark::csi {
+namespace {
+
+constexpr std::size_t kMostData = 64 << 10;
+
+// Of a folder that may go while it is listed.
+Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> entries;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    entries.push_back(entry->path());
+  if (error) return fail_errno(error.value(), "listing " + printable(folder.native()));
+  return entries;
+}
+
+// The volume's ID; empty: of another driver, or gone by now.
+Result<std::string> volume_in(const std::filesystem::path& folder) {
+  const auto text = read_file(folder / "vol_data.json", kMostData);
+  if (!text && text.error().kind == Errc::NotFound) return "";
+  if (!text) return text.take_error();
+  const auto data = parse_json_object(*text);
+  if (!data) return fail_with(data.error(), "reading " + printable((folder / "vol_data.json").native()));
+  if (get_string(*data, "driverName") != kDriver) return "";
+  return get_string(*data, "volumeHandle").value_or("");
+}
+
+}  // namespace
+
+Result<std::set<std::string>> volumes_of_pods(const std::filesystem::path& kubelet) {
+  const auto pods = entries_of(kubelet / "pods");
+  if (!pods) return pods.take_error();
+  if (pods->empty()) {
+    return fail(Errc::NotFound, "no pod in " + printable((kubelet / "pods").native()),
+                "is it the folder of this node's kubelet? See --kubelet-dir");
+  }
+  std::set<std::string> volumes;
+  for (const auto& pod : *pods) {
+    const auto folders = entries_of(pod / "volumes/kubernetes.io~csi");
+    if (!folders && folders.error().kind == Errc::NotFound) continue;  // a pod without such volumes
+    if (!folders) return folders.take_error();
+    for (const auto& folder : *folders) {
+      auto volume = volume_in(folder);
+      if (!volume) return volume.take_error();
+      if (!volume->empty()) volumes.insert(std::move(*volume));
+    }
+  }
+  return volumes;
+}
+
+}  // namespace spark::csi

@@ -1,0 +1,61 @@
+"""The package spark-stage-csi, and the objects for the cluster."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from staged import BUILD, ROOT
+
+PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
+needs_package = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package():
+    found = list((ROOT / PACKAGE).glob("spark-stage-csi_*.deb"))
+    assert len(found) == 1, found
+    return found[0]
+
+
+@needs_package
+def test_it_can_be_installed(package):
+    assert "Inst spark-stage-csi" in run("apt-get", "install", "--simulate", "--no-install-recommends", package)
+
+
+@needs_package
+def test_it_starts_nothing_and_has_all_that_its_page_names(package, tmp_path):
+    run("dpkg-deb", "-x", package, tmp_path)
+    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    assert "usr/sbin/spark-stage-csi" in names
+    assert any(name.endswith("systemd/system/spark-stage-csi.service") for name in names)
+    for file in ("kustomization.yaml", "csidriver.yaml", "daemonset.yaml", "job.yaml", "talos/machine.yaml"):
+        assert f"usr/share/doc/spark-stage-csi/examples/kubernetes/{file}" in names
+    assert not any(name.startswith("etc/") for name in names), names
+
+
+def test_the_daemon_and_the_cli_know_nothing_of_grpc():
+    for program in ("daemon/spark-staged", "cli/spark-stage"):
+        needed = re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", BUILD / program))
+        assert needed and not [name for name in needed if "grpc" in name or "protobuf" in name], needed
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--nonsense"], "'--nonsense' is no option"), (["--socket"], "'--socket' is no option, or lacks its value"),
+    (["--kubelet-dir", "here"], "is not an absolute path"), (["extra"], "'extra' is no option"),
+    (["--kubelet-dir", "/" + "x" * 100], "longer than the kernel allows")])
+def test_a_wrong_option_is_a_sentence_and_status_2(arguments, words):
+    done = subprocess.run([BUILD / "csi/server/spark-stage-csi", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and words in done.stderr, done
+
+
+def test_its_help_and_version_need_nothing():
+    program = BUILD / "csi/server/spark-stage-csi"
+    assert run(program, "--help").startswith("Usage: spark-stage-csi")
+    assert run(program, "--version").startswith("spark-stage-csi ")

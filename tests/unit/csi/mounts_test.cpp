@@ -1,0 +1,65 @@
+#include "csi/mounts.hpp"
+
+#include "tests/unit/csi/fixture.hpp"
+
+namespace spark::csi {
+namespace {
+
+// A tree whose mountinfo has one more mount, at FOLDER/NAME.
+class MountsTest : public testing::Test {
+ protected:
+  void mounted(const std::string& name_in_mountinfo, const std::string& options) {
+    lines_ += "36 35 8:1 /data/imagenet/1 " + folder_.path.native() + "/" + name_in_mountinfo + " " +
+              options + " shared:1 - ext4 /dev/sda1 rw\n";
+    folder_.write("proc/self/mountinfo", lines_);
+  }
+  Place look(const std::string& name) {
+    KernelMounter mounter(SystemRoot{folder_.path});
+    const auto place = mounter.look_at(folder_.path / name);
+    EXPECT_TRUE(place) << place.error().message();
+    return place.value_or(Place::Something);
+  }
+  TemporaryFolder folder_;
+  std::string lines_ = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\nshort\n";
+};
+
+TEST_F(MountsTest, AreOursWithAllOfOurOptions) {
+  mounted("mount", "ro,nosuid,nodev,relatime");
+  EXPECT_EQ(look("mount"), Place::Copy);
+  EXPECT_EQ(look("other"), Place::Empty);
+}
+
+TEST_F(MountsTest, ThatCanBeWrittenAreOutputsOrAnotherPrograms) {
+  mounted("output", "rw,nosuid,nodev");
+  mounted("other", "rw,relatime");
+  EXPECT_EQ(look("output"), Place::Output);
+  EXPECT_EQ(look("other"), Place::Something);
+}
+
+TEST_F(MountsTest, OfOneFolderAreTheSame) {
+  KernelMounter mounter;
+  std::filesystem::create_directories(folder_.path / "a");
+  std::filesystem::create_directories(folder_.path / "b");
+  EXPECT_TRUE(mounter.is_same(folder_.path / "a", folder_.path / "b/../a"));
+  EXPECT_FALSE(mounter.is_same(folder_.path / "a", folder_.path / "b"));
+  EXPECT_FALSE(mounter.is_same(folder_.path / "gone", folder_.path / "gone"));
+}
+
+TEST_F(MountsTest, OnTopOfEachOtherAreWhatTheTopOneIs) {
+  mounted("mount", "ro,nosuid,nodev");
+  mounted("mount", "rw");
+  EXPECT_EQ(look("mount"), Place::Something);
+}
+
+TEST_F(MountsTest, AreFoundUnderNamesThatMountinfoEscapes) {
+  mounted("my\\040data", "ro,nosuid,nodev");
+  EXPECT_EQ(look("my data"), Place::Copy);
+}
+
+TEST_F(MountsTest, OfAFolderThatIsGoneAreNone) {
+  mounted("mount", "ro,nosuid,nodev");
+  EXPECT_EQ(look("gone/mount"), Place::Empty);
+}
+
+}  // namespace
+}  // namespace spark::csi

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Makes a container image of built packages and of Debian's packages that they need, and nothing else:
+# build/image/spark-stage-ARCHITECTURE.tar, for `podman load`, `ctr images import` or `skopeo copy oci-archive:…`. Needs root,
+# mmdebstrap and buildah; no registry.
+# Usage: tools/image.sh SYSTEM ARCHITECTURE FOLDER     SYSTEM: debian-12 or debian-13; FOLDER: has the packages for it
+set -eu
+
+if [ $# -ne 3 ]; then sed -n '5p' "$0" | cut -c3- >&2; exit 2; fi
+if [ "$(id -u)" -ne 0 ]; then echo "image: root is needed, as the files of an image are root's" >&2; exit 1; fi
+case "$1" in
+  debian-12) suite=bookworm ;;
+  debian-13) suite=trixie ;;
+  *) echo "image: made for debian-12 and debian-13, not '$1'" >&2; exit 2 ;;
+esac
+arch=$2
+packages=$(cd "$3" && pwd)
+for name in spark-stage spark-stage-csi; do
+  if [ "$(find "$packages" -name "${name}_*_$arch.deb" | wc -l)" -ne 1 ]; then
+    echo "image: $packages has not one package $name for $arch: make deb, or tools/deb-for.sh $1 $arch" >&2
+    exit 1
+  fi
+done
+cd "$(dirname "$0")/.."
+out=$PWD/build/image
+root=$out/root-$arch
+rm -rf "$root"
+mkdir -p "$root"
+
+# Unpacked, and not configured: no maintainer script runs, so another architecture's image needs no emulator. Mounts need kmod
+# (where the driver is a module), and NFS its mount.nfs.
+mmdebstrap --quiet --variant=extract --architectures="$arch" \
+  --include="$(find "$packages" -name "spark-stage_*_$arch.deb"),$(find "$packages" -name "spark-stage-csi_*_$arch.deb")" \
+  --include=systemd-standalone-sysusers,e2fsprogs,xfsprogs,nfs-common,netbase \
+  "$suite" "$root"
+# The licences stay.
+find "$root/usr/share/doc" -type f ! -name copyright -delete
+find "$root/usr/share/doc" -type d -empty -delete
+rm -rf "$root/usr/share/man" "$root/usr/share/locale" "$root/usr/share/info" "$root/var/cache" "$root/var/lib/apt" "$root/var/lib/dpkg"
+mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc/nvme" "$root/etc/spark-stage"
+# Who a host is must not come with an image: all hosts would be one to a target.
+for name in hostnqn hostid; do
+  if [ -e "$root/etc/nvme/$name" ]; then echo "image: the packages bring /etc/nvme/$name" >&2; exit 1; fi
+done
+
+version=$(dpkg-deb -f "$(find "$packages" -name "spark-stage_*_$arch.deb")" Version | sed 's/[~-].*//')
+build() { buildah --root "$out/storage" --runroot "$out/run" --storage-driver vfs "$@"; }
+container=$(build from --arch "$arch" scratch)
+build add --quiet "$container" "$root" / > /dev/null
+build config --arch "$arch" --env PATH=/usr/sbin:/usr/bin:/sbin:/bin --cmd '["spark-staged", "--make-identity", "--log", "json"]' \
+  --label org.opencontainers.image.title=spark-stage --label "org.opencontainers.image.version=$version" "$container"
+rm -f "$out/spark-stage-$arch.tar"
+build commit --quiet "$container" "oci-archive:$out/spark-stage-$arch.tar:spark-stage:$version" > /dev/null
+build rm "$container" > /dev/null
+echo "image: build/image/spark-stage-$arch.tar," \
+  "$(du -sm "$root" | cut -f1) MB unpacked, $(du -m "$out/spark-stage-$arch.tar" | cut -f1) MB as an archive"
