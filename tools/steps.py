@@ -68,7 +68,8 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
 # what differs; of outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken"]
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken",
+              "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
 # The engine's work on volumes, beside the others.
 OF_DATA = ["test_stage_out", "test_outputs"]
 # Two or three hosts and a target.
@@ -77,7 +78,9 @@ NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE
+# Epochs of a job over a slow wire, beside what the benchmark promised.
+VERDICT = ["test_verdict"]
+APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE + VERDICT
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -149,7 +152,10 @@ OTHERS = [
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
-    machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out and guards", *scenarios(NOT_ON_6_1)),
+    machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
+             *scenarios(NOT_ON_6_1)),
+    replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
+            deadline_s=3 * 3600),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
     *(replace(machines(f"soak-{kernel}", kernel, "300 steps of a random walk of faults", *scenarios(WALK),
                        SPARK_SOAK_SEED="2", SPARK_SOAK_STEPS="300"), deadline_s=3 * 3600) for kernel in ("newest", "6.1")),
