@@ -32,7 +32,7 @@ class Throttle {
  private:
   double rate_at(SteadyTime now) const;  // bytes per second; 0: no limit
 
-  const Bytes rate_;
+  Bytes rate_;
   Bytes yielding_ = 0;  // bytes per second; 0: no limit
   std::optional<SteadyTime> end_;
   Bytes left_ = 0;  // to move by then
