@@ -68,19 +68,21 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
 # what differs; of outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards", "test_broken",
-              "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_training",
+              "test_guards", "test_broken", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
 # The engine's work on volumes, beside the others.
-OF_DATA = ["test_stage_out", "test_outputs"]
+OF_DATA = ["test_stage_out", "test_outputs", "test_training"]
 # Two or three hosts and a target.
 FLEET = ["test_fleet", "test_tutorial"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
+# The recipe with which two hosts write one volume.
+BOTH_WRITE = ["test_export"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
 # Epochs of a job over a slow wire, beside what the benchmark promised.
 VERDICT = ["test_verdict"]
-APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + WALK + UPGRADE + VERDICT
+APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -151,6 +153,8 @@ OTHERS = [
     replace(DEBIAN_13, name="slurm-13", purpose="a job on two real nodes with Debian 13's Slurm, 24.11", commands=[
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
+    replace(machines("training", "newest", "a PyTorch job that is killed and resumes a hundred times, and two hosts that write one volume",
+                     *scenarios(["test_training", *BOTH_WRITE]), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),

@@ -57,7 +57,11 @@ class Fill {
       : job_(std::move(job)),
         entries_(job_.walked.entries),
         monitor_(monitor),
-        throttle_(job_.options->max_rate) {}
+        throttle_(job_.options->max_rate) {
+    struct stat info {};
+    if (job_.options->leaves_drive_to_others && ::fstat(job_.source->folder.get(), &info) == 0)
+      share_.emplace(info.st_dev);
+  }
 
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
@@ -79,6 +83,7 @@ class Fill {
   Tree copy_;
   Filled filled_;
   Throttle throttle_;
+  std::optional<DriveShare> share_;
   std::atomic<bool> failed_{false};
   CopyContext context_;
   std::mutex lost_mutex_;
@@ -133,6 +138,7 @@ class Fill {
     context_.stop = job_.stop;
     context_.failed = &failed_;
     context_.throttle = &throttle_;
+    context_.share = share_ ? &*share_ : nullptr;
     context_.counters = &monitor_.counters;
     context_.journal = &journal;
     context_.flush_each = !syncs_as_a_whole(copy_.folder.get());

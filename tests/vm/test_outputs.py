@@ -3,7 +3,10 @@ import json
 import time
 from contextlib import contextmanager
 
+import pytest
+
 from rig.house import LOCAL
+from rig.pair import MOUNT, NAME
 from rig.settings import patience
 
 OUT = f"{LOCAL}/out/run7"
@@ -172,3 +175,39 @@ def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(hous
         assert sums_are_right(house, latest), latest
         for name in names(house, THERE):
             assert sums_are_right(house, f"{THERE}/{name}"), name
+
+
+def test_a_host_that_takes_the_volume_over_midway_finds_latest_at_a_complete_checkpoint(pair):
+    if not pair.has_reservations():
+        pytest.skip("without reservations nothing can stop a host that still writes: this target's kernel has none")
+    house, (holder, other) = pair.house, pair.hosts
+    volumes = {NAME: pair.body("exclusive")}
+    holder.sh(f"rm -rf {OUT}; mkdir -p {OUT}")
+    holder.put(SAVER, SAVE_DCP)
+    saver = None
+    try:
+        house.product.configure(house.config(volumes=volumes))
+        house.product.wait_volume(NAME, "ready", 120)
+        house.product.configure(house.config(volumes=volumes, outputs={
+            "run7": {"path": OUT, "volume": NAME, "to": "run7", "complete": "dcp", "keep": 2, "keep_local": 2}}))
+        pair.configure(1, "exclusive")
+        pair.products[1].wait_volume(NAME, "refused", 120)
+        saver = holder.spawn(f"exec sh {SAVER} 1")
+        wait(house, lambda: pointer(house, f"{MOUNT}/run7") != "")
+        with house.slow_wire("20mbit"):
+            wait(house, lambda: any(row.get("bytes_done", 0) > 0 for row in house.product.status()["stage_outs"]))
+            holder.set_link(False)
+        taken = pair.products[1].run(f"volumes take {NAME} --yes", 300)
+        assert taken.rc == 0, taken.err
+        pair.products[1].wait_volume(NAME, "ready", 120)
+        holder.set_link(True)
+        house.product.wait_volume(NAME, "refused", 180)
+        for name in other.sh(f"cd {MOUNT}/run7 && ls -d step-* latest").split():
+            assert other.run(f"cd {MOUNT}/run7/{name} && sha256sum --quiet -c sums").rc == 0, name
+    finally:
+        holder.set_link(True)
+        if saver:
+            saver.signal(9)
+            saver.wait(30)
+        house.product.configure(house.config(volumes=volumes))
+        holder.sh(f"rm -rf {OUT}")

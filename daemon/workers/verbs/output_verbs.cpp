@@ -35,6 +35,7 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.max_rate = number("max_rate");
   options.needs_quiet_source = true;
+  options.leaves_drive_to_others = true;
   return options;
 }
 

@@ -30,6 +30,8 @@ struct CopyOptions {
   // The copy is of one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
+  // In the idle I/O class, little is read from the source's drive while others use it.
+  bool leaves_drive_to_others = false;
   bool verify = false;  // read the copy back from the disk and compare before publishing
   bool sha256 = false;  // before publishing check the digests that the set itself has of its files
   Exchange* exchange =

@@ -17,6 +17,7 @@ Result<> CopyContext::check_stop() const {
 
 Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes) const {
   if (before_read) before_read(std::string(path), offset);
+  if (share != nullptr) throttle->yield_to(share->limit(bytes, std::chrono::steady_clock::now()));
   const auto waited = throttle->wait(bytes, [this] { return is_stopped(); });
   if (waited.count() > 0) counters->spent(Activity::Throttle, waited);
   return check_stop();

@@ -10,6 +10,7 @@
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
+#include "staging/files/io/drive_share.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/tree.hpp"
 
@@ -22,6 +23,7 @@ struct CopyContext {
   const StopFlag* stop = nullptr;
   std::atomic<bool>* failed = nullptr;
   Throttle* throttle = nullptr;
+  DriveShare* share = nullptr;  // of the source's drive; none: others on it are not heeded
   Counters* counters = nullptr;
   Journal* journal = nullptr;
   bool has_source = true;      // false: nothing of it may be touched, see CopyOptions::is_source_away

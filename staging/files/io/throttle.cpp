@@ -11,8 +11,14 @@ void Throttle::finish_by(SteadyTime end, Bytes bytes) {
   left_ = bytes;
 }
 
+void Throttle::yield_to(Bytes bytes_per_second) {
+  const std::scoped_lock lock(mutex_);
+  yielding_ = bytes_per_second;
+}
+
 double Throttle::rate_at(SteadyTime now) const {
-  const auto limit = static_cast<double>(rate_);
+  const Bytes least = yielding_ > 0 && (rate_ == 0 || yielding_ < rate_) ? yielding_ : rate_;
+  const auto limit = static_cast<double>(least);
   // What was booked ahead is not waited for twice.
   const auto from = std::max(now, free_at_);
   if (!end_ || left_ == 0 || from >= *end_) return limit;

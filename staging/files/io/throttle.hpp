@@ -20,6 +20,9 @@ class Throttle {
   // without it.
   void finish_by(SteadyTime end, Bytes bytes);
 
+  // Not faster than this from now on, whatever else there is; 0: no such limit.
+  void yield_to(Bytes bytes_per_second);
+
   // Books `bytes` and tells how long to wait before moving them. Time that nobody used is not saved up.
   std::chrono::nanoseconds book(Bytes bytes, SteadyTime now);
 
@@ -30,6 +33,7 @@ class Throttle {
   double rate_at(SteadyTime now) const;  // bytes per second; 0: no limit
 
   Bytes rate_;
+  Bytes yielding_ = 0;  // bytes per second; 0: no limit
   std::optional<SteadyTime> end_;
   Bytes left_ = 0;  // to move by then
   std::mutex mutex_;

@@ -5,6 +5,7 @@ from .settings import BUILD
 NOT_COMMANDS = {"text", "cpp", "json"}
 HERE = "tests/vm/test_docs.py"
 API = ("tests/api/test_examples.py", "test_every_example_of_the_api_page_works_in_its_order", "examples()")
+EXPORT = ("tests/vm/test_export.py", "test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power")
 # Blocks by the begin of their first line: the test that does what they say, and a word of it that does.
 BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock http://localhost/v1": API,
@@ -21,6 +22,9 @@ BLOCKS_ELSEWHERE = {
     "spark-stage stage-out ": ("tests/vm/test_stage_out.py",
                                "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
+    "spark-stage stage-out /data/out/step-1000 both:": (*EXPORT, 'step-1000 both:"'),
+    "# /etc/systemd/system/export-checkpoints.service": (*EXPORT, '"# /etc/systemd/system/{UNIT}"'),
+    "sudo systemctl disable --now nfs-server": (*EXPORT, '"sudo systemctl disable --now nfs-server"'),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage bench --with": ("tests/vm/test_bench_hosts.py", "measured", "--with host2"),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),

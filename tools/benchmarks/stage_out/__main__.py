@@ -3,12 +3,14 @@
 Each copies one checkpoint of 64 shards from one drive to another, cold, in turns, and is done when its copy is durable. Ours is
 the daemon's own worker, at the priority that it has while a job holds a dataset; it reads once with direct I/O, hashes, flushes
 and publishes with one rename. A reader with direct I/O on the checkpoint's drive stands for the job that trains on: what it
-loses is measured too, against the same reader alone. Ends with 1 if --require is given and a goal was missed.
+loses is measured too, against moments in which the copy is stopped. Ends with 1 if --require is given and a goal was missed.
 """
 import argparse
 import json
 import os
+import signal
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -27,14 +29,20 @@ PROGRAM = ROOT / "build/release/daemon/spark-staged"
 MOST_LOSS = 0.05      # of the reader
 MOST_MEMFREE = 300 * MIB
 READ = MIB            # of one read of the reader
+TURN_S, MOST_TURNS = 0.25, 160
 OURS = "stage-out"
 
 
-def contenders(source, target):
-    request = json.dumps({"source": f"{source}/step-1000", "root": target, "mount": "", "path": "run7/step-1000", "uid": 0})
+def contenders(source, target, rates):
+    def ours(rate):
+        request = json.dumps({"source": f"{source}/step-1000", "root": target, "mount": "", "path": "run7/step-1000", "uid": 0,
+                              "max_rate": rate * MIB})
+        return f"echo {quote(request)} | ionice -c 3 nice -n 19 {PROGRAM} worker stage-out >/dev/null"
+
     copy = f"{target}/step-1000"
     return {
-        OURS: f"echo {quote(request)} | ionice -c 3 nice -n 19 {PROGRAM} worker stage-out >/dev/null",
+        OURS: ours(0),
+        **{f"at {rate} MiB/s": ours(rate) for rate in rates},
         "cp": f"cp -a {source}/step-1000 {copy} && sync -f {copy}",
         "rsync": f"rsync -a --whole-file {source}/step-1000/ {copy} && sync -f {copy}",
     }
@@ -58,15 +66,33 @@ class Reader(threading.Thread):
             at = (at + READ) % size
         os.close(handle)
 
-    def during(self, work):
-        """The rate in bytes per second meanwhile, and what the work gave."""
+    def loss_beside(self, command):
+        """Of its rate, while the command runs, against moments in between in which the command is stopped: other work on this
+        computer changes both alike. The command is ended once that is known, or ends before."""
         self.start()
-        began = time.monotonic()
-        result = work()
-        seconds = time.monotonic() - began
-        self.over.set()
-        self.join()
-        return self.bytes / seconds, result
+        child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", command], stdout=subprocess.DEVNULL,
+                                 start_new_session=True)
+        read = {signal.SIGCONT: 0.0, signal.SIGSTOP: 0.0}
+        spent = dict.fromkeys(read, 0.0)
+        try:
+            for turn in range(MOST_TURNS):
+                order = signal.SIGSTOP if turn % 2 else signal.SIGCONT
+                os.killpg(child.pid, order)
+                before, began = self.bytes, time.monotonic()
+                time.sleep(TURN_S)
+                if child.poll() is not None:
+                    break
+                read[order] += self.bytes - before
+                spent[order] += time.monotonic() - began
+        finally:
+            self.over.set()
+            measure.end_group(child)
+            measure.wait_all(child)  # what it started too: they have the drives in use
+            self.join()
+        if not spent[signal.SIGSTOP]:
+            raise Problem("the copy ended before the reader was measured - choose a larger checkpoint (--gib)")
+        with_it, alone = (read[order] / spent[order] for order in (signal.SIGCONT, signal.SIGSTOP))
+        return 1 - with_it / alone, alone
 
 
 def fill(source, size):
@@ -84,42 +110,37 @@ def fill(source, size):
     os.sync()
 
 
-def one_run(drives, command, with_reader):
-    drives.empty_target()
-    drives.cold()
-    if not with_reader:
-        return None, measure.run(command)
-    return Reader(f"{drives.source}/reader").during(lambda: measure.run(command))
-
-
-def measure_all(drives, rounds):
-    """{name: [(reader's rate or None, Measured)…]}, and the reader's rates alone."""
-    found = {name: [] for name in contenders(drives.source, drives.target)}
-    alone = []
+def measure_all(drives, rounds, rates):
+    """{name: [(what the reader loses, its rate without the copy, the copy without a reader)…]}"""
+    found = {name: [] for name in contenders(drives.source, drives.target, rates)}
     for _ in range(rounds):
-        drives.cold()
-        alone.append(Reader(f"{drives.source}/reader").during(lambda: time.sleep(2))[0])
-        for name, command in contenders(drives.source, drives.target).items():
-            for with_reader in (False, True):
-                rate, run = one_run(drives, command, with_reader)
-                if run.status != 0:
-                    raise Problem(f"{name}: {run.errors or run.output or run.status}")
-                found[name].append((rate, run))
-    return found, statistics.median(alone)
+        for name, command in contenders(drives.source, drives.target, rates).items():
+            drives.empty_target()
+            drives.cold()
+            run = measure.run(command)
+            if run.status != 0:
+                raise Problem(f"{name}: {run.errors or run.output or run.status}")
+            drives.empty_target()
+            drives.cold()
+            found[name].append((*Reader(f"{drives.source}/reader").loss_beside(command), run))
+    return found
 
 
-def show(found, alone, size):
+def show(found, size):
     """Prints the table; whether every goal was met."""
-    print(f"{'':<10} {'s':>7} {'GiB/s':>6} {'x ours':>7} {'CPU s':>6} {'MemFree- MiB':>13} {'reader loses':>13}")
-    ours = statistics.median(run.seconds for rate, run in found[OURS] if rate is None)
+    def of(runs, number):
+        return statistics.median(number(*each) for each in runs)
+
+    print(f"the reader alone: {statistics.median(alone for runs in found.values() for _, alone, _ in runs) / MIB:.0f} MiB/s")
+    print(f"{'':<14} {'s':>7} {'GiB/s':>6} {'x ours':>7} {'CPU s':>6} {'MemFree- MiB':>13} {'reader loses':>13}")
+    ours = of(found[OURS], lambda loss, alone, run: run.seconds)
     goals = []
     for name, runs in found.items():
-        quiet = [run for rate, run in runs if rate is None]
-        seconds = statistics.median(run.seconds for run in quiet)
-        drop = statistics.median(run.memfree_drop_bytes for run in quiet)
-        loss = 1 - statistics.median(rate for rate, _ in runs if rate is not None) / alone
-        print(f"{name:<10} {seconds:>7.2f} {size / GIB / seconds:>6.2f} {seconds / ours:>7.2f} "
-              f"{statistics.median(run.cpu_seconds for run in quiet):>6.2f} {drop / MIB:>13.0f} {loss:>12.1%}", flush=True)
+        seconds = of(runs, lambda loss, alone, run: run.seconds)
+        drop = of(runs, lambda loss, alone, run: run.memfree_drop_bytes)
+        loss = of(runs, lambda loss, alone, run: loss)
+        print(f"{name:<14} {seconds:>7.2f} {size / GIB / seconds:>6.2f} {seconds / ours:>7.2f} "
+              f"{of(runs, lambda loss, alone, run: run.cpu_seconds):>6.2f} {drop / MIB:>13.0f} {loss:>12.1%}", flush=True)
         if name == OURS:
             goals = [("the reader loses", loss, MOST_LOSS), ("MemFree drops by MiB", drop / MIB, MOST_MEMFREE / MIB)]
     for what, value, most in goals:
@@ -133,8 +154,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--source", help="a folder of the drive that the checkpoint is on, instead of a drive in memory")
     parser.add_argument("--target", help="a folder of the drive that it is sent to")
+    parser.add_argument("--rates", default="", help="MiB/s, with commas: stage-out with each --max-rate too")
+    parser.add_argument("--scheduler", help="the I/O scheduler of the drive in memory that the checkpoint is on (none, mq-deadline, bfq)")
     parser.add_argument("--require", action="store_true", help="exit status 1 for a missed goal")
     options = parser.parse_args()
+    if options.scheduler and options.source:
+        parser.error("--scheduler is for drives in memory")
     if os.geteuid() != 0:
         sys.exit("bench-stage-out: needs root, for drives of its own and to drop caches")
     size = int(options.gib * GIB)
@@ -144,10 +169,12 @@ def main():
         drives = (Folders(options.source, options.target, 2 * size) if options.source
                   else LoopDrives(size + size // 8 + GIB, 2 * size))
         drives.empty_source([])
+        if options.scheduler:
+            drives.schedule_source(options.scheduler)
         fill(drives.source, size)
         drives.empty_target()
         print(f"a checkpoint of {SHARDS} shards, {options.gib:g} GiB; {drives.kind}; {os.cpu_count()} CPUs")
-        met = show(*measure_all(drives, options.rounds), size)
+        met = show(measure_all(drives, options.rounds, [int(rate) for rate in options.rates.split(",") if rate]), size)
     except Problem as problem:
         sys.exit(f"bench-stage-out: {problem}")
     finally:

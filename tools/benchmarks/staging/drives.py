@@ -54,6 +54,14 @@ class _LoopDrive:
         self.unmount()
         _run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", *options, self._device)
 
+    def schedule(self, name):
+        """The I/O scheduler of the drive."""
+        try:
+            with open(f"/sys/block/{os.path.basename(self._device)}/queue/scheduler", "w", encoding="ascii") as file:
+                file.write(name)
+        except OSError as error:
+            raise Problem(f"the I/O scheduler {name}: {error.strerror} - this kernel may have none of that name") from None
+
     def mount(self):
         _run("mount", "-t", "ext4", "-o", "noatime,nodiscard", self._device, self.path)
         self._mounted = True
@@ -100,6 +108,9 @@ class LoopDrives:
         self._mkfs_options = mkfs_options
         self._source.format(mkfs_options)
         self._source.mount()
+
+    def schedule_source(self, name):
+        self._source.schedule(name)
 
     def empty_target(self):
         self._target.format(self._mkfs_options)

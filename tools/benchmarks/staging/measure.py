@@ -61,7 +61,7 @@ def end_group(child):
         pass
 
 
-def _wait_all(child):
+def wait_all(child):
     """Waits for the command and for whatever it left behind; (status, CPU seconds, peak resident bytes)."""
     status, cpu, peak = None, 0.0, 0
     while True:
@@ -88,12 +88,12 @@ def run(command, limit_s=1800, kill_after_s=None):
         try:
             watch = _Watch(child, limit_s if kill_after_s is None else kill_after_s)
             watch.start()
-            status, cpu, peak = _wait_all(child)
+            status, cpu, peak = wait_all(child)
             seconds = time.monotonic() - began
             drop = watch.drop()
         except BaseException:
             end_group(child)
-            _wait_all(child)   # nothing of it holds the drives when they are taken away
+            wait_all(child)   # nothing of it holds the drives when they are taken away
             raise
         output.seek(0)
         errors.seek(0)

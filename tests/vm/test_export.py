@@ -1,0 +1,95 @@
+"""Two hosts write one volume: its holder exports it to the other by the kernel's NFS server, as docs/stage-out.md says."""
+from rig import blocks
+from rig.house import LOCAL, TARGET_ADDRESS
+from rig.pair import MOUNT, NAME
+from rig.product import config_text
+from test_stage_out import rows, wait_progress
+
+PAGE = "docs/stage-out.md"
+UNIT = "export-checkpoints.service"
+OUT = f"{LOCAL}/out"
+BOTH = "/mnt/both"
+
+
+def on_these_hosts(pair, text):
+    """The page's names and addresses are the scenario's."""
+    for there, here in (("10.0.0.1", pair.hosts[0].address), ("10.0.0.2", pair.hosts[1].address), ("/mnt/checkpoints", MOUNT),
+                        ("wait checkpoints", f"wait {NAME}"), ("/data/out", OUT), ("sudo ", "")):
+        text = text.replace(there, here)
+    return text
+
+
+def both(pair):
+    """The volume of the page's configuration."""
+    keys = dict(line.strip().split(": ", 1) for line in on_these_hosts(pair, blocks.find(PAGE, "volumes:").text).splitlines()[2:])
+    assert keys == {"nfs": f"{pair.hosts[0].address}:{MOUNT}", "mount": BOTH, "access": "exclusive"}, keys
+    return {"both": keys}
+
+
+def configure(pair, index, volumes):
+    if index == 0:
+        volumes = {NAME: pair.body("exclusive"), **volumes}
+        pair.products[0].configure(pair.house.config(volumes=volumes))
+    else:
+        pair.products[1].configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes=volumes))
+
+
+def save(pair, index, step, mib):
+    """A host's own part of a checkpoint."""
+    pair.hosts[index].sh(f"mkdir -p {OUT}/{step} && head -c {mib}M /dev/urandom >{OUT}/{step}/__{index}_0.distcp && sync -f {OUT}")
+
+
+def sum_of(machine, path):
+    return machine.sh(f"sha256sum <{path}", 120)
+
+
+def assert_published(pair, step, indexes):
+    for index in indexes:
+        name = f"__{index}_0.distcp"
+        assert sum_of(pair.hosts[0], f"{MOUNT}/run7/{step}/{name}") == sum_of(pair.hosts[index], f"{OUT}/{step}/{name}")
+    assert pair.products[1].run(f"verify both:run7/{step}", 120).rc == 0
+
+
+def let_go(pair):
+    """Each of the two volumes of one file system, the exported one last."""
+    for index in (1, 0):
+        pair.products[index].run("volumes down both", 120)
+        configure(pair, index, {})
+        pair.hosts[index].run(f"rm -rf {OUT}")
+    pair.hosts[0].run(f"systemctl disable --now {UNIT}; systemctl stop nfs-server; rm -f /etc/systemd/system/{UNIT} /etc/exports", 60)
+
+
+def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    holder, other = pair.hosts
+    try:
+        holder.put("/etc/exports", on_these_hosts(pair, blocks.find(PAGE, "# /etc/exports").text))
+        holder.put(f"/etc/systemd/system/{UNIT}", on_these_hosts(pair, blocks.find(PAGE, f"# /etc/systemd/system/{UNIT}").text))
+        holder.sh(on_these_hosts(pair, blocks.find(PAGE, "sudo systemctl disable --now nfs-server").text), 120)
+        for index in (0, 1):
+            configure(pair, index, both(pair))
+            pair.products[index].wait_volume("both", "ready", 120)
+            save(pair, index, "step-1000", 8)
+        typed = on_these_hosts(pair, blocks.line(PAGE, "spark-stage stage-out /data/out/step-1000 both:"))
+        for sending in [machine.spawn(f"exec {typed}") for machine in pair.hosts]:
+            sent = sending.wait(180)
+            assert sent.rc == 0, sent.err
+        assert_published(pair, "step-1000", (0, 1))
+
+        save(pair, 1, "step-1100", 32)
+        job = pair.products[1].sh(f"stage-out {OUT}/step-1100 both:run7/step-1100 --max-rate 2MB/s --detach").strip()
+        wait_progress(pair.products[1], lambda row: row.get("bytes_done", 0) > 4 << 20)
+        holder.sh("sync -f /etc/spark-stage")
+        holder.kill()
+        wait_progress(pair.products[1], lambda row: row["phase"] == "stalled", 120)
+        print("the other host says:", rows(pair.products[1])[0]["reason"])
+        pair.house.start_host()
+        holder.wait_until("spark-stage status", 120)
+        pair.products[0].wait_volume(NAME, "ready", 180)
+        ended = pair.products[1].run(f"wait --job {job}", 300)
+        assert ended.rc == 0, ended.err
+        assert_published(pair, "step-1100", (1,))
+        pair.house.wait_ready()
+    finally:
+        let_go(pair)

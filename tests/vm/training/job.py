@@ -1,0 +1,192 @@
+"""A training job of two processes that is killed again and again: Gloo and torch.distributed.checkpoint of Debian's PyTorch.
+
+    job.py OUTPUT FOLDER PUBLISHED ROUNDS
+
+OUTPUT watches FOLDER and sends to PUBLISHED, a folder of a volume. Each round asks `spark-stage latest` where to resume, starts two
+processes that load that checkpoint, train and save, and kills both at a random moment. In turns the daemon is killed as well, or
+the node loses what it has. The state after a step can be computed, so that each process knows whether what it loaded is whole.
+Prints a line of JSON for each round. Exit status 1: a round resumed from something else than it had to, with the reason.
+"""
+import dataclasses
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_dataclass = dataclasses.dataclass
+
+
+def _hashable(cls=None, **keys):
+    """Debian 12 has PyTorch 1.13 with Python 3.11, which takes no unhashable default, as one of PyTorch's classes has."""
+    def make(cls):
+        made = _dataclass(cls, **keys)
+        if made.__hash__ is None:
+            made.__hash__ = object.__hash__
+        return made
+    return make if cls is None else make(cls)
+
+
+dataclasses.dataclass = _hashable
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch.distributed._shard import sharded_tensor  # noqa: E402
+from torch.distributed._shard.checkpoint import FileSystemReader, FileSystemWriter, load_state_dict, save_state_dict  # noqa: E402
+from torch.distributed._shard.sharding_spec import ChunkShardingSpec  # noqa: E402
+
+RANKS, ROWS, COLUMNS = 2, 256, 512
+RENDEZVOUS, SAVED = Path("/tmp/job.rendezvous"), Path("/tmp/job.saved")
+MOST_SAVES, LONGEST_SAVE_S = 3, 1.0
+KILL_DAEMON, LOSE_NODE = 2, 4  # which rounds of five
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
+class State:
+    """A tensor of which each process has half, one that rank 0 saves, and the step."""
+
+    def __init__(self, rank):
+        spec = ChunkShardingSpec(dim=0, placements=[f"rank:{each}/cpu" for each in range(RANKS)])
+        self.weights = sharded_tensor.zeros(spec, ROWS, COLUMNS, dtype=torch.float64)
+        self.mine = self.weights.local_shards()[0].tensor
+        self.first = torch.arange(self.mine.numel(), dtype=torch.float64).reshape(self.mine.shape) + rank * self.mine.numel()
+        self.mine.copy_(self.first)
+        self.bias = torch.zeros(64, dtype=torch.float64)
+        self.step = 0
+
+    def as_dict(self):
+        return {"weights": self.weights, "bias": self.bias, "step": torch.tensor([self.step])}
+
+    def load(self, path):
+        state = self.as_dict()
+        load_state_dict(state, FileSystemReader(path))
+        self.step = int(state["step"])
+
+    def is_whole(self):
+        return bool((self.mine == self.first + self.step).all()) and bool((self.bias == self.step).all())
+
+    def train(self):
+        gradient = torch.full((1,), 1 / RANKS, dtype=torch.float64)
+        dist.all_reduce(gradient)
+        self.mine.add_(gradient)
+        self.bias.add_(gradient)
+        self.step += 1
+
+
+def number_in(path):
+    return int(re.search(r"step-(\d+)", str(path)).group(1))  # a staged copy's path goes on
+
+
+def work(rank, resume_from, folder, ready):
+    dist.init_process_group("gloo", init_method=f"file://{RENDEZVOUS}", rank=rank, world_size=RANKS)
+    state = State(rank)
+    if resume_from:
+        state.load(resume_from)
+        if state.step != number_in(resume_from) or not state.is_whole():
+            sys.exit(f"rank {rank}: {resume_from} is not what was saved as that step (it says {state.step})")
+    os.write(ready, b".")
+    while True:
+        state.train()
+        path = folder / f"step-{state.step}"
+        if rank == 0:
+            shutil.rmtree(path, ignore_errors=True)  # what a killed save left
+        dist.barrier()
+        save_state_dict(state.as_dict(), FileSystemWriter(path))
+        if rank == 0:
+            with open(SAVED, "a") as saved:
+                saved.write(f"{state.step}\n")
+        time.sleep(0.2)
+
+
+def start(rank, *arguments):
+    child = os.fork()
+    if child == 0:
+        try:
+            work(rank, *arguments)
+        except SystemExit as wrong:
+            print(wrong, file=sys.stderr, flush=True)
+        except BaseException as error:  # the child must not go on as its parent
+            print(f"rank {rank}: {error!r}", file=sys.stderr, flush=True)
+        os._exit(1)
+    return child
+
+
+def train_for_a_while(resume_from, folder):
+    """Until both have resumed and some steps are saved; then both are killed, at any moment of the next save or between two."""
+    wanted = max(newest_saved(), number_in(resume_from) if resume_from else 0) + random.randint(0, MOST_SAVES)
+    RENDEZVOUS.unlink(missing_ok=True)
+    told, ready = os.pipe()
+    children = [start(rank, resume_from, folder, ready) for rank in range(RANKS)]
+    os.close(ready)
+    resumed = b""
+    while len(resumed) < RANKS and (more := os.read(told, RANKS)):
+        resumed += more
+    if len(resumed) == RANKS:
+        while newest_saved() < wanted and not any(os.waitid(os.P_PID, child, ENDED) for child in children):
+            time.sleep(0.05)
+        time.sleep(random.uniform(0, LONGEST_SAVE_S))
+    os.close(told)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    if ends != [-signal.SIGKILL] * RANKS:
+        sys.exit(f"a process ended by itself: {ends}")
+
+
+def newest_saved():
+    return max((int(line) for line in SAVED.read_text().split()), default=0)
+
+
+def newest_published(folder):
+    pointer = folder / "latest"
+    return number_in(os.readlink(pointer)) if pointer.is_symlink() else 0
+
+
+def ask_latest(output, floor):
+    """The path to resume from; None: no checkpoint is complete anywhere."""
+    asked = subprocess.run(["spark-stage", "latest", output], capture_output=True, text=True)
+    path = asked.stdout.strip() if asked.returncode == 0 else None
+    step = number_in(path) if path else 0
+    if step < floor or (path is None and asked.returncode != 3):
+        sys.exit(f"`latest` gave step {step} ({path}), but {floor} is complete; exit status {asked.returncode}: {asked.stderr}")
+    return path
+
+
+def kill_daemon():
+    pid = subprocess.run(["systemctl", "show", "-P", "MainPID", "spark-staged"], capture_output=True, text=True).stdout
+    os.kill(int(pid), signal.SIGKILL)
+    while subprocess.run(["spark-stage", "latest", sys.argv[1]], capture_output=True).returncode not in (0, 3):
+        time.sleep(0.2)
+
+
+def lose_node(folder):
+    for path in folder.iterdir():
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+    SAVED.write_text("")
+
+
+def main():
+    output, folder, published, rounds = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(1)
+    SAVED.write_text("")
+    for number in range(rounds):
+        if number % 5 == KILL_DAEMON:
+            kill_daemon()
+        elif number % 5 == LOSE_NODE:
+            lose_node(folder)
+        floor = max(newest_saved(), newest_published(published))
+        path = ask_latest(output, floor)
+        train_for_a_while(path, folder)
+        saved = newest_saved()
+        print(json.dumps({"round": number, "resumed": path, "saved": saved, "published": newest_published(published)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
