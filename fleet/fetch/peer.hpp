@@ -16,6 +16,7 @@ namespace spark::fleet {
 struct PeerAddress {
   std::string name;
   std::vector<Endpoint> endpoints;  // tried in this order, the one that answered last first
+  bool is_silent = false;           // it did not answer lately: nobody waits for its first answer
 };
 
 // Used by any thread: connections are kept for the next request.
@@ -25,6 +26,7 @@ class Peer {
       : address_(std::move(address)), security_(std::move(security)) {}
 
   const std::string& name() const { return address_.name; }
+  bool is_silent() const { return address_.is_silent; }
   std::string endpoint() const;  // that answered last; empty: none
 
   // The answer's body goes to `into`, which has to be large enough. Silent for longer than `patience`:

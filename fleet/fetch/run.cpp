@@ -29,7 +29,9 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
     : exchange_(exchange),
       job_(job),
       schedule_(exchange.self, exchange.peers.size(),
-                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany) {}
+                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany),
+      awaited_(static_cast<std::size_t>(
+          std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }))) {}
 
 Result<> ExchangeRun::go() {
   sort_out();
@@ -101,7 +103,7 @@ void ExchangeRun::watch(std::size_t index) {
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
     std::unique_lock lock(mutex_);
     if (state) schedule_.heard(index, std::move(*state), std::chrono::steady_clock::now());
-    if (is_first) ++heard_;
+    if (is_first && !peer.is_silent()) --awaited_;
     changed_.notify_all();
     changed_.wait_for(lock, text ? kLookEvery : kLookAtSilent, [this] { return is_over_.load(); });
   }
@@ -121,7 +123,7 @@ void ExchangeRun::work(std::size_t number) {
   {
     // Who else is there decides what this host reads first.
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || heard_ >= exchange_.peers.size(); });
+    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || awaited_ == 0; });
   }
   while (!job_.context.is_stopped()) {
     open_more();

@@ -65,7 +65,7 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
-  std::size_t heard_ = 0;  // peers that have answered once, or did not
+  std::size_t awaited_ = 0;  // peers whose first answer, or none, decides what is read first
   std::atomic<bool> is_over_{false};
 
   void sort_out();

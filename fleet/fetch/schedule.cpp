@@ -29,11 +29,13 @@ void Schedule::add(std::span<const std::uint64_t> units) {
 
 void Schedule::only_from_source(std::uint64_t unit) {
   source_only_.insert(unit);
+  look_anew();
 }
 
 void Schedule::without_source(SteadyTime now) {
   has_source_ = false;
   chosen_at_ = now;
+  look_anew();
 }
 
 bool Schedule::is_hopeless(SteadyTime now) const {
@@ -48,6 +50,7 @@ void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
   peer.heard_at = now;
   asked_.erase(state.node);
   peer.state = std::move(state);
+  look_anew();
 }
 
 void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
@@ -55,12 +58,13 @@ void Schedule::asked_by(std::span<const NodeId> nodes, SteadyTime now) {
     const bool is_heard = std::ranges::any_of(peers_, [&](const Peer& peer) {
       return peer.state.node == node && peer.state.kind == SetState::Kind::Staging;
     });
-    if (!is_heard) asked_.emplace(node, now);
+    if (!is_heard && asked_.emplace(node, now).second) look_anew();
   }
 }
 
 void Schedule::blame(std::size_t peer) {
   peers_[peer].is_blamed = true;
+  look_anew();
 }
 
 bool Schedule::is_live(const Peer& peer, SteadyTime now) {
@@ -112,27 +116,37 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   return best;
 }
 
-std::optional<Choice> Schedule::next(From first, SteadyTime now) {
-  const auto all = owners(now);
-  std::optional<std::size_t> found;
-  std::optional<std::size_t> peer;
-  for (const bool second : {false, true}) {
-    const From from = second == (first == From::Peers) ? From::Source : From::Peers;
-    for (std::size_t i = 0; i < waiting_.size() && !found; ++i) {
-      if (from == From::Source) {
-        if (is_for_source(waiting_[i], all, now)) found = i;
-      } else if ((peer = peer_with(waiting_[i], now))) {
-        found = i;
-      }
+std::optional<Choice> Schedule::find(From from, SteadyTime now) {
+  Cursor& cursor = from == From::Source ? at_source_ : at_peers_;
+  if (now - cursor.since > kLookAgain) cursor = {0, now};
+  const auto all = from == From::Source ? owners(now) : std::vector<NodeId>{};
+  for (; cursor.at < waiting_.size(); ++cursor.at) {
+    const std::uint64_t unit = waiting_[cursor.at];
+    ++looks_;
+    if (from == From::Source) {
+      if (is_for_source(unit, all, now)) return Choice{unit, std::nullopt};
+    } else if (const auto peer = peer_with(unit, now)) {
+      return Choice{unit, peer};
     }
-    if (found) break;
   }
-  if (!found) return std::nullopt;
+  return std::nullopt;
+}
+
+std::optional<Choice> Schedule::next(From first, SteadyTime now) {
+  auto choice = find(first, now);
+  std::size_t at = (first == From::Source ? at_source_ : at_peers_).at;
+  if (!choice) {
+    const From second = first == From::Source ? From::Peers : From::Source;
+    choice = find(second, now);
+    at = (second == From::Source ? at_source_ : at_peers_).at;
+  }
+  if (!choice) return std::nullopt;
   chosen_at_ = now;
-  const Choice choice{waiting_[*found], peer};
-  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*found));
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+  for (Cursor* cursor : {&at_source_, &at_peers_})
+    if (cursor->at > at) --cursor->at;
   ++under_way_;
-  if (peer) ++peers_[*peer].under_way;
+  if (choice->peer) ++peers_[*choice->peer].under_way;
   return choice;
 }
 
@@ -143,13 +157,14 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
 
 void Schedule::done(const Choice& choice) {
   --under_way_;
-  if (choice.peer) --peers_[*choice.peer].under_way;
+  if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // it takes another
 }
 
 void Schedule::failed(const Choice& choice, bool is_missing_there) {
   done(choice);
   if (choice.peer && is_missing_there) peers_[*choice.peer].missing.insert(choice.unit);
   waiting_.insert(waiting_.begin(), choice.unit);
+  look_anew();
 }
 
 }  // namespace spark::fleet

@@ -17,6 +17,8 @@ namespace spark::fleet {
 
 // An owner that answers, and got nothing for so long, is no longer waited for.
 inline constexpr std::chrono::milliseconds kStuck{10'000};
+// What depends on time alone is looked at again after so long.
+inline constexpr std::chrono::milliseconds kLookAgain{100};
 // A host that asked for this set, before its own answer is in, counts as staging it for so long.
 inline constexpr std::chrono::milliseconds kUnheard{3000};
 
@@ -55,6 +57,7 @@ class Schedule {
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }
+  std::uint64_t looks() const { return looks_; }  // at one unit each, since the start
 
  private:
   struct Peer {
@@ -64,6 +67,11 @@ class Schedule {
     unsigned under_way = 0;
     bool is_blamed = false;
     std::set<std::uint64_t> missing;  // units that it does not have after all
+  };
+  // Units before it can't be got this way now, as long as no host tells anything new.
+  struct Cursor {
+    std::size_t at = 0;
+    SteadyTime since{};
   };
   NodeId self_;
   unsigned at_once_;
@@ -75,12 +83,16 @@ class Schedule {
   std::size_t under_way_ = 0;
   bool has_source_ = true;
   SteadyTime chosen_at_{};  // the last unit; without a source
+  Cursor at_source_, at_peers_;
+  std::uint64_t looks_ = 0;
 
   static bool is_live(const Peer& peer, SteadyTime now);
   static UnitState state_of(const Peer& peer, std::uint64_t unit);
   std::vector<NodeId> owners(SteadyTime now) const;
   bool is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const;
   std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now) const;
+  std::optional<Choice> find(From from, SteadyTime now);
+  void look_anew() { at_source_ = at_peers_ = {}; }
 };
 
 }  // namespace spark::fleet

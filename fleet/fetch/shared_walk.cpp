@@ -1,5 +1,7 @@
 #include "fleet/fetch/shared_walk.hpp"
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "base/threads.hpp"
 #include "fleet/fetch/timings.hpp"
@@ -21,6 +23,8 @@ Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
   if (!board) return own();  // another worker of this host stages it, or there is no room for a file
   presence_ = std::make_unique<Presence>(std::move(*board));
   schedule_ = std::make_unique<Schedule>(self_, peers_.size(), 1, kLongestWalk);
+  awaited_ = static_cast<std::size_t>(
+      std::ranges::count_if(peers_, [](const auto& peer) { return !peer->is_silent(); }));
   const std::uint64_t units[] = {kTheWalk};
   schedule_->add(units);
   Result<staging::Walked> walked = fail(Errc::Failed, "walking: out of memory");
@@ -43,7 +47,7 @@ void SharedWalk::watch(std::size_t index) {
     auto state = text ? parse_set_state(*text, 1) : text.take_error();
     std::unique_lock lock(mutex_);
     if (state) schedule_->heard(index, std::move(*state), std::chrono::steady_clock::now());
-    if (is_first) ++heard_;
+    if (is_first && !peers_[index]->is_silent()) --awaited_;
     changed_.notify_all();
     changed_.wait_for(lock, kLookEvery, [this] { return is_over_.load(); });
   }
@@ -52,7 +56,7 @@ void SharedWalk::watch(std::size_t index) {
 Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFirstLook, [this] { return heard_ >= peers_.size(); });
+    changed_.wait_for(lock, kFirstLook, [this] { return awaited_ == 0; });
   }
   for (;;) {
     const auto choice = next();

@@ -41,7 +41,7 @@ class SharedWalk {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::unique_ptr<Schedule> schedule_;
-  std::size_t heard_ = 0;  // peers that have answered once, or did not
+  std::size_t awaited_ = 0;  // peers whose first answer, or none, decides who walks
   std::atomic<bool> is_over_{false};
 
   void watch(std::size_t index);

@@ -24,6 +24,7 @@ TALK = [
     ("POST", "/v1/scrubs", "/v1/scrubs", {"datasets": ["imagenet"]}),
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/4/events", None),
     ("GET", "/v1/datasets", "/v1/datasets", None),
+    ("GET", "/v1/fleet/datasets", "/v1/fleet/datasets", None),  # there is no fleet
     ("GET", "/v1/status", "/v1/status", None),
     ("POST", "/v1/datasets/{name}/evict", "/v1/datasets/imagenet/evict", None),
     ("DELETE", "/v1/leases/{id}", "/v1/leases/{lease}", None),

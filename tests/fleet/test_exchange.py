@@ -49,6 +49,18 @@ def test_nothing_is_read_from_the_source_once_a_host_has_the_dataset(fleet):
     check_copies(fleet, fleet.daemons)
 
 
+def test_all_hosts_copies_are_compared_by_their_hash(fleet):
+    staged = results(fleet.stage_all(fleet.daemons[:3]))
+    status, compared = fleet.daemons[0].ask("GET", "/v1/fleet/datasets")
+    assert status == 200, compared
+    [one] = compared["datasets"]
+    assert one["same"] and [copy["host"] for copy in one["hosts"]] == [None, "n2", "n3"], compared
+    assert {copy["hash"] for copy in one["hosts"]} == {staged[0]["hash"]}
+    assert [peer["name"] for peer in compared["peers"]] == ["n2", "n3", "n4"] and all(peer["answers"] for peer in compared["peers"]), compared
+    rows = [daemon.datasets()["imagenet"] for daemon in fleet.daemons[:3]]
+    assert [row["bytes_from"] for row in rows] == [one["bytes_from"] for one in staged]
+
+
 def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
     before = fleet.drive.bytes_read()
     jobs = [daemon.begin() for daemon in fleet.daemons]

@@ -7,6 +7,7 @@
 #include "fleet/protocol/request.hpp"
 #include "fleet/protocol/set_state.hpp"
 #include "fleet/transport/http.hpp"
+#include "staging/files/walk.hpp"
 
 using namespace spark::fleet;
 
@@ -35,6 +36,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto state = parse_set_state(text, 10'000)) {
     const auto again = parse_set_state(to_text(*state), 10'000);
     require(again && *again == *state);
+  }
+  if (const auto notes = spark::staging::parse_walk_notes(text)) {
+    const auto again = spark::staging::parse_walk_notes(spark::staging::to_text(*notes));
+    require(again && spark::staging::to_text(*again) == spark::staging::to_text(*notes));
   }
   return 0;
 }

@@ -1,5 +1,11 @@
 #include "daemon/workers/verbs/fleet.hpp"
 
+#include <sys/stat.h>
+
+#include <ctime>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "fleet/transport/key.hpp"
 #include "nvmetcp/host_identity.hpp"
@@ -7,6 +13,9 @@
 
 namespace spark::workers {
 namespace {
+
+constexpr char kSilentFile[] = "silent";
+constexpr std::chrono::seconds kSilentFor{15};
 
 // A host without NVMe has no NQN: one is made from what systemd gave it.
 std::string host_name() {
@@ -50,6 +59,25 @@ std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
   return state_dir / "fleet";
 }
 
+void note_silent(const std::filesystem::path& boards, const json::array& peers) {
+  std::string names;
+  for (const json::value& peer : peers)
+    if (!get_bool(peer.as_object(), "answers").value_or(false))
+      names += get_string(peer.as_object(), "name").value_or("") + "\n";
+  std::error_code ignored;
+  std::filesystem::create_directories(boards, ignored);
+  (void)write_file_atomically(boards / kSilentFile, names);  // without it they are waited for
+}
+
+std::set<std::string> silent_peers(const std::filesystem::path& boards) {
+  struct stat info {};
+  const auto path = boards / kSilentFile;
+  if (::stat(path.c_str(), &info) != 0 || ::time(nullptr) - info.st_mtim.tv_sec > kSilentFor.count())
+    return {};
+  const auto names = split(read_file(path).value_or(""), '\n');
+  return {names.begin(), names.end()};
+}
+
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
                                                  std::string& warning) {
   const json::object* object = get_object(request, "fleet");
@@ -65,8 +93,11 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.is_source_away = get_bool(request, "away").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
-  for (fleet::PeerAddress& peer : members->peers)
+  const auto silent = silent_peers(settings.boards);
+  for (fleet::PeerAddress& peer : members->peers) {
+    peer.is_silent = silent.contains(peer.name);
     settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), members->security));
+  }
   return std::make_unique<fleet::PeerExchange>(std::move(settings));
 }
 

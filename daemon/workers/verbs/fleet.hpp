@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -21,6 +23,11 @@ Result<FleetMembers> fleet_members_of(const json::object& fleet);
 
 // Where boards are, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
+
+// Which peers did not answer the process that serves them: it tells the staging workers by a file beside the
+// boards, whose word counts for some seconds.
+void note_silent(const std::filesystem::path& boards, const json::array& peers);
+std::set<std::string> silent_peers(const std::filesystem::path& boards);
 
 // With "fleet" of the request. None: nothing is exchanged, or `warning` says why not: staging does not depend
 // on peers.

@@ -70,7 +70,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       const auto now = std::chrono::steady_clock::now();
       if (now < ask_at) continue;
       ask_at = now + kAskEvery;
-      progress(report(server, *members, neighbours.ask()));
+      json::array peers = neighbours.ask();
+      note_silent(boards_in(cache->state_dir), peers);
+      progress(report(server, *members, std::move(peers)));
     }
   });
   auto served = server.run(stop);

@@ -44,6 +44,26 @@ TEST(Schedule, AloneAHostReadsAllFromTheSource) {
   EXPECT_EQ(take_from_source(schedule, kNow).size(), kUnits);
 }
 
+TEST(Schedule, UnitsThatCanNotBeHadAreLookedAtOnceUntilAHostTellsAnythingNew) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, staging_of(kFirst, UnitState::Reading), kNow);
+  schedule.add(all_units());
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(schedule.next(From::Peers, kNow));
+  EXPECT_EQ(schedule.looks(), 2 * kUnits);  // once for each way
+  schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow);
+  EXPECT_TRUE(schedule.next(From::Peers, kNow));
+  EXPECT_EQ(schedule.looks(), 2 * kUnits + 1);
+}
+
+TEST(Schedule, TakingAllUnitsLooksAtEachAFewTimes) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.heard(0, staging_of(kFirst), kNow);
+  schedule.add(all_units());
+  const auto own = take_from_source(schedule, kNow);
+  EXPECT_LT(own.size(), kUnits);
+  EXPECT_LE(schedule.looks(), 3 * kUnits);
+}
+
 TEST(Schedule, OfAFleetEachUnitIsReadByOneHost) {
   const NodeId nodes[] = {kSelf, kFirst, kSecond};
   std::vector<int> readers(kUnits);
@@ -73,7 +93,7 @@ TEST(Schedule, TheUnitsOfASilentOwnerAreTakenOver) {
   const std::size_t mine = take_from_source(schedule, kNow).size();
   EXPECT_LT(mine, kUnits);
   EXPECT_TRUE(take_from_source(schedule, kNow + kSilent - 1ms).empty());
-  EXPECT_EQ(take_from_source(schedule, kNow + kSilent).size(), kUnits - mine);
+  EXPECT_EQ(take_from_source(schedule, kNow + kSilent + kLookAgain).size(), kUnits - mine);
 }
 
 TEST(Schedule, AnOwnerThatAnswersAndGetsNothingIsNotWaitedForLong) {

@@ -27,6 +27,12 @@ TEST(SetState, IsReadAsItWasWritten) {
   EXPECT_EQ(parse_set_state(to_text(published), 5).value(), published);
 }
 
+TEST(SetState, WhatALaterVersionAddsIsPassedOver) {
+  std::string text = to_text(staging_state());
+  text.insert(1, R"("new": {"of": ["a", "later", "version"]}, )");
+  EXPECT_EQ(parse_set_state(text, 5).value(), staging_state());
+}
+
 TEST(SetState, MoreUnitsThanTheSetHasOrTooFewBitsAreRefused) {
   const std::string text = to_text(staging_state());
   EXPECT_FALSE(parse_set_state(text, 4));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <memory>
 #include <thread>
@@ -24,6 +25,7 @@ class FleetHost {
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
         server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0}, security_,
                 [](const std::string&, const std::string&) { return true; }) {
+    ::signal(SIGPIPE, SIG_IGN);  // as each worker does
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
   }
