@@ -51,10 +51,9 @@ debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, eac
 	done
 	rm -rf build/debs && mkdir -p build/debs && cp build/debian-1[23]-*/deb/*.deb build/debs/
 
-image:  ## a container image of Debian 13's packages, in build/image (root, an hour if they are not made yet): make image ARCH=arm64
+image: deb  ## a container image of this release's packages, in build/image (root)
 	tools/setup.sh others
-	tools/deb-for.sh debian-13 $(or $(ARCH),amd64) $(JOBS)
-	tools/image.sh debian-13 $(or $(ARCH),amd64) build/debian-13-$(or $(ARCH),amd64)/deb
+	tools/image.sh "$$(. /etc/os-release && echo "$$ID-$$VERSION_ID")" "$$(dpkg --print-architecture)" build/deb
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py

@@ -28,14 +28,24 @@ mkdir -p "$root"
 
 # Unpacked, and not configured: no maintainer script runs, so another architecture's image needs no emulator. Mounts need kmod
 # (where the driver is a module), and NFS its mount.nfs.
-mmdebstrap --quiet --variant=extract --architectures="$arch" \
-  --include="$(find "$packages" -name "spark-stage_*_$arch.deb"),$(find "$packages" -name "spark-stage-csi_*_$arch.deb")" \
+# What it mounts to see the packages is this namespace's own, and the folders that it makes for that are empty afterwards.
+unshare --mount --propagation private mmdebstrap --quiet --variant=extract --architectures="$arch" \
+  --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount \
+  --include="$(find "$packages" -name "spark-stage_*_$arch.deb")" \
+  --include="$(find "$packages" -name "spark-stage-csi_*_$arch.deb")" \
   --include=systemd-standalone-sysusers,e2fsprogs,xfsprogs,nfs-common,netbase \
   "$suite" "$root"
-# The licences stay.
+(cd "$root" && find "${packages#/}" -type f -empty -delete && rmdir -p --ignore-fail-on-non-empty "${packages#/}")
+# Neither program runs scripts, nor converts texts: Perl and Python come with e2fsprogs' and nfs-common's, Unicode's tables with
+# xfsprogs', which has one program that wants them, xfs_scrub. The licences stay.
+for unused in share/perl share/perl5 "lib/*/perl" "lib/*/perl-base" "lib/*/perl5" "lib/python3*" "lib/*/gconv" "lib/*/libperl.so*" \
+  "lib/*/libicu*" "lib/*/libgrpc_unsecure*" "lib/*/libprotoc.*" share/man share/locale share/info; do
+  # shellcheck disable=SC2086  # patterns
+  rm -rf "${root:?}"/usr/$unused
+done
 find "$root/usr/share/doc" -type f ! -name copyright -delete
 find "$root/usr/share/doc" -type d -empty -delete
-rm -rf "$root/usr/share/man" "$root/usr/share/locale" "$root/usr/share/info" "$root/var/cache" "$root/var/lib/apt" "$root/var/lib/dpkg"
+rm -rf "$root/var/cache" "$root/var/lib/apt" "$root/var/lib/dpkg" "$root/var/log"
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc/nvme" "$root/etc/spark-stage"
 # Who a host is must not come with an image: all hosts would be one to a target.
 for name in hostnqn hostid; do

@@ -92,7 +92,7 @@ std::vector<std::string> read_namespaces(Section& section, const std::string& wi
     if (auto valid = section.accept("namespaces", parse_pod_namespace(name)))
       namespaces.push_back(std::move(*valid));
   }
-  if (section.has("namespaces") && names.empty())
+  if (section.is_empty_list("namespaces"))
     section.problem("namespaces", "names no namespace; leave the key out " + without_it);
   return namespaces;
 }

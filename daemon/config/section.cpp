@@ -120,6 +120,11 @@ std::vector<std::string> Section::texts(std::string_view key) {
   return all;
 }
 
+bool Section::is_empty_list(std::string_view key) {
+  const Node* value = ask(key);
+  return value != nullptr && value->kind == Node::Kind::List && value->items.empty();
+}
+
 std::optional<seconds> Section::duration(std::string_view key, seconds least, seconds most) {
   const auto value = checked<Duration>(key, parse_duration);
   if (!value) return std::nullopt;

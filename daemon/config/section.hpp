@@ -36,6 +36,7 @@ class Section {
   std::optional<unsigned> count_or_auto(std::string_view key, unsigned most);
   std::optional<bool> boolean(std::string_view key);
   std::vector<std::string> texts(std::string_view key);
+  bool is_empty_list(std::string_view key);
   // Whole seconds within [least, most].
   std::optional<seconds> duration(std::string_view key, seconds least, seconds most);
   // The same, or none for the word ("never", "off").
