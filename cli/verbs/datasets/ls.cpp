@@ -20,7 +20,7 @@ Result<int> ls(Context& context, bool as_json) {
 
 void add_ls(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  Verb verb = app.verb("ls", "what is staged, where, and who leases it",
+  Verb verb = app.verb("ls", "list staged datasets, their paths and leases",
                        "  spark-stage ls\n"
                        "  spark-stage ls --json | jq -r '.datasets[].path'",
                        [as_json](Context& context) { return ls(context, *as_json); });
