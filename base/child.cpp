@@ -41,7 +41,7 @@ Result<Pipe> make_pipe() {
   const bool ready = (in < 0 || ::dup2(in, 0) >= 0) && (out < 0 || ::dup2(out, 1) >= 0) &&
                      (err < 0 || ::dup2(err, 2) >= 0) &&
                      (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0);
-  // What we inherited ourselves, or a library opened carelessly, ends here.
+  // Descriptors that were inherited, or opened by a library without close-on-exec, end here.
   ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   if (ready) ::execvp(options.program.empty() ? argv[0] : options.program.c_str(), argv);
   const int number = errno;

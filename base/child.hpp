@@ -19,7 +19,7 @@ struct ChildOptions {
   bool pipe_stderr = false;       // false: the parent's
   bool own_process_group = true;  // a ^C at the terminal then reaches the parent alone
   std::string working_directory;  // empty: the parent's
-  std::string program;            // what is executed; empty: argv[0]
+  std::string program;            // the file to execute; empty: argv[0]
 };
 
 // A running child. Pipes are the parent's ends, blocking, close-on-exec. The owner reaps it (wait_for or
@@ -42,7 +42,7 @@ struct ChildOutput {
 Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono::milliseconds deadline,
                               const std::string& input = {});
 
-// Appends some of what a pipe holds, waiting for the first byte. At its end the descriptor is closed: false.
+// Appends bytes from a pipe, waiting for the first one. At end of file it closes the descriptor: false.
 bool drain(UniqueFd& pipe, std::string& into);
 
 // The exit status of a reaped waitid/waitpid status.

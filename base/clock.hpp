@@ -25,8 +25,8 @@ class SystemClock final : public Clock {
 
 // RFC 3339 UTC, whole seconds: "2026-11-20T16:21:26Z". The form of every time in the JSON.
 std::string rfc3339(WallTime time);
-// Its inverse, fractions of a second dropped; no value for what is not such a time, or outside the years 1970
-// to 2261, which WallTime can hold.
+// Its inverse, fractions of a second dropped; no value if the text is no such time, or outside the years 1970
+// to 2261, the range of WallTime.
 std::optional<WallTime> parse_rfc3339(const std::string& text);
 
 }  // namespace spark

@@ -61,8 +61,7 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
   if (!error) return absolute.lexically_normal();
-  return fail_errno(error.value(),
-                    "finding out what " + printable(path.native()) + " is in the current folder",
+  return fail_errno(error.value(), "resolving " + printable(path.native()) + " in the current folder",
                     "change to a folder that is there, or write the whole path");
 }
 

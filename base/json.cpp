@@ -85,7 +85,7 @@ json::object to_json(const Error& error) {
 
 Error error_from_json(const json::object& object) {
   return {errc_from_string(get_string(object, "kind").value_or("failed")),
-          get_string(object, "what").value_or("an error without words"),
+          get_string(object, "what").value_or("an error without a message"),
           get_string(object, "hint").value_or("")};
 }
 

@@ -28,7 +28,7 @@ const json::array* get_array(const json::object& object, std::string_view key);
 json::object to_json(const Error& error);
 Error error_from_json(const json::object& object);
 
-// Two-space indented, for people who read --json with their eyes.
+// Two-space indented, for readers of --json.
 std::string pretty(const json::value& value);
 
 }  // namespace spark

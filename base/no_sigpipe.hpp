@@ -1,12 +1,12 @@
-// Writing to a pipe whose reader may be gone.
+// Writing to a pipe that may have lost its reader.
 #pragma once
 
 #include <signal.h>
 
 namespace spark {
 
-// A child that stops reading is told by EPIPE, not by a signal that ends us. Ours alone: other threads and
-// what they wait for are not touched.
+// If a child stops reading, writes fail with EPIPE instead of SIGPIPE ending this process. Applies to the
+// calling thread only.
 class NoSigpipe {
  public:
   NoSigpipe() {

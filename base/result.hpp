@@ -15,7 +15,7 @@ enum class Errc {
   NotFound,     // no such volume, dataset, subsystem, file               3
   Unavailable,  // daemon, target or volume can't be reached now          4
   NoSpace,      // would not fit, or did not                              5
-  Mismatch,     // data does not equal what was promised                  6
+  Mismatch,     // data differs from its manifest or digests              6
   Refused,      // possible but unsafe; a person has to decide            7
   Denied,       // the caller may not do this                             1
   Unsupported,  // this kernel, file system or library can't              1
@@ -23,7 +23,7 @@ enum class Errc {
   Cancelled,    // interrupted by the user                              130
 };
 
-// "what: why - what next". `what` names what was tried, on what, and why it failed; `hint` what to do next.
+// "operation: reason - next step". `what` has the operation, its object and the reason; `hint` the next step.
 struct Error {
   Errc kind = Errc::Failed;
   std::string what;
@@ -46,7 +46,7 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
   tl::unexpected<Error> take_error() const { return tl::unexpected<Error>(this->error()); }
 };
 
-// What a repeatable change did. A second call finds AlreadyThere and is no error.
+// The effect of an idempotent change. A second call returns AlreadyThere and is no error.
 enum class Change { AlreadyThere, Done };
 
 tl::unexpected<Error> fail(Errc kind, std::string what, std::string hint = {});
@@ -58,7 +58,7 @@ inline tl::unexpected<Error> fail(Error error) {
 // EPERM Denied, ETIMEDOUT TimedOut, EINTR Cancelled.
 tl::unexpected<Error> fail_errno(int number, std::string what, std::string hint = {});
 
-// Passes an error on, with what was being done in front: "mounting /mnt/x: …".
+// Passes an error on, with the operation in front: "mounting /mnt/x: …".
 tl::unexpected<Error> fail_with(Error error, const std::string& doing);
 
 // The process exit status of design's contract for an error of this kind.

@@ -109,7 +109,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   constexpr std::size_t kLongestWord = 256;  // a comparison costs the product of two lengths
   if (word.size() > kLongestWord) return {};
   std::string best;
-  // Of a short word one edit leaves enough to see what was meant: "volumes ls" is not "up".
+  // A short word may differ by one edit only: "volumes ls" does not mean "up".
   const std::size_t most = word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 3);
   std::size_t best_distance = most + 1;
   for (const std::string& candidate : candidates) {

@@ -15,7 +15,7 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
-// bytes that are not UTF-8 become \xNN. What is printable UTF-8 stays as it is.
+// bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.
 std::string printable(std::string_view name);
 
 // The last number in a name, such as 1000 in "step-1000"; none: 0.

@@ -19,8 +19,8 @@ using StopFlag = std::atomic<bool>;
 // Runs work(0) … work(threads - 1), each once: work(0) on the caller's thread, the others beside it. Where
 // the system allows no more threads, the rest is not run at all; `work` takes tasks from a common stock until
 // there are none, so that any number of threads, down to the caller's own, does all of it. Returns how many
-// ran. What `work` throws, as for want of memory, ends that thread's part, and is the error once all threads
-// have ended; where they wait for each other, `on_throw` has to end that. It must not throw.
+// ran. An exception of `work`, such as std::bad_alloc, ends that thread's part, and is the error once all
+// threads have ended. If they wait for each other, `on_throw` must end the wait. It must not throw.
 Result<std::size_t> run_in_threads(std::size_t threads, const std::function<void(std::size_t)>& work,
                                    const std::function<void()>& on_throw = {});
 
@@ -30,7 +30,7 @@ std::thread start_thread(std::function<void()> work);
 // std::bad_alloc is "Cannot allocate memory", with ENOMEM.
 Error error_of(const std::exception_ptr& thrown);
 
-// What `work` throws is an error too, as above. It gives a Result.
+// An exception of `work` becomes an error too, as above. `work` returns a Result.
 template <class Work>
 std::invoke_result_t<const Work&> no_throw(const Work& work) {
   try {

@@ -1,4 +1,4 @@
-// What a verb works with. Every outside thing is given, so that a test can give its own.
+// The environment of a verb. All external services are passed in, so that tests can replace them.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ using BenchRun = std::function<Result<bench::Record>(
 struct Context {
   std::ostream& out;
   std::ostream& err;
-  std::istream& in;  // what a person answers
+  std::istream& in;  // the user's answers
   Terminal terminal;
   std::function<Terminal()> look_at_terminal;  // again: windows are resized
   Timer& timer;
@@ -50,12 +50,12 @@ struct Context {
   std::function<Result<ChildOutput>(const std::vector<std::string>& argv)> run_tool;  // with a deadline
   SystemRoot root;
   bool is_root = false;
-  std::string person{};  // who runs this, also behind sudo: "alice"
+  std::string person{};  // the user, also behind sudo: "alice"
 
   // From the command line, filled in before a verb runs.
   std::string config_file;
   std::string socket;
-  std::vector<std::string> command;  // what stands after `--`
+  std::vector<std::string> command;  // the words after `--`
   std::unique_ptr<Client> client;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-// Blocks what is passed on, and SIGCHLD, for as long as it lives: they are then taken by sigwaitinfo.
+// Blocks the forwarded signals, and SIGCHLD, during its lifetime: sigwaitinfo receives them.
 class BlockedSignals {
  public:
   BlockedSignals() {

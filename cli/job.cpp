@@ -12,7 +12,7 @@ namespace {
 constexpr Duration kSilence{30'000};   // then the daemon is asked whether the job still runs
 constexpr Duration kRetryFor{60'000};  // to reach a daemon that went away
 constexpr Duration kRetryEvery{1'000};
-constexpr int kMaxLosses = 5;  // a daemon that dies of this job is not asked for ever
+constexpr int kMaxLosses = 5;  // a daemon that dies of this job is not retried indefinitely
 
 // How a job ended.
 using Outcome = Result<json::object>;
@@ -98,8 +98,7 @@ Result<Job> start_again(Context& context, const Request& request, ProgressView& 
 // Best effort: the daemon may be the one that is gone.
 tl::unexpected<Error> cancel(Context& context, const Job& job) {
   const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(job.id), {}});
-  if (cancelled)
-    return fail(Errc::Cancelled, "interrupted", "what is finished stays, the same command resumes");
+  if (cancelled) return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
   return fail(Errc::Cancelled,
               "interrupted, but job " + job.id + " could not be told: " + cancelled.error().what,
               "'spark-stage status' shows whether it still runs");

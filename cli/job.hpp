@@ -11,7 +11,7 @@
 namespace spark::cli {
 
 struct Job {
-  Request request;      // what started it; repeating it is harmless
+  Request request;      // the request that started it; idempotent
   json::object answer;  // the daemon's description of the job
   std::string id;
 };
@@ -23,14 +23,14 @@ Result<Job> start_job(Context& context, const Request& request);
 // stop.
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
 
-// One that anybody started, until it ends or `timeout` has passed; it goes on whatever becomes of the wait.
-// Its RESULT or its error. NotFound: there is none. TimedOut, Cancelled by the stop flag; Unavailable: the
-// daemon went away, and a restarted one does not know it.
+// Waits for a job of any client, until it ends or `timeout` has passed; the job continues if the wait ends.
+// Returns its RESULT or its error. NotFound: there is none. TimedOut, Cancelled by the stop flag;
+// Unavailable: the daemon went away, and a restarted one does not know it.
 Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
                                   ProgressView& view);
 
-// Of a prefetch: until its room is its own, or is waited for with its source; the error of one that has ended
-// with one. A job whose events can't be read goes on by itself.
+// For a prefetch: waits until its space is reserved, or until it waits for its source. Returns the error of a
+// failed one. A job with unreadable events continues in the background.
 Result<> wait_until_accepted(Context& context, const Job& job, ProgressView& view);
 
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view);

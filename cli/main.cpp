@@ -93,8 +93,8 @@ int run(int argc, char** argv) {
 }  // namespace spark::cli
 
 int main(int argc, char** argv) {
-  ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
-  // Nothing is known to throw. What does all the same is an error like any other, and not an abort.
+  ::mallopt(M_ARENA_MAX, 2);  // memory freed by one thread is reused by all
+  // Nothing is known to throw. An exception is reported as an error, and does not abort.
   try {
     return spark::cli::run(argc, argv);
   } catch (const std::exception& failure) {

@@ -8,17 +8,17 @@
 
 namespace spark::cli {
 
-// What came out, on stdout.
+// A result, on stdout.
 inline void say(Context& context, const std::string& words) {
   context.out << sentence(words, context.terminal.columns, context.terminal.out) << std::flush;
 }
 
-// What has to be known, on stderr: errors, and what a question is about.
+// Errors, and the context of a question, on stderr.
 inline void warn(Context& context, const std::string& words) {
   context.err << sentence(words, context.terminal.columns, context.terminal.err) << std::flush;
 }
 
-// What else there is to know, on stderr; nothing with --quiet.
+// Notes, on stderr; nothing with --quiet.
 inline void tell(Context& context, const std::string& words) {
   if (!context.terminal.is_quiet) warn(context, words);
 }

@@ -9,7 +9,7 @@
 namespace spark::cli {
 namespace {
 
-// Leaves those rows of an array whose `key` is one of the names, which are taken out of `unseen`.
+// Keeps the rows of an array with a `key` among the names, and removes these names from `unseen`.
 void keep_named(json::object& status, std::string_view rows, std::string_view key,
                 const std::vector<std::string>& names, std::set<std::string>& unseen) {
   json::value* value = status.if_contains(rows);

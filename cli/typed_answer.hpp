@@ -1,4 +1,4 @@
-// What can't be undone is asked for in letters: a key pressed too often is no answer.
+// Irreversible actions need a typed word: a key pressed too often is no answer.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace spark::cli {
 
 struct TypedQuestion {
   std::string what;       // in sentences: "the volume's name"
-  std::string wanted;     // what has to be typed
-  std::string given;      // what --confirm has; empty: the person is asked
+  std::string wanted;     // the word to type
+  std::string given;      // the value of --confirm; empty: ask the user
   std::string untouched;  // when the answer is another: "nothing was written"
   std::string hint;       // how to go on without being asked
 };

@@ -1,12 +1,12 @@
-// What a job leaves behind: checkpoints of this host's outputs that are not on their volumes when it ends.
+// Checkpoints of this host's outputs that are not on their volumes when a job ends.
 #pragma once
 
 #include "cli/context.hpp"
 
 namespace spark::cli {
 
-// A line on stderr for each output whose newest checkpoint is not on its volume, and why. What can't be asked
-// is left out: the job's own result is not changed by it.
+// A line on stderr, with the reason, for each output without its newest checkpoint on the volume. Outputs
+// that can't be queried are left out, so that the job's own result does not change.
 void tell_unsent(Context& context);
 
 }  // namespace spark::cli

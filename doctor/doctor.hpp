@@ -1,4 +1,4 @@
-// Looks over this host, its network and its targets. Changes nothing; what can hang has a deadline.
+// Checks this host, its network and its targets. Changes nothing; checks that can hang have a deadline.
 #pragma once
 
 #include "doctor/checks/host.hpp"

@@ -36,7 +36,7 @@ bool ends_command(const std::string& word) {
   return word == ";" || word == "&&" || word == "||" || word == "|";
 }
 
-// What a shell would run as one word each: `sh -c "nvme connect …; nvme connect …"` is looked into.
+// Words as a shell would split them, also inside of `sh -c "nvme connect …; nvme connect …"`.
 std::vector<std::string> flattened(const std::vector<std::string>& words) {
   std::vector<std::string> flat;
   for (const std::string& word : words) {

@@ -14,7 +14,7 @@ struct ConnectUnit {
   std::string file;  // "/etc/systemd/system/nvme-rosa-connect.service"
   std::string name;  // "nvme-rosa-connect.service"
   std::vector<ManualConnection> connections;
-  std::vector<ManualConnection> discovered;  // the places that `nvme connect-all` is told; no subsystems
+  std::vector<ManualConnection> discovered;  // the addresses given to `nvme connect-all`; no subsystems
   bool connects_all = false;                 // `nvme connect-all`, with connections or nvme-cli's own files
   bool disconnects = false;                  // stopping it disconnects
   bool tries_again = false;                  // Restart= is set

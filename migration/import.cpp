@@ -206,7 +206,7 @@ class Writer {
     std::string text =
         "# Made by 'spark-stage import' at " + rfc3339(now) +
         " from /etc/fstab, units that connect,\n# /etc/nvme/config.json, /etc/nvme/discovery.conf "
-        "and what is connected and mounted now.\n# Look it over; every key: "
+        "and the current connections and mounts.\n# Check it; every key: "
         "spark-stage.yaml(5).\n";
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Found& found : foreign_) {
@@ -220,7 +220,7 @@ class Writer {
     return text;
   }
 
-  // Commands alone, each a line. The order keeps what is mounted whole: nothing is disconnected, and nothing
+  // Commands alone, each a line. The order keeps mounted volumes intact: nothing is disconnected, and nothing
   // mounted twice.
   std::string steps() const {
     std::string text =

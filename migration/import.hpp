@@ -1,4 +1,4 @@
-// The configuration that replaces what was set up by hand.
+// The configuration that replaces a manual setup.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace spark::host {
 
 struct Imported {
-  std::string yaml;  // parses, whatever was found; what could not be taken over stands in it as comments
+  std::string yaml;  // always parses; settings that could not be imported are comments in it
   unsigned targets = 0, volumes = 0;
   unsigned left_out = 0;  // entries that are comments
 };

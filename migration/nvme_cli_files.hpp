@@ -14,7 +14,7 @@ namespace spark::host {
 // One connection a line, as options of `nvme discover`; the subsystem is whatever the target offers.
 std::vector<ManualConnection> parse_discovery_conf(std::string_view text);
 
-// What was not understood of it stands in each connection's `unknown`. Invalid: it is no such JSON.
+// Unknown parts are in each connection's `unknown`. Invalid: it is no such JSON.
 Result<std::vector<ManualConnection>> parse_config_json(std::string_view text);
 
 }  // namespace spark::host

@@ -27,12 +27,12 @@ std::string setting_yaml(const std::string& name, const std::string& value) {
   return {};
 }
 
-// What was protected stays so: a volume whose keys are not in these files is refused, not connected without.
+// Protection is kept: a volume without its keys in these files is refused, not connected without them.
 std::string protection_yaml(const std::map<std::string, std::string>& settings) {
   const bool host = settings.contains("dhchap-secret"), controller = settings.contains("dhchap-ctrl-secret");
   std::string yaml;
   if (host || controller)
-    yaml += "    # It proves who it is by a key, which belongs into a file that only root reads.\n";
+    yaml += "    # It authenticates with a key, which belongs in a file that only root can read.\n";
   if (host && controller) {
     yaml +=
         "    auth: {host_key_file: /etc/spark-stage/keys/host, "
@@ -77,7 +77,7 @@ std::string settings_yaml(const ManualConnection& settings) {
   return yaml + digests_yaml(settings) + protection_yaml(settings.settings);
 }
 
-// What the daemon sees to by itself, or what says nothing.
+// Options that the daemon sets itself, or that have no effect.
 bool goes_without_saying(std::string_view option) {
   constexpr std::array kNames = {"defaults", "auto",   "noauto",     "rw",     "ro",    "_netdev",
                                  "nofail",   "noload", "norecovery", "bg",     "async", "exec",

@@ -1,4 +1,4 @@
-// Single targets and volumes of a configuration as YAML, each with remarks on what could not be taken over.
+// Single targets and volumes of a configuration as YAML, with comments on settings that were not imported.
 #pragma once
 
 #include <set>
@@ -27,7 +27,7 @@ struct TargetDraft {
   std::string origin;
 };
 
-// What was mounted by hand, wherever that was found.
+// A manual mount, from any source.
 struct MountByHand {
   std::string mount, type, options;
   std::string origin;

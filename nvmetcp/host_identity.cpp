@@ -19,7 +19,7 @@ Result<std::string> read_identity_file(const SystemRoot& root, const char* name)
   const auto path = root / name;
   auto line = read_line_file(path);
   if (!line && line.error().kind != Errc::NotFound) {
-    return fail_with(std::move(line.error()), "reading who this host is to its targets");
+    return fail_with(std::move(line.error()), "reading this host's NVMe identity");
   }
   if (!line || line->empty()) {
     return fail(Errc::NotFound, printable(path.native()) + (line ? " is empty" : " is missing"), kHowToMake);

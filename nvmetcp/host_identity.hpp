@@ -23,12 +23,12 @@ Result<HostIdentity> read_host_identity(const SystemRoot& root);
 // Ubuntu make the two files so, and kernels and targets accept it.
 std::optional<std::string> identity_doubt(const HostIdentity& host);
 
-// One that no other host has: of random numbers, not of the board's UUID as `nvme gen-hostnqn` takes it,
-// which is the same again on many boards and on machines that were cloned.
+// A unique identity: of random numbers, not of the board's UUID as with `nvme gen-hostnqn`, because many
+// boards and cloned machines share one.
 Result<HostIdentity> fresh_host_identity(const SystemRoot& root);
 
-// Puts it in the place of what is there, durable, for everybody to read; gives the names of the copies
-// (*.old) that are kept of the files before. Nothing may be connected.
+// Replaces the current identity, durably and readable by all; returns the names of the copies (*.old) of
+// the current files. No controller may be connected.
 Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, const HostIdentity& host);
 
 // Makes and writes one where the file of the NQN is missing or empty, as in a new state folder of a

@@ -11,8 +11,8 @@
 namespace spark::nvmetcp {
 
 // The portal itself if its address is numeric, else one for each address of the name, in the order in which
-// they should be tried (at most 4). Asked anew at every attempt: the kernel never does. Unavailable: the name
-// can't be resolved now.
+// they should be tried (at most 4). Resolved at every attempt, because the kernel never does. Unavailable:
+// the name can't be resolved now.
 Result<std::vector<Portal>> resolve(const Portal& portal);
 
 // An IPv4 or IPv6 address, no name.

@@ -1,4 +1,4 @@
-// What a host, a target and a connection are, in the field's terms.
+// Hosts, targets and connections, in the field's terms.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace spark::nvmetcp {
 
 inline constexpr const char* kDiscoveryNqn = "nqn.2014-08.org.nvmexpress.discovery";
 
-// Who this host is to every target: /etc/nvme/hostnqn and /etc/nvme/hostid.
+// The identity of this host at every target: /etc/nvme/hostnqn and /etc/nvme/hostid.
 struct HostIdentity {
   std::string nqn;
   std::string id;  // a UUID, lower case
@@ -75,12 +75,12 @@ struct Controller {
   std::string interface;  // host_iface, empty if none
   std::string host_nqn, host_id;
   bool is_discovery = false;
-  std::string owner;  // who says that it is theirs (registry.hpp); empty: nobody
+  std::string owner;  // the program that owns it (registry.hpp); empty: none
   bool is_live() const { return state == "live"; }
   bool is_going() const { return state.starts_with("deleting") || state == "dead"; }
 };
 
-// Of a namespace whose last path is to go: who uses it on this host keeps it, or loses what is not written.
+// The users of a namespace that is to lose its last path: they keep it, or lose unwritten data.
 enum class Users { Spared, CutOff };
 
 // A namespace's block device: the multipath head where there is one.
@@ -90,7 +90,7 @@ struct Namespace {
   Bytes bytes = 0;
   std::string uuid, nguid, eui;  // empty if the target gives none
   dev_t device_number = 0;
-  // The best of what the target gives; empty if nothing.
+  // The best identifier that the target gives; empty if none.
   const std::string& id() const { return !uuid.empty() ? uuid : !nguid.empty() ? nguid : eui; }
 };
 

@@ -21,7 +21,7 @@ std::string text(seconds duration) {
   return std::to_string(duration.count()) + "s";
 }
 
-// The kernel splits its option string at commas and line ends and takes what follows as another option.
+// The kernel splits its option string at commas and line ends, and reads the rest as another option.
 bool fits_option_string(std::string_view word) {
   return std::none_of(word.begin(), word.end(),
                       [](unsigned char c) { return c <= ' ' || c == ',' || c == 0x7F; });

@@ -13,8 +13,8 @@
 namespace spark::cli {
 namespace {
 
-// In a process group of its own: ^C ends the parent at once, while the work still tidies up what it made in
-// the kernel, at most until the alarm.
+// In a process group of its own: ^C ends the parent at once, while the work still removes its objects in the
+// kernel, at most until the alarm.
 [[noreturn]] void answer_and_exit(int fd, Duration deadline,
                                   const std::function<Result<json::object>()>& work) {
   ::setpgid(0, 0);
@@ -35,7 +35,7 @@ namespace {
   ::_exit(0);  // not exit(): the parent's buffers and handlers are not ours
 }
 
-// What the child wrote until it closed its end; no value past the deadline.
+// The child's output until it closed its end; no value past the deadline.
 std::optional<std::string> read_until_closed(int fd, Duration deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   std::string text;

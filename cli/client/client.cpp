@@ -31,7 +31,7 @@ tl::unexpected<Error> connect_failure(const error_code& error, const std::string
       return fail(Errc::Unavailable, what + "there is no such socket, the daemon is not running",
                   start + ", or name its socket with --socket");
     case ECONNREFUSED:
-      return fail(Errc::Unavailable, what + "nobody listens there, the daemon is not running", start);
+      return fail(Errc::Unavailable, what + "no process listens there, the daemon is not running", start);
     case EACCES:
     case EPERM:
       return fail(Errc::Denied, what + "permission denied",

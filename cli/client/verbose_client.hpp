@@ -1,4 +1,4 @@
-// What --verbose shows of the daemon's API: each request and its answer's status, on stderr.
+// The output of --verbose: each request to the daemon's API and its answer's status, on stderr.
 #pragma once
 
 #include <memory>

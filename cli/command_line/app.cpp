@@ -73,7 +73,7 @@ void App::add_common_options(CLI::App& parser) {
   verb.choice("--color", "WHEN", common_.color, {"auto", "always", "never"},
               "colours: auto (on a terminal, without $NO_COLOR),\nalways or never");
   verb.flag("-q,--quiet", common_.quiet, "no progress, no notes: errors alone on stderr");
-  verb.flag("-v,--verbose", common_.verbose, "also what is asked of the daemon, on stderr");
+  verb.flag("-v,--verbose", common_.verbose, "also show requests to the daemon, on stderr");
 }
 
 void App::section(const std::string& title) {
@@ -137,7 +137,7 @@ std::string App::manual(std::string page) const {
 
 Completion App::complete(const std::vector<std::string>& words) const {
   const CLI::App* verb = &parser_->root;
-  const CLI::Option* waiting = nullptr;  // an option whose value comes next
+  const CLI::Option* waiting = nullptr;  // an option that still needs its value
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] == "--") return {{}, "", true};
     const bool is_value = waiting != nullptr;

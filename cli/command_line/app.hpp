@@ -12,14 +12,14 @@
 
 namespace spark::cli {
 
-// What a verb does once its options are parsed: its exit status, or an error that App prints.
+// The action of a verb once its options are parsed. Returns its exit status, or an error that App prints.
 using Action = std::function<Result<int>(Context&)>;
 
-// What may stand as the last of some words.
+// The candidates for the last of some words.
 struct Completion {
   std::vector<std::string> words;  // verbs, options, or choices of an option
-  std::string verb;  // whose argument it is otherwise: "volumes up", "wait --job"; empty: nothing is known
-  bool is_file = false;  // any file's name
+  std::string verb;                // else an argument of this verb: "volumes up"; empty: nothing is known
+  bool is_file = false;            // any file's name
 };
 
 class App {
@@ -32,7 +32,7 @@ class App {
   // The verbs that are added from here on stand below this title in the help.
   void section(const std::string& title);
 
-  // A verb with what it does in one line and examples of its use, one a line.
+  // A verb with a one-line summary and examples of its use, one per line.
   Verb verb(const std::string& name, const std::string& summary, const std::string& examples, Action action);
   // A verb that only groups others ("volumes"), and one of those.
   Verb group(const std::string& name, const std::string& summary, const std::string& examples);
@@ -48,13 +48,13 @@ class App {
   // Of the verb that these words name, each below the one before; of the program, if there are none.
   Result<std::string> help(const std::vector<std::string>& words) const;
 
-  // The manual page: `page` with what the help has in the places that it names (manual.hpp).
+  // The manual page: `page` with the help inserted at its markers (manual.hpp).
   std::string manual(std::string page) const;
 
   // For shells: the words of a command line behind the program's name, the last one being typed.
   Completion complete(const std::vector<std::string>& words) const;
 
-  // What the usage line of a verb's help ends with.
+  // The end of the usage line of a verb's help.
   void add_to_usage(const Verb& verb, const std::string& words);
 
   // Parses, runs the verb, prints its error if there is one. The process's exit status.

@@ -1,4 +1,4 @@
-// What the program says of itself: CLI11's help in our words, and the short help of a bare `spark-stage`.
+// The help: CLI11's, in our format, and the short help of a bare `spark-stage`.
 #pragma once
 
 #include <CLI/CLI.hpp>

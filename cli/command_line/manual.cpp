@@ -63,7 +63,7 @@ std::string options_of(const CLI::App& verb) {
   return roff;
 }
 
-// The footer: "Examples:" and its lines, then what else there is to know.
+// The footer: "Examples:" and its lines, then notes.
 std::string footer_of(const CLI::App& verb) {
   const std::string footer = verb.get_footer();
   const std::size_t begin = footer.find('\n') + 1, end = std::min(footer.find("\n\n"), footer.size());

@@ -1,4 +1,4 @@
-// The manual page of spark-stage, from the help of its verbs: what one says, the other says.
+// The manual page of spark-stage, made from the help of its verbs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in our words.
+// Error messages for a command line.
 #pragma once
 
 #include "base/result.hpp"

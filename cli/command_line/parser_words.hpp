@@ -1,4 +1,4 @@
-// What the tree of CLI11's parsers has, in words: verbs and options by their names.
+// The names of verbs and options in the tree of CLI11's parsers.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ const CLI::App* find_verb(const CLI::App& parser, const std::string& name);
 // The first word that is neither an option nor an option's value.
 std::string first_word(const CLI::App& parser, const std::vector<std::string>& arguments);
 
-// Verbs that run what stands behind `--`.
+// Verbs that run the command after `--`.
 bool takes_command(const CLI::App& root, const std::vector<std::string>& arguments);
 
 }  // namespace spark::cli

@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 namespace {
 
 constexpr char kBetweenChoices[] = "|";
-constexpr char kHint[] = " - ";  // in a check's sentence, before what to do next
+constexpr char kHint[] = " - ";  // in a check's sentence, before the next step
 
 }  // namespace
 

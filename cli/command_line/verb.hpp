@@ -1,4 +1,4 @@
-// What a verb takes, in our words. CLI11, which is slow to compile, is seen by app.cpp and verb.cpp alone.
+// A verb's options and arguments. CLI11, which is slow to compile, is included by app.cpp and verb.cpp alone.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class ParseError;
 
 namespace spark::cli {
 
-// A handle. What it fills in (`value`) has to live as long as the App.
+// A handle. The variables that it fills in (`value`) must live as long as the App.
 class Verb {
  public:
   explicit Verb(CLI::App& parser) : parser_(&parser) {}
@@ -53,7 +53,7 @@ class Verb {
 // The words that an option of choice() takes; of any other: none.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
-// What is wrong with the value of one of the verb's options, in our words; no value: it is not about that.
+// The error in the value of one of the verb's options; no value: the error is another one.
 std::optional<Error> explain_value(const CLI::App& verb, const CLI::ParseError& error);
 
 }  // namespace spark::cli

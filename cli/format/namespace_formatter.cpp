@@ -17,7 +17,7 @@ using nvmetcp::ReservationState;
 
 constexpr Duration kLookDeadline{60'000};
 constexpr Duration kMkfs{30 * 60'000};                // many terabytes, over a slow wire
-constexpr Duration kMake = kMkfs + Duration(60'000);  // and what comes before and after it
+constexpr Duration kMake = kMkfs + Duration(60'000);  // and the steps before and after it
 
 std::string name_of(const FormatRequest& request) {
   return "namespace " + std::to_string(request.nsid) + " of " + printable(request.subsystem);
@@ -62,10 +62,10 @@ json::object to_json(Hold hold) {
 
 using Steps = Result<Hold> (*)(const FormatRequest&, nvmetcp::ReservationCommands&, const FormatDevice&);
 
-// In a child of `parent`: who ends the command ends its work, and mkfs dies with us.
+// In a child of `parent`: the end of the command ends its work, and mkfs dies with this process.
 Result<json::object> in_this_process(const FormatRequest& request, Steps steps, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) return fail(Errc::Cancelled, "nobody waits for it any more");
+  if (::getppid() != parent) return fail(Errc::Cancelled, "the command has ended");
   auto commands = nvmetcp::LibnvmeReservations::open(request.device, request.nsid);
   if (!commands) return commands.take_error();
   const UnfinishedFormat& unfinished = request.unfinished;
@@ -77,8 +77,8 @@ Result<json::object> in_this_process(const FormatRequest& request, Steps steps, 
     if (made) unfinished.end();
     return made;
   };
-  // Where something whole is, the attempt that was cut off had come to its end. Its note would let a later
-  // one take somebody else's data for what it left.
+  // A complete file system means that the interrupted attempt had finished. With its note, a later attempt
+  // would mistake another host's data for its own remains.
   const auto check = [&]() -> Result<> {
     auto found = check_blank(blank);
     if (!found && found.error().kind == Errc::Refused) unfinished.end();

@@ -1,5 +1,5 @@
-// What `volumes format` does to a namespace. The seam between the verb, which decides and asks, and what
-// touches the device.
+// The interface between the verb `volumes format`, which decides and asks, and the code that accesses the
+// namespace's device.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace spark::cli {
 
 struct FormatRequest {
   std::string device;       // "/dev/nvme3n1"
-  dev_t device_number = 0;  // what has to be behind that name
-  std::string subsystem;    // what errors name, with the namespace's number
+  dev_t device_number = 0;  // the device expected under that name
+  std::string subsystem;    // named in errors, with the namespace's number
   std::uint32_t nsid = 0;
   nvmetcp::LocalRegistrant us;
   bool may_reserve = true;    // the volume's fence takes a reservation where one is offered
@@ -30,7 +30,7 @@ class NamespaceFormatter {
  public:
   virtual ~NamespaceFormatter() = default;
   // Changes nothing. Refused: the namespace is not blank, is in use, or another host holds its reservation.
-  // Gives who holds it now; Unsupported where none is taken.
+  // Returns its present state; Unsupported if none is taken.
   virtual Result<nvmetcp::Hold> look(const FormatRequest& request) = 0;
   // Looks again, takes the reservation and makes the file system. The reservation stays with this host when
   // it is made, for the mount that follows; when it is not, it is given back if it was free before.
@@ -40,7 +40,7 @@ class NamespaceFormatter {
 // In child processes with deadlines, which die with this one.
 std::unique_ptr<NamespaceFormatter> make_bounded_formatter();
 
-// The steps of the two, with what touches given; for the children, and for tests.
+// The steps of the two, with the device access passed in; for the children, and for tests.
 struct FormatDevice {
   std::function<Result<>()> check, make;
 };

@@ -49,12 +49,12 @@ Result<> check_number(int fd, const BlankDevice& device, const std::string& doin
               std::string(kNothingWritten) + "; try again");
 }
 
-// Mounted, swapped to, or a part of another device: then nobody else gets it for himself alone.
+// Mounted, swapped to, or a part of another device: an exclusive open then fails.
 Result<UniqueFd> open_alone(const BlankDevice& device, const std::string& doing) {
   UniqueFd fd(::open(device.path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK));
   if (!fd && errno == EBUSY) {
     return fail(Errc::Refused, doing + ": it is in use on this host",
-                std::string(kNothingWritten) + "; `lsblk` and `findmnt` show by what");
+                std::string(kNothingWritten) + "; `lsblk` and `findmnt` show how");
   }
   if (!fd) return fail_errno(errno, doing);
   if (auto same = check_number(fd.get(), device, doing); !same) return same.take_error();
@@ -67,7 +67,7 @@ Result<> check_no_signature(const std::string& device, const std::string& doing)
   if (found->type.empty() && found->partition_table.empty()) return {};
   return fail(Errc::Refused, doing + ": it holds " + describe(*found),
               std::string(kNothingWritten) +
-                  "; is it the right namespace? If what it holds may go, a person "
+                  "; is it the right namespace? To discard its content, a person "
                   "erases it first: `wipefs` shows it");
 }
 
@@ -88,12 +88,13 @@ Result<> check_ends(const std::string& device, const std::string& doing) {
     const auto blank = first ? is_blank(*reader, 0, end) : is_blank(*reader, size - end, size);
     if (!blank) return fail_with(blank.error(), doing);
     if (*blank) continue;
-    return fail(Errc::Refused,
-                doing + ": its " + (first ? "first" : "last") +
-                    " 4 MiB are not empty, although no signature is known in them",
-                std::string(kNothingWritten) +
-                    "; it may be data that has none, or what an mkfs left that was cut off: if it may go, a "
-                    "person erases it first");
+    return fail(
+        Errc::Refused,
+        doing + ": its " + (first ? "first" : "last") +
+            " 4 MiB are not empty, although no signature is known in them",
+        std::string(kNothingWritten) +
+            "; it may be data without a signature, or the remains of an interrupted mkfs: to discard it, a "
+            "person erases it first");
   }
   return {};
 }
@@ -110,13 +111,13 @@ Result<UniqueFd> lock(const BlankDevice& device, const std::string& doing) {
     if (errno != EWOULDBLOCK && errno != EINTR) return fail_errno(errno, doing);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  return fail(Errc::Refused, doing + ": another program has locked it",
-              std::string(kNothingWritten) + "; is another `volumes format` at work? `lsof` shows who");
+  return fail(
+      Errc::Refused, doing + ": another program has locked it",
+      std::string(kNothingWritten) + "; is another `volumes format` running? `lsof` shows the process");
 }
 
-// Nothing is discarded: it takes long on some targets, and where a mistake was made after all, what lies
-// between the metadata is still there. Neither program is forced: each looks for signatures and users itself,
-// too.
+// Nothing is discarded: it takes long on some targets, and after a mistake the data between the metadata
+// survives. Neither program is forced: each also checks for signatures and users itself.
 std::vector<std::string> mkfs_command(const std::string& device, const NewFilesystem& wanted) {
   if (wanted.type == "xfs")
     return {"mkfs.xfs", "-q", "-K", "-m", "uuid=" + wanted.uuid, "-L", wanted.label, device};
@@ -143,10 +144,10 @@ Result<> run_mkfs(const std::vector<std::string>& argv, const std::string& doing
   return fail(
       Errc::Failed,
       doing + ": " + argv[0] + " ended with " + std::to_string(made->exit_status) + ": " + last_words(*made),
-      "there is no file system yet; the same command begins anew");
+      "there is no file system yet; repeat the command");
 }
 
-// What was asked for is what another host reads from the target now.
+// The target now returns the new file system to other hosts.
 Result<> check_made(const std::string& device, const NewFilesystem& wanted, const std::string& doing) {
   const auto found = mounts::read_superblock(device);
   if (!found) return fail_with(found.error(), doing + ", reading it back");
@@ -155,9 +156,9 @@ Result<> check_made(const std::string& device, const NewFilesystem& wanted, cons
                      !found->being_written && found->damage.empty();
   if (is_it) return {};
   return fail(Errc::Mismatch,
-              doing + ": what is read back is not what was made: " +
+              doing + ": the file system read back differs from the one made: " +
                   (found->type.empty() ? "no file system" : found->type + " " + found->uuid),
-              "does somebody else write this namespace, or does the target lose writes?");
+              "does another host write to this namespace, or does the target lose writes?");
 }
 
 }  // namespace
@@ -193,7 +194,7 @@ Result<> make_filesystem(const BlankDevice& device, const NewFilesystem& wanted,
   if (auto writable = mounts::set_device_read_only(device.path, false); !writable) return writable;
   const auto locked = lock(device, doing);
   if (!locked) return locked.take_error();
-  if (auto blank = check_blank(device); !blank) return blank;  // who had the lock before us?
+  if (auto blank = check_blank(device); !blank) return blank;  // the former lock holder may have written
   if (auto agreed = before_writing(); !agreed) return agreed;
   if (auto made = run_mkfs(mkfs_command(device.path, wanted), doing, deadline); !made) return made;
   return check_made(device.path, wanted, doing);

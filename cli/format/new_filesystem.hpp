@@ -18,7 +18,7 @@ struct NewFilesystem {
   std::string label, uuid;  // neither is empty
 };
 
-// What a label may be: Invalid says why not.
+// Checks a label; Invalid has the reason.
 Result<> check_label(const std::string& label, const std::string& type);
 std::size_t longest_label(const std::string& type);
 
@@ -32,11 +32,11 @@ enum class Leftovers { None, Ours };
 
 struct BlankDevice {
   std::string path;  // "/dev/nvme3n1"
-  dev_t number = 0;  // what has to be behind that name: the kernel gives it to another disk after a reconnect
+  dev_t number = 0;  // the device expected under that name: after a reconnect it may be another disk
   Leftovers leftovers = Leftovers::None;
 };
 
-// Refused, with what was found: in use on this host, a signature of any kind, or an end that is not blank.
+// Refused, with the finding: in use on this host, a signature of any kind, or an end that is not blank.
 // Changes nothing.
 Result<> check_blank(const BlankDevice& device);
 

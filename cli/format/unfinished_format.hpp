@@ -1,5 +1,5 @@
 // A note that this host has begun to make a file system on a namespace that was blank, kept until it is made.
-// What an attempt that was cut off has left there is known by it to be nobody else's.
+// It shows that the remains of an interrupted attempt are this host's own.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What a shell offers at the Tab key. configs/completions/ call this, so that they know of no verb or option.
+// Completion for a shell's Tab key. configs/completions/ call this, so that they know of no verb or option.
 #include <set>
 
 #include "base/text.hpp"

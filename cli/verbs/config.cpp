@@ -41,8 +41,8 @@ Result<int> check(Context& context, const std::string& given, bool as_json) {
   return 0;
 }
 
-// In force is what a running daemon uses: after a bad edit the file differs from it. Another file than the
-// installed one, or no daemon: what that file would put in force.
+// The active configuration is that of a running daemon: after an invalid edit the file differs from it. For
+// another file than the installed one, or without a daemon: the configuration in that file.
 Result<json::object> in_force(Context& context) {
   if (context.config_file == config::kDefaultPath) {
     auto answer = call(*context.client, {"GET", "/v1/config", ""});
@@ -61,8 +61,8 @@ Result<int> show(Context& context, bool as_json) {
   return 0;
 }
 
-// The daemon plans, since it alone knows what is in force and in use. Of another file it gets the text: it
-// may not be able to see what the user sees.
+// The daemon plans, since only it knows the active configuration and the volumes in use. It gets the text of
+// another file, because it may not be able to read the user's file.
 Result<json::object> ask_for_plan(Context& context, const std::string& given) {
   std::string file = given;
   if (file.empty() && context.config_file != config::kDefaultPath) file = context.config_file;
@@ -101,7 +101,7 @@ std::vector<PlannedStep> steps_in(const json::object& plan) {
   return steps;
 }
 
-// What a reload does to each volume: its changes under each other, at the same column.
+// The effect of a reload on each volume: its changes under each other, at the same column.
 void print_plan(Context& context, const std::vector<PlannedStep>& steps,
                 const std::vector<std::string>& settings) {
   std::ostream& out = context.out;
@@ -157,12 +157,12 @@ void add_config(App& app) {
       [file, as_json](Context& context) { return check(context, *file, *as_json); });
   check_verb.optional_argument("FILE", *file, "another file than the installed one");
   check_verb.flag("--json", *as_json, "how much it has, as JSON");
-  Verb show_verb = app.verb_of(group, "show", "what is in force, with every default filled in",
+  Verb show_verb = app.verb_of(group, "show", "print the active configuration with every default",
                                "  spark-stage config show\n  spark-stage --config ./new.yaml config show",
                                [as_json](Context& context) { return show(context, *as_json); });
   show_verb.flag("--json", *as_json, "as JSON");
-  Verb plan_verb = app.verb_of(group, "plan", "what a reload would do; 7: some of it is refused",
-                               "  spark-stage config plan                what a reload would do now\n"
+  Verb plan_verb = app.verb_of(group, "plan", "show the steps of a reload; 7: some are refused",
+                               "  spark-stage config plan                the steps of a reload now\n"
                                "  spark-stage config plan ./new.yaml     if that file were installed",
                                [file, as_json](Context& context) { return plan(context, *file, *as_json); });
   plan_verb.optional_argument("FILE", *file, "another file than the installed one");

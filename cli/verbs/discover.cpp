@@ -92,7 +92,7 @@ Result<int> discover(Context& context, const DiscoverOptions& options) {
 
 void add_discover(App& app) {
   const auto options = std::make_shared<DiscoverOptions>();
-  Verb verb = app.verb("discover", "what an NVMe/TCP target offers (root, no daemon)",
+  Verb verb = app.verb("discover", "list a target's subsystems (root, no daemon)",
                        "  sudo spark-stage discover 192.168.0.100\n"
                        "  sudo spark-stage discover rose.lan --port 8009\n"
                        "  sudo spark-stage discover 192.168.0.100 --output spark-stage.yaml",

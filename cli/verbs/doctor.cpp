@@ -73,7 +73,7 @@ Result<int> examine(Context& context, bool as_json) {
 
 void add_doctor(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  Verb verb = app.verb("doctor", "what is wrong with this host and its network (no daemon)",
+  Verb verb = app.verb("doctor", "check this host and its network (no daemon)",
                        "  sudo spark-stage doctor\n"
                        "  spark-stage doctor || echo \"something is wrong\"\n"
                        "  spark-stage doctor --json",

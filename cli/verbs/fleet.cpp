@@ -14,7 +14,7 @@ Result<int> print_key(Context& context) {
 }  // namespace
 
 void add_fleet(App& app) {
-  Verb group = app.group("fleet", "the hosts that exchange what they stage", "  spark-stage fleet key");
+  Verb group = app.group("fleet", "hosts that exchange datasets while staging", "  spark-stage fleet key");
   app.verb_of(group, "key", "print a new key; every host of the fleet needs the same",
               "  spark-stage fleet key > fleet.key    as fleet.key_file of every host, mode 600", print_key);
 }

@@ -1,5 +1,5 @@
-// `host new-identity`: who this host is to its targets, made anew. Asks; refused while anything stands on the
-// old.
+// `host new-identity`: a new NVMe identity of this host. Asks; refused while the current identity is in
+// use.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -40,7 +40,7 @@ Result<> check_not_connected(const SystemRoot& root) {
   return fail(
       Errc::Refused,
       std::string(kDoing) + ": this host is connected with the one that it has: " + join(connected, ", "),
-      "`sudo spark-stage volumes down` disconnects its volumes; what was connected by hand: `sudo nvme "
+      "`sudo spark-stage volumes down` disconnects its volumes; for manual connections: `sudo nvme "
       "disconnect -d NAME`");
 }
 
@@ -140,7 +140,7 @@ void add_host(App& app) {
   const auto options = std::make_shared<IdentityOptions>();
   Verb verb = app.verb_of(group, "new-identity", "make a fresh host NQN and host ID (root)",
                           "  sudo spark-stage volumes down\n"
-                          "  sudo spark-stage host new-identity         says what it will do, and asks\n"
+                          "  sudo spark-stage host new-identity         announces its steps, and asks\n"
                           "  sudo spark-stage host new-identity --yes   for scripts",
                           [options](Context& context) { return new_identity(context, *options); });
   verb.flag("--yes", options->yes, "do not ask");

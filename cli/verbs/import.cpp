@@ -34,7 +34,7 @@ Result<int> import(Context& context, const std::string& file) {
 
 void add_import(App& app) {
   const auto file = std::make_shared<std::string>();
-  Verb verb = app.verb("import", "a configuration from what fstab and units do today",
+  Verb verb = app.verb("import", "make a configuration from fstab and units",
                        "  spark-stage import\n"
                        "  sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml",
                        [file](Context& context) { return import(context, *file); });

@@ -46,7 +46,7 @@ Result<int> cancel(Context& context, const CancelOptions& options) {
 
 void add_jobs(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  Verb verb = app.verb("jobs", "what the daemon does and did last, and for whom",
+  Verb verb = app.verb("jobs", "list running and recent jobs, and their requesters",
                        "  spark-stage jobs\n"
                        "  spark-stage jobs --json | jq -r '.jobs[] | select(.state == \"running\").id'",
                        [as_json](Context& context) { return jobs(context, *as_json); });
@@ -55,7 +55,7 @@ void add_jobs(App& app) {
 
 void add_cancel(App& app) {
   const auto options = std::make_shared<CancelOptions>();
-  Verb verb = app.verb("cancel", "end jobs; what is copied stays for the next attempt",
+  Verb verb = app.verb("cancel", "end jobs; finished parts stay for the next attempt",
                        "  spark-stage jobs            shows their numbers\n"
                        "  spark-stage cancel 7",
                        [options](Context& context) { return cancel(context, *options); });

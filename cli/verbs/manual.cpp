@@ -1,4 +1,4 @@
-// What the build makes the manual page with.
+// Makes the manual page; used by the build.
 #include "base/file.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -13,7 +13,7 @@ void add_manual(App& app) {
                          context.out << app.manual(std::move(*page));
                          return 0;
                        });
-  verb.argument("FILE", *file, "the page without what the help has");
+  verb.argument("FILE", *file, "the page without the parts from the help");
   app.hide(verb);
 }
 

@@ -37,7 +37,7 @@ void add_status(App& app) {
                        "  spark-stage status\n"
                        "  spark-stage status datasets        one volume\n"
                        "  spark-stage status --watch         again every 2 s, until ^C\n"
-                       "  spark-stage status --watch=10 >> status.log          what changes\n"
+                       "  spark-stage status --watch=10 >> status.log          the changes\n"
                        "  spark-stage status --json | jq '.volumes[] | select(.state != \"ready\")'",
                        [options](Context& context) { return status(context, *options); });
   verb.optional_argument("NAME", options->names, "these volumes alone");

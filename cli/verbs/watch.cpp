@@ -24,7 +24,7 @@ class Watch {
   Watch(Context& context, const WatchOptions& options)
       : context_(context), options_(options), first_look_(context.timer.wall()) {}
 
-  // One look. An error that does not pass by itself ends the watch.
+  // One refresh. A permanent error ends the watch.
   Result<> look() {
     auto status = ask_status(context_);
     if (status) status = about(std::move(*status), options_.names);
@@ -68,8 +68,8 @@ class Watch {
     appended_ = at_first_look;
   }
 
-  // Over the screen before, line by line, so that nothing flickers. The first time, what the terminal shows
-  // is scrolled away and not written over.
+  // Overwrites the previous screen line by line, so that nothing flickers. The first time, the terminal's
+  // content is scrolled away and not overwritten.
   void redraw(const std::string& screen) {
     const Terminal& terminal = context_.terminal;
     std::vector<std::string> lines = split(screen, '\n');

@@ -33,7 +33,7 @@ std::string lease_in_words(const json::object& lease, const json::array* wanted_
   return expires ? words + ", ends in " + time_until(expires, now) : words;
 }
 
-// What is to be known of a copy that is whole; empty: nothing.
+// Notes on a complete copy; empty: none.
 std::string doubt_in_words(const json::object& dataset) {
   if (get_bool(dataset, "doubtful").value_or(false))
     return "copied while another host wrote its volume: served only with --allow-dirty";
@@ -42,7 +42,7 @@ std::string doubt_in_words(const json::object& dataset) {
   std::string words = "copied ";
   words += copied == 0 ? "before the first generation" : "at generation " + std::to_string(copied);
   words += ", its volume is at " + std::to_string(count_of(dataset, "volume_generation"));
-  return words + ": staging it again brings what changed";
+  return words + ": staging it again copies the changes";
 }
 
 // "120 GB of it came from peers, 22 GB from its source"; empty: nothing came from peers.

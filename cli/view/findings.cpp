@@ -6,7 +6,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::size_t kIndent = 7;  // under the first word of what was found
+constexpr std::size_t kIndent = 7;  // under the first word of the finding
 
 std::string of(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
@@ -20,7 +20,7 @@ void print_finding(std::ostream& out, const Terminal& terminal, std::size_t widt
       << wrapped(of(finding, "why"), width, kIndent) << wrapped("Fix: " + of(finding, "fix"), width, kIndent);
 }
 
-// "fine   kernel 6.17, libnvme, clock", and what tells of something, "target rose: …", on a line of its own.
+// "fine   kernel 6.17, libnvme, clock", and sentences, "target rose: …", on a line each.
 void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
   std::vector<std::string> all, lines;
   for (std::size_t i = 0; words != nullptr && i < words->size(); ++i) {

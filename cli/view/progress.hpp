@@ -16,19 +16,17 @@ struct Progress {
   std::string phase;  // the API's word: queued, walking, copying, flushing, verifying, publishing, stalled
   Bytes bytes_done = 0, bytes_total = 0;
   std::uint64_t files_done = 0, files_total = 0;
-  double bytes_per_second = 0;  // 0: not told
-  std::optional<double> eta_s;  // as whoever copies reckons it; none: not told
-  std::string bottleneck;       // "source", "local drive", …; empty: not told
-  std::string reason;           // why it is stalled, or what it waits for
-  std::optional<double>
-      late_s{};  // how much later than it was asked for a prefetch will be there; none: in time
+  double bytes_per_second = 0;     // 0: not told
+  std::optional<double> eta_s;     // as estimated by the copier; none: unknown
+  std::string bottleneck;          // "source", "local drive", …; empty: not told
+  std::string reason;              // why it is stalled, or the cause of a wait
+  std::optional<double> late_s{};  // the delay of a prefetch past its deadline; none: in time
 };
 
 Progress progress_from_json(const json::object& event);
 
-// The time left, from a smoothed rate. What it says counts down; it rises only after a stall, or when the
-// rate has been clearly lower for seconds. Bytes that were there at the first update count as done, not as
-// speed.
+// The time left, from a smoothed rate. It counts down, and rises only after a stall, or when the
+// rate has been clearly lower for seconds. Bytes present at the first update count as done, not as speed.
 class Eta {
  public:
   void update(SteadyTime now, Bytes done, Bytes total);

@@ -46,7 +46,7 @@ std::string phase_of(const Progress& progress, const Eta& eta, SteadyTime now) {
   return moves_bytes(progress) && eta.is_stalled(now) ? "stalled" : progress.phase;
 }
 
-// The copier knows more than this view: what is small, what is left to flush.
+// The copier knows more than this view: small files, data left to flush.
 std::optional<std::chrono::seconds> time_left(const Progress& progress, const Eta& eta, SteadyTime now) {
   if (!progress.eta_s) return eta.left(now);
   return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))));

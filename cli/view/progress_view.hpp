@@ -23,7 +23,7 @@ class ProgressView {
   void update(const Progress& progress);
   // A sentence of its own, above the bars.
   void note(const std::string& words);
-  // Takes the bars away, when what comes next says it better.
+  // Removes the bars, when the next output replaces them.
   void clear();
 
  private:

@@ -20,10 +20,10 @@ void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const jso
 void print_jobs(std::ostream& out, const Terminal& terminal, const json::object& jobs, WallTime now);
 void print_discovery(std::ostream& out, const Terminal& terminal, const json::object& discovery);
 
-// A commented configuration to start from, with what the target offers.
+// A commented configuration to start from, with the target's subsystems.
 std::string discovery_as_config(const json::object& discovery, WallTime now);
 
-// What doctor found, its to_json().
+// The findings of doctor, its to_json().
 void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report);
 
 // "142 GB, 1,281,167 files, copied in 61 s (2.31 GB/s)", of one dataset in the result of `stage`.

@@ -31,7 +31,7 @@ constexpr std::array kStates = {
     StateWords{"recovering", Colour::Yellow, ""},
     StateWords{"stalled", Colour::Red,
                "the link is down and I/O waits for it; check the network and the target"},
-    StateWords{"lost", Colour::Red, "its device is gone and what reads it fails; the daemon brings it back"},
+    StateWords{"lost", Colour::Red, "its device is gone and reads of it fail; the daemon brings it back"},
     StateWords{"refused", Colour::Red, "it needs a person; see 'journalctl -u spark-staged'"},
     StateWords{"down", Colour::Faint, ""},
 };
@@ -47,7 +47,7 @@ Bytes bytes_of(const json::object& object, std::string_view key) {
   return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
 }
 
-// What stands under a volume's row; empty: nothing to say.
+// The notes under a volume's row; empty: none.
 std::string reason_of(const json::object& volume) {
   const std::string state = get_string(volume, "state").value_or("");
   std::string reason = printable(get_string(volume, "reason").value_or(""));
@@ -103,7 +103,7 @@ std::string offered_in_words(const std::string& target, const std::vector<std::s
   return words(shown);
 }
 
-// What targets offer to this host and the configuration has no volume for: some names of each, a line a
+// Subsystems that targets offer to this host and no volume uses: some names of each, a line a
 // target.
 void print_offers(std::ostream& out, const Terminal& terminal, const json::array& targets) {
   bool has_title = false;

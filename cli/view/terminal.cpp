@@ -9,7 +9,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr unsigned short kNarrowestTerminal = 40;  // what says that it is narrower is believed to be wrong
+constexpr unsigned short kNarrowestTerminal = 40;  // a smaller width is assumed to be wrong
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);

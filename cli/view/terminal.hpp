@@ -1,9 +1,9 @@
-// What stdout and stderr are: asked of the kernel and the environment.
+// The properties of stdout and stderr, from the kernel and the environment.
 #pragma once
 
 namespace spark::cli {
 
-// What is known about where the output goes.
+// The properties of the output's destination.
 struct Terminal {
   bool out = false, err = false;  // is it a terminal?
   unsigned columns = 80;

@@ -9,7 +9,7 @@ namespace spark::cli {
 
 namespace {
 
-constexpr std::size_t kLongestQuote = 60;  // of what may be no command
+constexpr std::size_t kLongestQuote = 60;  // of a quoted text that may be no command
 
 // Words, and quotations that are short enough, at their spaces.
 std::vector<std::string> pieces_of(std::string_view text) {

@@ -1,4 +1,4 @@
-// What was set up by hand and works against the daemon, or against the data: fstab, units, mounts.
+// Manual setups that conflict with the daemon, or endanger the data: fstab, units, mounts.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -24,7 +24,7 @@ bool is_shared(const Host& host, const host::Survey& survey, const host::FstabLi
          !std::filesystem::exists(host.root / ("sys/class/block/" + name), ignored);
 }
 
-// Every fault of one line, so that one look at the line mends it.
+// Every fault of one line, so that one edit fixes the line.
 std::vector<std::string> faults_of(const host::FstabLine& line) {
   std::vector<std::string> faults;
   if (host::is_kernel_name(line.source)) {
@@ -44,8 +44,8 @@ std::vector<std::string> faults_of(const host::FstabLine& line) {
   return faults;
 }
 
-// Many hosts may write one NFS export, and nobody checks it at boot: what is left is the boot itself. systemd
-// takes `bg` for nofail, and what is mounted only when it is used holds nothing up.
+// Many hosts may write one NFS export, and no fsck runs at boot: only the boot itself can suffer. systemd
+// treats `bg` as nofail, and an automount delays nothing.
 std::vector<std::string> missing_for_nfs(const host::FstabLine& line) {
   const auto has = [&](const char* option) { return mounts::has_option(line.options, option); };
   if (has("noauto") || has("x-systemd.automount")) return {};
@@ -60,9 +60,11 @@ void check_nfs_line(const std::string& what, const host::FstabLine& line, Report
   if (missing.empty()) return;
   std::vector<std::string> why;
   for (const std::string& option : missing) {
-    why.push_back(option == "nofail" ? "without nofail a server that is away holds up the boot"
-                                     : "without _netdev what does not know NFS by its type mounts it before "
-                                       "the network is there");
+    why.push_back(
+        option == "nofail"
+            ? "without nofail a server that is away holds up the boot"
+            : "without _netdev a program that does not treat NFS as a network mount mounts it before "
+              "the network is there");
   }
   report.note("fstab", what + " has no " + join(missing, " and no "), join(why, "; "),
               "spark-stage import takes it over; or: sudo sed -Ei '" + std::to_string(line.number) +
@@ -80,8 +82,8 @@ void check_line(const Host& host, const host::Survey& survey, const host::FstabL
                            printable(line.source) + " on " + printable(line.mount) + ")";
   if (const config::Volume* volume = volume_at(host.settings(), line.mount)) {
     report.wrong(
-        "fstab", what + " mounts what volume " + printable(volume->name) + " mounts",
-        "whoever is first decides what is seen there, and how",
+        "fstab", what + " mounts the device of volume " + printable(volume->name),
+        "the first of the two decides which file system is mounted there, and how",
         "sudo sed -i '" + std::to_string(line.number) + "s/^/#/' /etc/fstab && sudo systemctl daemon-reload");
     return;
   }
@@ -99,7 +101,7 @@ void check_unit(const host::ConnectUnit& unit, Report& report) {
     faults.push_back("when the first connection fails, the others are not tried");
   if (unit.disconnects) faults.push_back("stopping it disconnects under the mount");
   faults.push_back("the kernel gives up after ten minutes and takes the device away");
-  // Not --now and not stop: that would disconnect what is mounted.
+  // Not --now and not stop: that would disconnect mounted volumes.
   report.wrong("unit", printable(unit.name) + " connects by hand, once", join(faults, "; "),
                "spark-stage import takes it over; then, without stopping it: sudo systemctl disable " +
                    printable(unit.name) + " && sudo mv " + printable(unit.file) +
@@ -110,7 +112,7 @@ void check_unit(const host::ConnectUnit& unit, Report& report) {
 void check_mounts(const Host& host, const host::Survey& survey, Report& report) {
   for (const mounts::Mount& mount : survey.mounts) {
     const host::FabricDevice* device = host::find_device(host.root, survey.devices, mount.source);
-    // What stands in fstab was told there.
+    // Lines of fstab were reported there.
     const bool is_known = volume_at(host.settings(), mount.target.native()) != nullptr ||
                           std::any_of(survey.fstab.begin(), survey.fstab.end(),
                                       [&](const auto& line) { return mount.target == line.mount; });
@@ -127,7 +129,7 @@ void check_mounts(const Host& host, const host::Survey& survey, Report& report) 
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
     } else if (!mounts::is_read_only(mount)) {
       report.note("mount", where + ", read-write, and no volume of the configuration",
-                  "two hosts that mount it so damage it, and nobody brings it back when it is lost",
+                  "two hosts that mount it so damage it, and it does not come back when it is lost",
                   "spark-stage import takes it over");
     }
   }

@@ -1,4 +1,4 @@
-// The drive that staged copies live on: room, what its file system can, its health.
+// The drive of the staged copies: free space, features of its file system, its health.
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -99,7 +99,7 @@ void check_health(const Host& host, const std::string& controller, Report& repor
   const std::string details = "sudo apt install nvme-cli; sudo nvme smart-log /dev/" + controller;
   if (const auto warnings = get_string(*answer, "warnings"); warnings && !warnings->empty()) {
     report.wrong(kCacheArea, "the cache's drive " + controller + " warns: " + *warnings,
-                 "it may fail, or lose what is written", details);
+                 "it may fail, or lose written data", details);
   } else if (const auto used = get_int(*answer, "used").value_or(0); used >= kWornOut) {
     report.note(kCacheArea,
                 "the cache's drive " + controller + " has used " + std::to_string(used) +

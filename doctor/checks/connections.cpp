@@ -84,7 +84,7 @@ void check_foreign_loss(const Host& host, const nvmetcp::Controller& controller,
   if (!loss || *loss <= 0) return;
   report.note(kConnectionArea,
               who + " is given up " + std::to_string(*loss) + " s after its target went away",
-              "the device is taken away under its mount then, and does not come back by itself",
+              "the device is then removed under its mount, and does not come back",
               "spark-stage import: let the daemon keep it; or: echo -1 | sudo tee /sys/class/nvme/" +
                   controller.name + "/ctrl_loss_tmo");
 }

@@ -80,7 +80,7 @@ void check_board(const Host& host, const nvmetcp::HostIdentity& identity, Report
       std::string(kOneHost) + "a reservation keeps neither out", std::string(kCompare) + kRenew);
 }
 
-// Who registered under this host's ID with a key that is not this host's.
+// Registrants under this host's ID with a key that is not this host's.
 void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, Report& report) {
   if (!host.is_root) return;  // devices can't be opened; other checks say so
   const nvmetcp::LocalRegistrant us = nvmetcp::local_registrant(identity, nvmetcp::read_machine(host.root));
@@ -90,7 +90,8 @@ void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, 
     if (!is_live || ++asked > kMostNamespaces) continue;
     const auto answer = host.read_reservation("/dev/" + device.device, device.nsid);
     if (!answer && answer.error().kind == Errc::TimedOut) {
-      report.unknown.push_back("who has reservations (" + device.device + ": " + answer.error().what + ")");
+      report.unknown.push_back("the holders of reservations (" + device.device + ": " + answer.error().what +
+                               ")");
       return;
     }
     if (!answer) continue;  // most targets offer none
@@ -98,7 +99,7 @@ void check_registrants(const Host& host, const nvmetcp::HostIdentity& identity, 
       const bool is_ours = other.key == us.key || other.key == us.former_key;
       if (other.host_id != us.host_id || is_ours) continue;
       report.wrong(kIdentityArea,
-                   printable(device.subsystem) + ": somebody else has registered " +
+                   printable(device.subsystem) + ": another host or program has registered " +
                        (other.holds ? "for and holds its reservation" : "for its reservation") +
                        " with this host's own host ID " + identity.id,
                    std::string(kOneHost) +

@@ -10,10 +10,10 @@ namespace spark::doctor {
 
 inline constexpr char kIdentityArea[] = "identity";
 inline constexpr char kRenew[] =
-    "`sudo spark-stage volumes down`, then `sudo spark-stage host new-identity`, which says what to tell the "
-    "targets";
+    "`sudo spark-stage volumes down`, then `sudo spark-stage host new-identity`; enter the NQN "
+    "that it prints at the targets";
 
-// Older than the machine's own id; another board's UUID; registered at a target by somebody else.
+// Older than the machine's own id; another board's UUID; registered at a target by another host or program.
 void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Report& report);
 
 // The reservation report of a namespace, as it goes between processes. Blocks while the target is silent.

@@ -1,4 +1,4 @@
-// What the checks see of a host, and the checks.
+// The checks' view of a host, and the checks.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ struct Host {
 
   // Reads the beginning of a device ("/dev/nvme1n1") past the page cache; how much there was.
   std::function<Result<Bytes>(const std::string& device)> read_beginning;
-  // Who registered for the reservation of a namespace. Unsupported: it offers none.
+  // The registrants of a namespace's reservation. Unsupported: it offers none.
   std::function<Result<nvmetcp::ReservationReport>(const std::string& device, std::uint32_t nsid)>
       read_reservation;
   // The daemon's status, as the API gives it. Unavailable: it does not run.

@@ -1,4 +1,4 @@
-// Who this host is to its targets, and whether another host may be the same.
+// This host's NVMe identity, and whether another host may share it.
 #include "nvmetcp/host_identity.hpp"
 
 #include "base/text.hpp"

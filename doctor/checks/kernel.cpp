@@ -1,4 +1,4 @@
-// The kernel's NVMe/TCP driver and what it knows, and libnvme.
+// The kernel's NVMe/TCP driver and its options, and libnvme.
 #include <filesystem>
 
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-// The keys that targets ask for, and who shakes hands for TLS.
+// The targets' keys, and the TLS handshake service.
 #include "nvmetcp/security/keys.hpp"
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"

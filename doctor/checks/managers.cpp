@@ -33,10 +33,11 @@ void check_autoconnect(const Host& host, Report& report) {
   constexpr char kUnit[] = "nvmf-autoconnect.service";
   const host::Survey survey = host::survey(host.root);
   if (!is_enabled(host, kUnit) || (survey.discovery_conf.empty() && survey.config_json.empty())) return;
-  report.note(kManagersArea,
-              std::string(kUnit) + " connects at boot what /etc/nvme/discovery.conf or config.json lists",
-              "its connections have its own timeouts; the daemon takes them over as they are",
-              "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
+  report.note(
+      kManagersArea,
+      std::string(kUnit) + " connects at boot the subsystems of /etc/nvme/discovery.conf or config.json",
+      "its connections have its own timeouts; the daemon takes them over as they are",
+      "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
 }
 
 void check_autoconnect_rule(const Host& host, Report& report) {

@@ -24,7 +24,7 @@ std::map<std::string, Bytes> read_meminfo(const SystemRoot& root) {
   return values;
 }
 
-// What a control group's processes read or wrote and the kernel keeps.
+// The page cache of a control group's processes.
 Bytes page_cache_of(const std::filesystem::path& group) {
   const auto text = read_file(group / "memory.stat");
   for (const std::string& line : split(text.value_or(""), '\n')) {
@@ -77,7 +77,7 @@ void check_memory(const Host& host, Report& report) {
         "memory",
         format_bytes(cached) + " of " + format_bytes(total) + " is page cache, " + format_bytes(free) +
             " is free" + (users.empty() ? "" : "; most of it: " + join(users, ", ")),
-        "on a Spark the GPU sees only what is free: a model that needs more fails to load, or loads slowly",
+        "on a Spark the GPU can use only free memory: a model that needs more fails to load, or loads slowly",
         "sync; echo 1 | sudo tee /proc/sys/vm/drop_caches");
   }
   if (unwritten > total / 10) {

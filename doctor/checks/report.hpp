@@ -1,4 +1,4 @@
-// What doctor found, as it is shown and as JSON.
+// The findings of doctor, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ enum class Level {
   Note,   // worth a look
 };
 
-// Three sentences: what is so, why it matters, and the command that mends it.
+// Three sentences: the finding, its effect, and the command that fixes it.
 struct Finding {
   Level level = Level::Wrong;
   std::string area;  // "network", "fstab": a word
@@ -22,20 +22,20 @@ struct Finding {
 
 // The way to one target, as it is now.
 struct NetworkWay {
-  std::string target;              // the configuration's name, or the address and who names it
+  std::string target;              // the configured name, or the address and its origin
   std::string address;             // numeric
   std::string interface, gateway;  // empty gateway: in a network of this host's
   std::string speed;               // "200 Gb/s"
   unsigned megabits = 0;           // 0: the card does not tell
   unsigned mtu = 0;                // the card's
   unsigned packet = 0;             // the largest that came back, in bytes; 0: the target does not answer ping
-  std::string carried_by;          // the card that took in what was read from the target; empty: nothing was
+  std::string carried_by;  // the card that received the data read from the target; empty: none was read
 };
 
 struct Report {
   std::vector<Finding> findings;
-  std::vector<std::string> fine;     // what was looked at and is in order, a few words each
-  std::vector<std::string> unknown;  // what could not be looked at, and why
+  std::vector<std::string> fine;     // checked and in order, a few words each
+  std::vector<std::string> unknown;  // not checked, with the reason
   std::vector<NetworkWay> network;
 
   void wrong(std::string area, std::string what, std::string why, std::string fix);

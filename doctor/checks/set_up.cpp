@@ -21,7 +21,7 @@ void check_set_up(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   if (!host.config && host.config.error().kind == Errc::NotFound) {
     report.note("config", "there is no configuration yet",
-                "nothing is kept connected and mounted; what follows is checked with what was found here",
+                "nothing is kept connected and mounted; the other checks use the setup found on this host",
                 "sudo spark-stage import --output /etc/spark-stage/spark-stage.yaml");
     return;
   }

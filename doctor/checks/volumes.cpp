@@ -1,4 +1,4 @@
-// What the daemon has met and waits for a person with: other writers, copied identities, other file systems.
+// The daemon's refusals, which need an administrator: other writers, copied identities, other file systems.
 #include "base/text.hpp"
 #include "doctor/checks/copied_identity.hpp"
 #include "doctor/checks/host.hpp"
@@ -18,12 +18,12 @@ void check_volumes(const Host& host, Report& report) {
     if (get_string(*volume, "state") != "refused") continue;
     const std::string name = printable(get_string(*volume, "name").value_or("?"));
     const std::string reason = printable(get_string(*volume, "reason").value_or(""));
-    // What a copied identity leads to is told where its other signs are.
+    // The effect of a copied identity is reported with its other signs.
     const bool is_identity = reason.find("host new-identity") != std::string::npos;
     report.wrong(is_identity ? kIdentityArea : "volume", "volume " + name + " is refused: " + reason,
                  "it is not mounted until a person has decided",
                  is_identity ? std::string("on the copy: ") + kRenew
-                             : "once that is mended: sudo spark-stage volumes up " + name);
+                             : "once that is fixed: sudo spark-stage volumes up " + name);
   }
   if (seen > 0) report.fine_since(before, "the daemon's volumes");
 }

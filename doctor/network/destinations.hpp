@@ -1,4 +1,4 @@
-// The places that this host reaches over the network for its storage, whoever set them up.
+// The storage servers that this host reaches over the network, from any configuration.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Destination {
   bool is_nfs = false;  // else NVMe/TCP
 };
 
-// The configuration's first, whose names people know; then units that connect, nvme-cli's files, connections
+// The configured targets first, with their names; then units that connect, nvme-cli's files, connections
 // that stand now, and NFS lines of fstab. Each address and card once, as far as that can be told without
 // asking the name service.
 std::vector<Destination> destinations_of(const Host& host, const host::Survey& survey);

@@ -1,4 +1,4 @@
-// Which card took in what a target sent: what the route says, the cards' own counters prove.
+// The card that received a target's data: the cards' own counters prove the route.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace spark::doctor {
 std::string card_that_grew(const std::vector<Nic>& before, const std::vector<Nic>& after,
                            const std::string& expected, Bytes bytes);
 
-// A namespace whose live connections all lead to that numeric address by that interface; empty: none.
+// A namespace with all live connections to that numeric address by that interface; empty: none.
 std::string device_by(const host::Survey& survey, const std::string& address, const std::string& interface);
 
 struct IngressNic {
@@ -28,7 +28,7 @@ struct IngressNic {
 // Reads the beginning of a namespace and looks which card it came in by.
 IngressNic read_and_look(const Host& host, const std::string& device, const std::string& expected);
 
-// The first MiB of a device, past the page cache. May block for ever: in a process of its own.
+// The first MiB of a device, with direct I/O. May block indefinitely: call it in a child process.
 Result<json::object> read_beginning(const std::string& path);
 
 }  // namespace spark::doctor

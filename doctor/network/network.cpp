@@ -14,7 +14,7 @@ namespace spark::doctor {
 namespace {
 
 constexpr char kNetworkArea[] = "network";
-constexpr unsigned kSlow = 10'000;  // Mb/s; a local NVMe is twenty times as fast as what is below
+constexpr unsigned kSlow = 10'000;  // Mb/s; a local NVMe is twenty times as fast as a slower link
 
 // The name service may block.
 Result<std::string> numeric_address(const Host& host, const Destination& to) {
@@ -66,7 +66,7 @@ void check_card(const Destination& to, const std::vector<Nic>& nics, const Nic& 
     report.note(kNetworkArea,
                 printable(to.name) + " is reached at " + speed_of(used) + " (" + used.name + ")",
                 "that is the most that its volumes can give",
-                "ethtool " + used.name + " tells what both ends can do");
+                "ethtool " + used.name + " shows the speeds of both ends");
   }
   if (!used.is_up) {
     report.wrong(kNetworkArea, printable(used.name) + ", the card to " + printable(to.name) + ", has no link",
@@ -75,11 +75,11 @@ void check_card(const Destination& to, const std::vector<Nic>& nics, const Nic& 
   }
 }
 
-// Two cards in one network answer for each other: what went out of one may come back by the other.
+// Two cards in one network answer for each other: a reply may arrive at the other card.
 void report_other_card(const Destination& to, const std::string& used, const std::string& other,
                        Report& report) {
   report.wrong(kNetworkArea,
-               "what " + printable(to.name) + " sends comes in through " + other + ", not through " + used,
+               "data from " + printable(to.name) + " arrives through " + other + ", not through " + used,
                "two cards in one network answer for each other, and the slower one may carry the data",
                "give each card a network of its own, or: sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 "
                "net.ipv4.conf.all.arp_announce=2");
@@ -122,7 +122,7 @@ void check_data(const Host& host, const Destination& to, const host::Survey& sur
     report.wrong(kNetworkArea,
                  "a read of " + device + ", of " + printable(to.name) +
                      ", has no answer, though its connection is live",
-                 "what reads its volumes hangs, until the kernel connects anew",
+                 "a program that reads its volumes hangs until the kernel reconnects",
                  "sudo dmesg | tail; is its target overloaded, or does a switch drop full packets?");
   } else if (!carried.error.empty()) {
     report.unknown.push_back("which card the data of " + printable(to.name) + " comes by (" + carried.error +

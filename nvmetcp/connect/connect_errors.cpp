@@ -34,10 +34,10 @@ Error not_offered(const std::string& doing, const ConnectAttempt& attempt) {
             "volumes with a known subsystem can be connected without one"};
   }
   return {Errc::NotFound, doing + ": the target has no such subsystem at this portal",
-          "`spark-stage discover ADDRESS` lists what it offers to this host"};
+          "`spark-stage discover ADDRESS` lists the subsystems that it offers to this host"};
 }
 
-// Either side's key is not the other's. A person has to mend it, so it is not tried again at once.
+// The two sides' keys differ. Only an administrator can fix this, so there is no immediate retry.
 Error wrong_key(const std::string& doing, const std::vector<std::string>& log,
                 const ConnectAttempt& attempt) {
   if (line_with(log, "controller authentication failed") ||
@@ -86,7 +86,7 @@ Error authentication_failed(const std::string& doing, const std::vector<std::str
 // The kernel turns every refusal by the target into EIO and logs the reason.
 Error refused_by_target(const std::string& doing, const std::vector<std::string>& log,
                         const ConnectAttempt& attempt) {
-  // Other controllers log the same words while they reconnect: the NQN tells whose these are.
+  // Other controllers log the same messages while they reconnect: the NQN identifies the controller.
   if (line_with(log, "Connect for subsystem " + attempt.subsystem + " is not allowed")) {
     return not_allowed(doing, attempt);
   }
@@ -107,7 +107,7 @@ Error refused_by_target(const std::string& doing, const std::vector<std::string>
   return {Errc::Denied, doing + ": the target refused the connection",
           "either host NQN " + printable(attempt.host_nqn) + " is not on its allow list or subsystem " +
               printable(attempt.subsystem) +
-              " is not there; `dmesg` says which, `spark-stage discover ADDRESS` lists what it offers"};
+              " is not there; `dmesg` says which, `spark-stage discover ADDRESS` lists its subsystems"};
 }
 
 Error invalid(const std::string& doing, const std::vector<std::string>& log) {
@@ -117,13 +117,12 @@ Error invalid(const std::string& doing, const std::vector<std::string>& log) {
             "this is a fault of the target's NVMe code (known of RouterOS): update the target"};
   }
   if (line_with(log, "but different host") || line_with(log, "found same host")) {
-    return {
-        Errc::Invalid,
-        doing +
-            ": another connection of this host uses the same host NQN with another host id, or the "
-            "other way round",
-        "the kernel accepts one host id for a host NQN: `grep . /sys/class/nvme/*/host{nqn,id}` shows who "
-        "has which"};
+    return {Errc::Invalid,
+            doing +
+                ": another connection of this host uses the same host NQN with another host id, or the "
+                "other way round",
+            "the kernel accepts one host id for a host NQN: `grep . /sys/class/nvme/*/host{nqn,id}` shows "
+            "both"};
   }
   if (is_number_taken(log)) {
     return {Errc::Unavailable,
@@ -176,7 +175,8 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
     case EKEYREJECTED:
       return authentication_failed(doing, log, attempt);
     case EOPNOTSUPP:
-      return {Errc::Unsupported, doing + ": this kernel or target can't", "`dmesg | grep nvme` says what"};
+      return {Errc::Unsupported, doing + ": this kernel or target can't",
+              "`dmesg | grep nvme` has the reason"};
     default:
       return {Errc::Unavailable, doing + ": " + std::strerror(number), kTryAgain};
   }

@@ -9,7 +9,7 @@
 
 namespace spark::nvmetcp {
 
-// What was tried when the kernel refused.
+// The operation that the kernel refused.
 struct ConnectAttempt {
   std::string subsystem;  // NQN; the discovery NQN for a discovery controller
   std::string portal;     // as for people: "10.0.0.5:4420"
@@ -18,7 +18,7 @@ struct ConnectAttempt {
   bool discovery = false;  // to read the discovery log
 };
 
-// Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` is what the kernel logged meanwhile,
+// Why a write to /dev/nvme-fabrics failed with `number`. `kernel_log` has the kernel's messages meanwhile,
 // maybe nothing: it alone tells why a target refused. Denied: this host is not allowed. NotFound: no such
 // subsystem there (Unsupported: no discovery service). Refused: a key that was given is wrong. Unavailable:
 // worth another attempt.

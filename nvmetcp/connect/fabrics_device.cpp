@@ -88,7 +88,7 @@ tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot&
   }
   const auto answer = read_answer(fd.get());
   std::string name = answer ? controller_name(*answer) : "";
-  // Connected, yet nobody says as what: the next attempt finds and adopts it.
+  // Connected, but under an unknown name: the next attempt finds and adopts it.
   if (!is_controller_name(name)) return tl::unexpected(RefusedConnect{EBADMSG, log.lines()});
   return MadeController{std::move(name), log.lines()};
 }

@@ -20,12 +20,12 @@ Result<> check_supported(const SystemRoot& root, const FabricsOptions& asked);
 
 struct RefusedConnect {
   int number = 0;                       // errno
-  std::vector<std::string> kernel_log;  // what the kernel logged meanwhile
+  std::vector<std::string> kernel_log;  // the kernel's messages meanwhile
 };
 
 struct MadeController {
   std::string name;                     // "nvme3", live
-  std::vector<std::string> kernel_log;  // what the kernel logged meanwhile
+  std::vector<std::string> kernel_log;  // the kernel's messages meanwhile
 };
 
 tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot& root,

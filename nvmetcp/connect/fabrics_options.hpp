@@ -1,4 +1,4 @@
-// The options of one connection as /dev/nvme-fabrics takes them, and the check against what it knows. Pure.
+// The options of one connection as /dev/nvme-fabrics takes them, and the check that they are supported.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct FabricsOption {
 using FabricsOptions = std::vector<FabricsOption>;
 
 // `numeric` comes from resolve(). Every timer and the number of queues are given, so that no default of the
-// kernel's decides. Without `keys` only the names of what is asked for are right, which is enough for
+// kernel's decides. Without `keys` only the names of the options are right, which is enough for
 // check_supported().
 FabricsOptions io_controller_options(const std::string& subsystem, const Portal& numeric,
                                      const HostIdentity& host, const ConnectOptions& options,
@@ -27,14 +27,14 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
 FabricsOptions discovery_controller_options(const Portal& numeric, const HostIdentity& host,
                                             const std::string& interface);
 
-// For one that stays and hears of changes: the kernel reconnects it for ever.
+// For a permanent one that receives changes: the kernel reconnects it indefinitely.
 FabricsOptions discovery_watch_options(const Portal& numeric, const HostIdentity& host,
                                        const std::string& interface);
 
 // "nqn=…,transport=tcp,…": for the kernel alone, it may hold keys.
 std::string to_string(const FabricsOptions& options);
 
-// Unsupported: names every option that the kernel's list (what /dev/nvme-fabrics reads as) does not have.
+// Unsupported: names every option missing from the kernel's list (the content of /dev/nvme-fabrics).
 Result<> check_supported(const FabricsOptions& asked, const std::string& kernel_list,
                          const std::string& kernel_release);
 

@@ -27,13 +27,13 @@ class NvmeGateway {
   virtual Result<DiscoveryLog> discover(const Portal& portal, const HostIdentity& host,
                                         const std::string& interface) = 0;
 
-  // A connection to the target's discovery service that stays, so that the target tells of changes: the
-  // kernel turns that into uevents of the controller. Adopts the one that this program made before. Errors:
+  // A connection to the target's discovery service that stays, so that the target reports changes: the
+  // kernel turns them into uevents of the controller. Adopts the one that this program made before. Errors:
   // as discover(); Refused: the host's administrator excludes it.
   virtual Result<Connection> watch_discovery(const Portal& portal, const HostIdentity& host,
                                              const std::string& interface) = 0;
 
-  // What the discovery service behind such a connection offers now. Of the next change the target tells
+  // The current discovery log over such a connection. Reading it makes the target report the next change
   // again. NotFound: no such connection of ours. Unavailable: it is not live now.
   virtual Result<DiscoveryLog> read_discovery(const std::string& controller) = 0;
 
@@ -42,14 +42,14 @@ class NvmeGateway {
   // in force after the connect. Denied: the target refused this host. NotFound: it has no such subsystem.
   // Invalid: the options, or the host identity against other connections. Refused: keys that were asked for
   // are missing, rejected or not in force, or the host's administrator excludes this connection
-  // (exclusions.hpp). Unavailable: worth another attempt. What is connected, or adopted from nobody, is ours
-  // (registry.hpp); what another program owns is used as it is.
+  // (exclusions.hpp). Unavailable: worth another attempt. A connection made here, or adopted without an
+  // owner, is ours (registry.hpp); one of another program is used unchanged.
   virtual Result<Connection> connect(const std::string& subsystem, const Portal& portal,
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 
   // Disconnects one controller and waits until it is gone; AlreadyThere: it was. Refused: its NQN is not
-  // `subsystem`, it is another program's, or it is the last path to a namespace in use whose users are
-  // spared. TimedOut: the kernel is still at it.
+  // `subsystem`, it is another program's, or it is the last path to a namespace in use and `users` is
+  // Spared. TimedOut: the kernel has not finished.
   virtual Result<Change> disconnect(const std::string& controller, const std::string& subsystem,
                                     Users users) = 0;
 };

@@ -1,4 +1,4 @@
-// What the kernel logs while something is tried: for some refusals the only place that tells why.
+// The kernel's log messages during an operation: for some refusals the only source of the reason.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class KernelLog {
  public:
   explicit KernelLog(const SystemRoot& root);
 
-  // What was logged about NVMe since, oldest first, without the record's prefix. Never waits.
+  // The messages about NVMe since then, oldest first, without the record's prefix. Never waits.
   std::vector<std::string> lines();
 
  private:

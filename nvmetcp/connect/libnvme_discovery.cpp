@@ -89,7 +89,7 @@ Result<DiscoveryLog> LibnvmeGateway::read_log(const std::string& controller, con
   const auto path = root_ / ("dev/" + controller);
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
-  if (hears_events) {  // first: a change while the log is read is told of again
+  if (hears_events) {  // first: a change while the log is read is reported again
     std::array<std::byte, kDiscoveryHeaderBytes> header{};
     auto heard = get_discovery_log(fd.get(), 0, header, deadlines_.log_read, Event::Heard);
     if (!heard) return heard.take_error();
@@ -116,7 +116,7 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   auto log = read_log(controller->name, *reached, false);
   const auto removed = remove_discovery(controller->name);
   if (log && !removed) log->ignored.push_back("left behind: " + removed.error().message());
-  if (!log) return fail_with(std::move(log.error()), "asking " + to_string(*reached) + " what it offers");
+  if (!log) return fail_with(std::move(log.error()), "reading the discovery log of " + to_string(*reached));
   return log;
 }
 
@@ -141,7 +141,7 @@ Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) c
                            deadlines_.removal);
 }
 
-// What can't be removed now is tried again at the next question.
+// A failed removal is retried at the next request.
 void LibnvmeGateway::remove_abandoned() const {
   for (const std::string& controller : abandoned_discovery_controllers(root_))
     (void)remove_discovery(controller);
@@ -168,7 +168,7 @@ Result<Connection> LibnvmeGateway::watch_discovery(const Portal& portal, const H
       create_discovery(discovery_watch_options(*reached, host, interface), *reached, host, interface);
   if (!controller) return controller.take_error();
   if (auto claimed = claim(root_, controller->name); !claimed) {
-    (void)remove_discovery(controller->name);  // nobody would know whose it is
+    (void)remove_discovery(controller->name);  // its owner would be unknown
     return claimed.take_error();
   }
   return Connection{controller->name, Change::Done, {}};
@@ -185,7 +185,7 @@ Result<DiscoveryLog> LibnvmeGateway::read_discovery(const std::string& controlle
   if (!found->is_live()) {
     return fail(Errc::Unavailable,
                 "reading the discovery log: " + controller + " is " + printable(found->state),
-                "the kernel is reconnecting it by itself");
+                "the kernel is reconnecting it");
   }
   return read_log(controller, found->portal, true);
 }

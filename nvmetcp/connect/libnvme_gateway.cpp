@@ -135,7 +135,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   set_io_policy(root_, controller->name, options);
   auto proven = prove(*controller, subsystem, options, *keys);
   if (proven) return Connection{controller->name, Change::Done, {}};
-  // Not what was asked for: taken back. If that fails too, the first error still is the one to tell.
+  // Not as configured: disconnect. If that fails too, the first error is still the one to report.
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
   (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), Users::CutOff,
                           deadlines_.removal);
@@ -150,7 +150,7 @@ tl::expected<MadeController, RefusedConnect> LibnvmeGateway::create_numbered(
     const ConnectOptions& options) const {
   constexpr std::size_t kMostHeld = 4;
   std::list<TemporaryDiscoveryController>
-      notes;  // whoever finds one of a program that was killed removes its controller
+      notes;  // the finder of a killed program's note removes its controller
   std::vector<std::string> held;
   auto made = create_controller(root_, asked);
   while (!made && is_number_taken(made.error().kernel_log) && held.size() < kMostHeld &&

@@ -34,7 +34,7 @@ std::optional<ino_t> identity_of(const fs::path& folder) {
 }
 
 void collect_names(const fs::path& folder, std::vector<std::string>& names) {
-  std::error_code error;  // what went away has no names
+  std::error_code error;  // a device that went away has no names
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().native());
   }
@@ -74,7 +74,7 @@ std::vector<std::string> lost_with(const SystemRoot& root, const std::vector<Con
   return lost;
 }
 
-// By a mount in whichever namespace, swap, or who opened it for itself alone: of a partition too.
+// By a mount in any namespace, swap, or an exclusive open; also of a partition.
 bool is_claimed(const fs::path& device) {
   for (int look = 0; look < kLooks; ++look) {
     const UniqueFd fd(::open(device.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
@@ -117,7 +117,7 @@ Result<> start_removal(const SystemRoot& root, const std::string& controller) {
   const fs::path path = root / "sys/class/nvme" / controller / "delete_controller";
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (fd && ::write(fd.get(), "1", 1) == 1) return {};
-  // Somebody else's removal got there first: what is left to do is wait for its end.
+  // Another removal is in progress: only wait for its end.
   if (errno == ENOENT || errno == ENODEV || errno == EBUSY) return {};
   return fail_errno(errno, "disconnecting " + controller,
                     errno == EACCES || errno == EPERM ? "only root may disconnect" : "");
@@ -147,7 +147,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
   }
   if (is_foreign(*found)) {
     return fail(Errc::Refused, "disconnecting " + controller + ": it belongs to " + found->owner,
-                "that program keeps it, and takes it away when it is told to");
+                "that program manages it: disconnect it there");
   }
   if (users == Users::Spared) {
     if (auto free = refuse_if_used(root, controller, lost_with(root, *all, *found)); !free) {
@@ -163,7 +163,7 @@ Result<Change> remove_controller(const SystemRoot& root, const std::string& cont
       return fail(
           Errc::TimedOut,
           "disconnecting " + controller + " of " + printable(subsystem) + ": the kernel has not finished",
-          "its target does not answer; the removal goes on by itself");
+          "its target does not answer; the removal continues in the background");
     }
     std::this_thread::sleep_for(kLookAgain);
   }

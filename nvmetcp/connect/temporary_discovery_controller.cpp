@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNotes = "run/nvme/spark-stage";
 
-// What tells a controller from a later one of the same name; empty: it is gone.
+// Distinguishes a controller from a later one of the same name; empty: it is gone.
 std::string instance_of(const SystemRoot& root, const std::string& controller) {
   struct stat info {};
   if (::stat((root / "sys/class/nvme" / controller).c_str(), &info) != 0) return {};
@@ -25,8 +25,8 @@ bool lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-// Whether the note is of a controller that is there, and nobody has it locked. Other notes that nobody has
-// are deleted.
+// Whether the note is of an existing controller, and no process has it locked. Other unlocked notes are
+// deleted.
 bool is_abandoned(const SystemRoot& root, const fs::path& note) {
   const UniqueFd fd(::open(note.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd || !lock(fd.get())) return false;

@@ -1,6 +1,6 @@
-// A discovery controller that lives as long as one question. Who asks may be killed meanwhile, and the kernel
-// would keep the connection for ever; so each is noted in /run/nvme/spark-stage, with a lock that ends with
-// whoever asks.
+// A temporary discovery controller, for one request. The requesting process may be killed meanwhile, and the
+// kernel would keep the connection indefinitely. Each is therefore noted in /run/nvme/spark-stage, with a
+// lock that ends with the process.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class TemporaryDiscoveryController {
   UniqueFd lock_;
 };
 
-// Controllers whose asker is gone: to be removed. Never one that another has made under the same name since.
+// Controllers of processes that are gone: to be removed. Never a later controller of the same name.
 std::vector<std::string> abandoned_discovery_controllers(const SystemRoot& root);
 
 }  // namespace spark::nvmetcp

@@ -1,4 +1,4 @@
-// Whether I/O comes back from a namespace's device, whoever sent it. From sysfs: never blocks.
+// Whether I/O of any process completes on a namespace's device. From sysfs: never blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whose a block device is, from /sys/dev/block: never opens the device, never blocks.
+// The owner of a block device, from /sys/dev/block: never opens the device, never blocks.
 #pragma once
 
 #include <sys/types.h>

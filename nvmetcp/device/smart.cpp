@@ -23,7 +23,7 @@ std::uint64_t number_at(std::span<const std::byte, kSmartLogBytes> page, std::si
   return value;
 }
 
-// 128 bits wide; what does not fit is as good as the largest number.
+// 128 bits wide; a larger value becomes the largest number.
 std::uint64_t count_at(std::span<const std::byte, kSmartLogBytes> page, std::size_t at) {
   const bool is_huge = number_at(page, at + 8, 8) != 0;
   return is_huge ? std::numeric_limits<std::uint64_t>::max() : number_at(page, at, 8);

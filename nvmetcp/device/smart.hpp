@@ -1,4 +1,4 @@
-// What a controller's SMART log page (02h) says of the drives behind it: the NVM Express base
+// A controller's SMART log page (02h) on its drives: the NVM Express base
 // specification 2.0, 5.16.1.3. A target in software fills in little of it: Linux's nvmet counts commands and
 // leaves the rest zero.
 #pragma once
@@ -17,7 +17,7 @@ namespace spark::nvmetcp {
 inline constexpr std::size_t kSmartLogBytes = 512;
 
 struct Smart {
-  std::vector<std::string> critical;      // in words, what the drives warn of; empty: nothing
+  std::vector<std::string> critical;      // the drives' warnings, in words
   std::optional<int> temperature_c;       // none: not measured
   std::optional<unsigned> spare_percent;  // of the drives' spare blocks, still there; none: not measured
   unsigned used_percent = 0;              // of the drives' rated endurance; may exceed 100

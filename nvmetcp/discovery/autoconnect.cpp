@@ -16,7 +16,7 @@ constexpr const char* kRuleOfVersion3 = "70-nvmf-registry.rules";
 constexpr const char* kFolders[] = {"etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/udev/rules.d",
                                     "usr/lib/udev/rules.d", "lib/udev/rules.d"};
 
-// Where udev finds it; empty: nowhere, or somebody switched it off there (an empty file, a link to
+// Where udev finds it; empty: nowhere, or it is disabled there (an empty file, a link to
 // /dev/null).
 std::string in_force(const SystemRoot& root, const char* rule) {
   for (const char* folder : kFolders) {

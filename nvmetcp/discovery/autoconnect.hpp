@@ -1,4 +1,4 @@
-// What nvme-cli does on this host when a target tells of a change.
+// The reaction of nvme-cli on this host to a target's change notification.
 #pragma once
 
 #include <string>

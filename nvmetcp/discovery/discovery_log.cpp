@@ -208,7 +208,7 @@ Result<DiscoveryLog> read_discovery_log(const DiscoveryLogReader& read, const Po
   if (!before) return before.take_error();
   return fail(Errc::Unavailable,
               "the discovery log changed under each of " + std::to_string(kAttempts) + " reads",
-              "somebody is changing the target's exports; it is worth another attempt");
+              "the target's exports are being changed; try again");
 }
 
 }  // namespace spark::nvmetcp

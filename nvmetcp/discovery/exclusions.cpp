@@ -41,7 +41,7 @@ std::map<std::string, std::string> fields_of(std::string_view text) {
 
 using Identity = std::map<std::string, std::string>;
 
-// A connection that has no value for a field is not what is meant.
+// A connection without a value for a field does not match.
 bool matches(const Exclusion& exclusion, const Identity& connection) {
   return std::ranges::all_of(exclusion.fields, [&](const auto& field) {
     const auto& [key, wanted] = field;

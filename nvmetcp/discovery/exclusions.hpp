@@ -1,4 +1,4 @@
-// Connections that nobody may make by itself, as the host's administrator says for every program alike:
+// Connections that no program may make automatically, by the host administrator's rules for all programs:
 // /etc/nvme/exclusions.conf and exclusions.conf.d/*.conf (libnvme/design/EXCLUSIONS.md in
 // linux-nvme/nvme-cli).
 #pragma once

@@ -120,7 +120,7 @@ Result<> LibnvmeReservations::preempt(std::uint64_t key, std::uint64_t other) {
   args.nrkey = other;
   args.rtype = NVME_RESERVATION_RTYPE_WE;
   // Not "and abort": a Linux target would wait for a frozen host's writes with its reservations locked, and
-  // its clean-up of that host's controller does not know of the one who waits.
+  // its clean-up of that host's controller does not know of the waiting host.
   args.racqa = NVME_RESERVATION_RACQA_PREEMPT;
   return check(nvme_resv_acquire(&args), "taking over the reservation");
 }

@@ -1,6 +1,6 @@
-// Who may write a namespace: NVMe reservations, as a target reports them. A write-exclusive reservation lets
-// every host read and its holder alone write; the target refuses the others' writes, those of a host that was
-// frozen and wakes up included.
+// NVMe reservations, as a target reports them: the hosts that may write a namespace. A write-exclusive
+// reservation lets every host read and its holder alone write; the target refuses the others' writes, those
+// of a host that was frozen and wakes up included.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ namespace spark::nvmetcp {
 
 struct Registrant {
   std::string host_id;    // a UUID, lower case
-  std::uint64_t key = 0;  // what it registered with
+  std::uint64_t key = 0;  // its registered key
   bool holds = false;     // the reservation
 };
 
 struct ReservationReport {
   std::uint32_t generation = 0;         // counts every change; 0 after a restart of a target that forgets
-  unsigned type = 0;                    // 0: nobody holds it; 1: write exclusive
+  unsigned type = 0;                    // 0: not held; 1: write exclusive
   std::vector<Registrant> registrants;  // one for each controller of a host on some targets
 };
 
@@ -36,7 +36,7 @@ inline constexpr std::array kCommonBoardUuids = {"03000200-0400-0500-0006-000700
                                                  "00020003-0004-0005-0006-000700080009",
                                                  "ffffffff-ffff-ffff-ffff-ffffffffffff"};
 
-// What tells this machine from a copy of its disk.
+// Distinguishes this machine from a copy of its disk.
 struct Machine {
   std::string id;     // /etc/machine-id: a full image brings it along
   std::string board;  // the firmware's product_uuid, lower case; empty: it can't be read, or is not unique

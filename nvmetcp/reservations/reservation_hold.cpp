@@ -12,7 +12,7 @@ const Registrant* holder_in(const ReservationReport& report) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// What this host ID is registered with, by whichever machine; none: it is not.
+// The key registered for this host ID, by any machine; none: not registered.
 std::optional<std::uint64_t> registered_key(const ReservationReport& report, const LocalRegistrant& us) {
   const auto found = std::ranges::find(report.registrants, us.host_id, &Registrant::host_id);
   return found == report.registrants.end() ? std::nullopt : std::optional(found->key);
@@ -49,7 +49,7 @@ Result<> make_registered(ReservationCommands& commands, const ReservationReport&
   return commands.register_key(us.key);
 }
 
-// What it came to. Refused by the target: somebody was faster, and the next report tells who.
+// The result. Refused by the target: another host was faster, and the next report names it.
 Result<ReservationState> outcome(ReservationCommands& commands, const LocalRegistrant& us,
                                  const Result<>& asked) {
   if (!asked && asked.error().kind != Errc::Refused) return asked.take_error();

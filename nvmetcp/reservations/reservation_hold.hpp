@@ -1,5 +1,5 @@
-// Taking, keeping, taking over and giving back the write-exclusive reservation of a namespace. What the
-// commands do is behind a seam; what is done with them, and when, is here.
+// Taking, keeping, taking over and giving back the write-exclusive reservation of a namespace. The
+// commands are behind an interface; their use is decided here.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class ReservationCommands {
   virtual Result<> replace_key(std::uint64_t key) = 0;
   virtual Result<> unregister_key(std::uint64_t key) = 0;
   virtual Result<> acquire(std::uint64_t key) = 0;
-  // Takes it from who registered with `other`. That host's commands that the target has accepted may still
-  // end.
+  // Takes it from the host registered with `other`. Commands of that host that the target has accepted may
+  // still complete.
   virtual Result<> preempt(std::uint64_t key, std::uint64_t other) = 0;
   virtual Result<> release(std::uint64_t key) = 0;
 };
 
 enum class Hold {
   Unsupported,  // the namespace offers none
-  Free,         // nobody holds it
+  Free,         // no host holds it
   Ours,
   Theirs,
 };
@@ -42,7 +42,7 @@ struct ReservationState {
   std::string holder;       // host ID; with Theirs alone
   bool cloned_id = false;   // Theirs, under this host's own ID: two machines have it, or the key has changed
   bool former_key = false;  // Ours by the key of an earlier release, which a copy of this machine has as well
-  bool restarted = false;   // Free, and the target has forgotten everybody: it was started anew
+  bool restarted = false;   // Free, and the target has no registrations: it was restarted
 };
 
 Result<ReservationState> look_at_reservation(ReservationCommands& commands, const LocalRegistrant& us);
@@ -50,11 +50,11 @@ Result<ReservationState> look_at_reservation(ReservationCommands& commands, cons
 // Makes it ours if it is free. Theirs is an answer, not an error.
 Result<ReservationState> hold_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
-// Makes it ours whoever holds it, and whichever key this host ID has registered.
+// Makes it ours, regardless of its holder and of the key that this host ID has registered.
 Result<ReservationState> take_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
-// Of what is mounted here. Ours still, with our present key in place of the former one, or made ours again
-// after a restart of the target. Free: somebody ended it on purpose.
+// For a mounted volume. Still ours, with our present key in place of the former one, or made ours again after
+// a restart of the target. Free: it was released on purpose.
 Result<ReservationState> keep_reservation(ReservationCommands& commands, const LocalRegistrant& us);
 
 // Gives it back, if it is ours.

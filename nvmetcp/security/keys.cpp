@@ -58,7 +58,7 @@ Result<Keys> read_keys(const ConnectOptions& options) {
 Result<> check_keys_in_force(const SystemRoot& root, const std::string& controller,
                              const ConnectOptions& options, const Keys& keys) {
   const auto folder = root / "sys/class/nvme" / controller;
-  // Debian's 6.1 takes the options, and ignores them: it was built without what they are for.
+  // Debian's 6.1 accepts the options and ignores them: it was built without authentication.
   std::error_code unknown;
   const bool has_keys = std::filesystem::exists(folder / "dhchap_secret", unknown) || unknown;
   if (!keys.host.empty() && !has_keys) {
@@ -90,7 +90,7 @@ Result<> check_authenticated(const std::vector<std::string>& log, const std::str
   if (!options.host_key_file.empty() && !says(log, prefix + "authenticated")) {
     return fail(Errc::Refused,
                 "the target did not ask for the key in " + printable(options.host_key_file) +
-                    ": it lets anybody in who knows a host NQN",
+                    ": it admits any host that claims an allowed host NQN",
                 "give the key to this host's entry on the target, or remove `auth` from the config");
   }
   if (!options.controller_key_file.empty() && !says(log, prefix + "controller authenticated")) {

@@ -1,5 +1,5 @@
-// DH-HMAC-CHAP keys, from files that nobody else can read. A key is read by the process that connects, right
-// before it does, and goes to the kernel alone: to no command line, no log, no answer, no other process.
+// DH-HMAC-CHAP keys, from files that only their owner can read. A key is read by the connecting process,
+// right before it connects, and goes to the kernel only: to no command line, log, answer or other process.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct Keys {
 Result<> check_key(std::string_view key);
 
 // Those that the options name. Refused, with the file's name: it is not there, others than its owner can read
-// it, it is not root's (or this process's user's), or what it holds is no key.
+// it, it is not root's (or this process's user's), or its content is no key.
 Result<Keys> read_keys(const ConnectOptions& options);
 
 // The controller holds these keys, as sysfs shows. Refused: it was made without them, or with others.

@@ -1,4 +1,4 @@
-// Every path of a subsystem, whoever connected it: the kernel's multipath may send data over any of them.
+// Every path of a subsystem, made by any program: the kernel's multipath may send data over any of them.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace spark::nvmetcp {
 
-// All that are live have what the options ask for: keys of that kind, TLS. Refused: one has not; it is named.
+// All live paths have the configured keys and TLS. Refused: one has not; it is named.
 Result<> check_paths_secured(const SystemRoot& root, const std::vector<Controller>& paths,
                              const ConnectOptions& options);
 

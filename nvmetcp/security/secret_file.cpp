@@ -52,20 +52,20 @@ bool has_right_checksum(const std::vector<std::uint8_t>& bytes) {
   return crc.checksum() == written;
 }
 
-// Secret: of no use to others than its owner, who is root.
+// Secret: readable only by its owner, root.
 Result<> check_mode(int fd, const std::string& name) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return fail_errno(errno, "looking at key file " + name);
   if (!S_ISREG(info.st_mode)) return fail(Errc::Refused, "key file " + name + " is not a plain file");
   if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
-    return fail(
-        Errc::Refused,
-        "key file " + name + " belongs to uid " + std::to_string(info.st_uid) + ", who could change it",
-        "`sudo chown root " + name + "`");
+    return fail(Errc::Refused,
+                "key file " + name + " belongs to uid " + std::to_string(info.st_uid) +
+                    ", a user that could change it",
+                "`sudo chown root " + name + "`");
   }
   if ((info.st_mode & 077) == 0) return {};
   return fail(Errc::Refused, "key file " + name + " can be read or written by others than its owner",
-              "`sudo chmod 600 " + name + "`; and if somebody may have read it, make a new key");
+              "`sudo chmod 600 " + name + "`; and if another user may have read it, make a new key");
 }
 
 }  // namespace

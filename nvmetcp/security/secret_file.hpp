@@ -1,4 +1,4 @@
-// A shared secret in a file that nobody else can read. NVMe has one text for all of them,
+// A shared secret in a file that only its owner can read. NVMe has one text for all of them,
 // "PREFIX:HH:BASE64:": HH names a hash, and the last four bytes are the CRC-32 of the others (NVMe/TCP
 // transport 1.0c, 3.6.1.5; base specification 2.0, 8.13.5.8). No error quotes a secret.
 #pragma once
@@ -29,7 +29,7 @@ struct Secret {
 Result<Secret> parse_secret(std::string_view text, const SecretKind& kind);
 
 // The text in the file. Refused, with the file's name: it is not there, others than its owner can read it, it
-// is not root's (or this process's user's), or what it holds is no secret of this kind.
+// is not root's (or this process's user's), or its content is no secret of this kind.
 Result<std::string> read_secret(const std::string& file, const SecretKind& kind);
 
 }  // namespace spark::nvmetcp

@@ -39,7 +39,7 @@ Result<std::optional<Controller>> find_adoptable(const std::vector<Controller>& 
               "connecting subsystem " + printable(subsystem) + " at " + to_string(unusable->portal) + ": " +
                   unusable->name + " already stands for it and is " + printable(unusable->state),
               unusable->is_going() ? "once it is gone, another attempt can connect"
-                                   : "the kernel is reconnecting it by itself");
+                                   : "the kernel is reconnecting it");
 }
 
 std::optional<Controller> find_own_discovery(const std::vector<Controller>& all,

@@ -1,4 +1,4 @@
-// What the controllers that are already there mean for a connect. Pure.
+// The meaning of existing controllers for a connect. Pure.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Who keeps which controller of this host: /run/nvme/registry/nvmeN/owner, on which libnvme 3, nvme-stas and
-// others agree (libnvme/design/REGISTRY.md in linux-nvme/nvme-cli). `nvme disconnect-all` spares what has an
-// owner; libnvme before 3 knows nothing of it, so it is written here.
+// The owner of each controller of this host: /run/nvme/registry/nvmeN/owner, a convention of libnvme 3,
+// nvme-stas and others (libnvme/design/REGISTRY.md in linux-nvme/nvme-cli). `nvme disconnect-all` skips
+// controllers with an owner. libnvme before 3 does not write the file, so it is written here.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ inline bool is_foreign(const Controller& controller) {
   return !controller.owner.empty() && controller.owner != kOwner;
 }
 
-// Empty: nobody says that it is theirs.
+// Empty: no program owns it.
 std::string owner_of(const SystemRoot& root, const std::string& controller);
 
-// Says that it is ours, all at once. What stands there is taken for an earlier controller's of this name: ask
-// owner_of first, unless the kernel has just made it.
+// Registers it as ours, atomically. An existing entry is treated as an earlier controller's of this name:
+// call owner_of first, unless the kernel has just made the controller.
 Result<> claim(const SystemRoot& root, const std::string& controller);
 
-// Our entries of controllers that are gone, whoever took them away: their names will be others'.
+// Removes our entries of controllers that are gone: their names will be reused.
 void forget_gone(const SystemRoot& root);
 
-// It is gone. The udev rule that does this comes with libnvme 3. An entry of somebody else's stays.
+// It is gone. The udev rule that does this comes with libnvme 3. An entry of another program stays.
 void disown(const SystemRoot& root, const std::string& controller);
 
 }  // namespace spark::nvmetcp

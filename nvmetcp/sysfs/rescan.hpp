@@ -8,9 +8,9 @@
 
 namespace spark::nvmetcp {
 
-// Returns at once; what is found appears a moment later. The kernel looks by itself after a connect, and when
-// the target tells of a change. Linux 6.1 also takes a namespace away whose identity is another after a
-// reconnect, and does not look for the one in its place ("identifiers changed for nsid").
+// Returns at once; new namespaces appear a moment later. The kernel scans automatically after a connect, and
+// when the target reports a change. Linux 6.1 also removes a namespace with a changed identity after a
+// reconnect, and does not scan for its replacement ("identifiers changed for nsid").
 // NotFound: no such controller of that subsystem (any more). Refused: it is another program's.
 Result<> rescan_namespaces(const SystemRoot& root, const std::string& controller,
                            const std::string& subsystem);

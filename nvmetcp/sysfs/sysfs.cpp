@@ -122,10 +122,10 @@ Result<Namespace> read_namespace(const SystemRoot& root, const std::string& devi
 
 struct Found {
   Namespace space;
-  std::string controller, node;  // what leads to it: "nvme3", "nvme0c3n1"
+  std::string controller, node;  // its controller and path device: "nvme3", "nvme0c3n1"
 };
 
-// A head without a path is what a dead mount keeps: nothing that leads to it is below a controller any more.
+// A dead mount keeps a head without a path: no controller has a path device of it any more.
 // So the search goes from the controllers down, never over the heads.
 Result<Found> search(const SystemRoot& root, const std::vector<Controller>& all, const std::string& subsystem,
                      std::uint32_t nsid) {

@@ -18,7 +18,7 @@ namespace spark::nvmetcp {
 // Every controller of every transport. One that vanishes while it is read is left out.
 Result<std::vector<Controller>> list_controllers(const SystemRoot& root);
 
-// The same, looked at again and again: what does not change while a controller lives is read once.
+// The same for repeated reads: attributes that never change on a live controller are read once.
 class ControllerList {
  public:
   explicit ControllerList(SystemRoot root) : root_(std::move(root)) {}
@@ -60,7 +60,7 @@ class NamespaceList {
  private:
   struct Known {
     Namespace found;
-    std::string controller, node;          // "nvme3", and what leads to it below: "nvme0c3n1"
+    std::string controller, node;          // "nvme3", and its path device: "nvme0c3n1"
     ino_t node_inode = 0, disk_inode = 0;  // of the folders of that and of the disk
     std::chrono::steady_clock::time_point since;
   };

@@ -1,5 +1,5 @@
-// The addresses of one target: what tells its controllers from those of another target that offers a
-// subsystem of the same NQN. The kernel does not: to it, subsystems of one NQN are one.
+// The addresses of one target. They distinguish its controllers from those of another target with a
+// subsystem of the same NQN. The kernel treats subsystems of one NQN as one.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace spark::nvmetcp {
 
-// Until the target is named, every address counts: for programs that only let go of what is there.
+// Until the target is named, every address counts: for programs that only release connections.
 class TargetAddresses {
  public:
   // Its portals, as configured. A host name counts once the addresses are learned that it leads to.

@@ -1,4 +1,4 @@
-// A controller's settings as sysfs shows them, against what was asked for.
+// A controller's settings as sysfs shows them, compared with the configured ones.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace spark::nvmetcp {
 std::vector<std::string> differences(const SystemRoot& root, const Controller& controller,
                                      const ConnectOptions& asked);
 
-// Sets what can be changed while a controller lives: reconnect_delay, controller_loss, fast_fail, and of its
-// subsystem io_policy. Attributes that can't be written stay as they are; differences() tells.
+// Sets the settings that can be changed on a live controller: reconnect_delay, controller_loss, fast_fail,
+// and of its subsystem io_policy. Attributes that can't be written stay as they are; differences() tells.
 void set_timers(const SystemRoot& root, const Controller& controller, const ConnectOptions& asked);
 
 // The one of them that no option of a connect sets.

@@ -128,7 +128,7 @@ def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair
         copied = copy.get("/etc/nvme/hostid").strip()
         assert f"/etc/nvme/hostid {copied} is not the UUID in /etc/nvme/hostnqn" in of("identity", report)
         if pair.has_reservations():
-            assert f"{SHARED}: somebody else has registered for and holds its reservation" in of("identity", report)
+            assert f"{SHARED}: another host or program has registered for and holds its reservation" in of("identity", report)
             assert f"volume {SHARED} is refused" in of("identity", report)
         else:  # multi-mount protection knows the name of who writes, not that it is an original
             assert f"volume {SHARED} is refused" in of("volume", report) and "host1" in of("volume", report)

@@ -48,7 +48,7 @@ Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
     if (!rate) return fail_with(rate.error(), "--rate-limit");
     options.rate_limit = *rate;
   }
-  // The user who says how many rounds gets exactly so many.
+  // With --rounds, exactly that many.
   if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
   if (given.seed > 0) options.seed = given.seed;
   return {};
@@ -162,7 +162,7 @@ Result<int> bench(Context& context, const BenchFlags& given) {
   tell(context,
        "Kept as " + record->run_id + ": 'spark-stage bench report " + record->run_id + "' shows it again.");
   if (record->interrupted)
-    return fail(Errc::Cancelled, "interrupted", "the table has what was measured until then");
+    return fail(Errc::Cancelled, "interrupted", "the table has the measurements until then");
   return bench::has_results(*record) ? 0 : exit_status(Errc::Failed);
 }
 
@@ -188,7 +188,7 @@ namespace {
 void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& options) {
   verb.optional_argument("PATH", options->paths, "a folder to measure, with a name for it: NAME=PATH");
   options->question.add_to(verb);
-  verb.flag("--quick", options->is_quick, "three rounds of what a verdict needs, 1 GiB");
+  verb.flag("--quick", options->is_quick, "three rounds of the scenarios for a verdict, 1 GiB");
   verb.choice(
       "--scenario", "ID", options->scenarios, scenario_names(),
       "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
@@ -207,7 +207,7 @@ void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& option
   verb.option("--runs", "FOLDER", *options->runs, "where runs are kept");
 }
 
-// `bench run`, whose name other programs' users try first.
+// `bench run`, the name that users of other programs try first.
 void add_run(App& app, const Verb& bench_verb) {
   const auto options = std::make_shared<BenchFlags>();
   Verb verb = app.verb_of(bench_verb, "run", "as 'spark-stage bench' without a verb",
@@ -217,7 +217,7 @@ void add_run(App& app, const Verb& bench_verb) {
   app.hide(verb);
 }
 
-// What `bench --with` starts on the other hosts.
+// Started by `bench --with` on the other hosts.
 void add_in_step(App& app, const Verb& bench_verb) {
   const auto options = std::make_shared<BenchFlags>();
   options->is_in_step = true;

@@ -139,7 +139,7 @@ std::string words_of(const bench::StoredDemand& demand) {
   }
   if (reads.counted_at_storage) {
     text +=
-        "It maps its files, so only what came from storage was counted: with a warm page cache this is too "
+        "It maps its files, so only bytes from storage were counted: with a warm page cache this is too "
         "low.\n";
   }
   if (demand.waiting_share > kWaitingALot) {
@@ -214,21 +214,21 @@ Result<> use_measured_demand(Context& context, const std::filesystem::path& runs
 void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::string>& runs) {
   const auto options = std::make_shared<DemandOptions>();
   Verb verb =
-      app.verb_of(bench, "demand", "measure what a job consumes, for the verdict",
+      app.verb_of(bench, "demand", "measure a job's read rate, for the verdict",
                   "  spark-stage run imagenet -- spark-stage bench demand -- python train.py\n"
                   "  spark-stage bench demand --dataset /data/set --for 5m -- ./job.sh\n\n"
-                  "Runs COMMAND and counts what its processes read. It should read a staged copy,\n"
+                  "Runs COMMAND and counts its processes' reads. It should read a staged copy,\n"
                   "so that its own speed is measured and not the network's. After --for the\n"
                   "command is ended with SIGTERM. The next 'spark-stage bench' takes the rate,\n"
                   "and the order in which large files were read, from this measurement.",
                   [=](Context& context) { return measure(context, *options, runs_folder(context, *runs)); });
   app.add_to_usage(verb, "-- COMMAND...");
   verb.option("--dataset", "NAME", options->dataset,
-              "what it reads, where 'run' did not stage it: a name from\n"
-              "the config, VOLUME:PATH or a folder");
+              "the dataset it reads, if 'run' did not stage it: a name\n"
+              "from the config, VOLUME:PATH or a folder");
   verb.option("--for", "TIME", options->limit, "end the command after that long (2m)");
   verb.option("--json", "FILE", options->json_file,
-              "write what was measured there; -: to stdout, behind\nwhat COMMAND prints");
+              "write the measurement there; -: to stdout, after the\noutput of COMMAND");
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");
 }
 

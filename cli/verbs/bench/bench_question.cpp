@@ -57,7 +57,7 @@ Result<std::string> folder_of(Context& context, const std::string& name) {
   return (volume->mount / dataset->path).string();
 }
 
-// What the daemon's cache has, and could make room for. Without a daemon nothing is known.
+// The dataset's copy in the daemon's cache, and the space it could free. Without a daemon: unknown.
 void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked) {
   const auto status = call(*context.client, {"GET", "/v1/status", {}});
   const auto list = call(*context.client, {"GET", "/v1/datasets", {}});
@@ -120,16 +120,16 @@ Result<std::string> dataset_folder(Context& context, const std::string& name) {
 void BenchQuestion::add_to(Verb& verb) {
   verb.option("--dataset", "NAME", dataset, "of the configuration; or VOLUME:PATH, a folder, a\nsize: 1.2TB");
   verb.count("--epochs", epochs, {1, 1'000'000}, "passes over the dataset (30)");
-  verb.option("--demand", "RATE", demand, "what the job consumes: 3.2GB/s");
+  verb.option("--demand", "RATE", demand, "the job's read rate: 3.2GB/s");
   verb.option("--like", "JOB", like,
               "consumes like unet3d, cosmoflow or resnet50 on an\nH100; unet3d-a100, 8xresnet50");
   verb.count("--nodes", nodes, {1, 10'000}, "that read from the target at once (1)");
-  verb.option("--target-memory", "SIZE", target_memory, "what the target may answer from");
+  verb.option("--target-memory", "SIZE", target_memory, "the target's memory, a possible cache");
 }
 
 Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked) {
   if (!question.demand.empty() && !question.like.empty()) {
-    return fail(Errc::Invalid, "--demand and --like both say what the job consumes", "give one of them");
+    return fail(Errc::Invalid, "--demand and --like both give the job's read rate", "give one of them");
   }
   if (!question.demand.empty()) {
     const auto rate = parse_rate(question.demand);

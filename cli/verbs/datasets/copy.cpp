@@ -100,7 +100,7 @@ tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source
   if (error.kind == Errc::NotFound && error.hint.empty() && !std::filesystem::exists(source, ignored)) {
     const auto folder = as_the_kernel_resolves(source).value_or(source).parent_path();
     error.hint = "is its volume mounted? 'spark-stage status' says; 'ls " + printable(folder.string()) +
-                 "' shows what is there";
+                 "' lists the folder";
   }
   return fail(std::move(error));
 }
@@ -120,7 +120,7 @@ Result<int> copy(Context& context, const CopyOptions& options) {
   };
   const auto report = context.copy(options.source, *named, *engine, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {
-    return fail(Errc::Cancelled, "interrupted", "what is copied stays, the same command resumes");
+    return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
   }
   if (!report) return fail_with_next_step(report.error(), options.source);
   view.clear();
@@ -146,21 +146,21 @@ void add_copy(App& app) {
                        "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"
                        "  spark-stage copy /mnt/nas/models /data/models --exclude '*.tmp'\n\n"
                        "DEST is the copy's own name, not the folder around it. It appears there whole,\n"
-                       "or not at all; ^C keeps what is copied, and the same command goes on from it.",
+                       "or not at all; ^C keeps finished parts, and the same command resumes from them.",
                        [options](Context& context) { return copy(context, *options); });
   verb.argument("SOURCE", options->source, "a file or folder");
   verb.argument("DEST", options->destination, "the name of the copy");
   verb.flag("--verify", options->verify, "read it back from the disk before it is published");
   verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
   verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
-  verb.option("--exclude", "PATTERN", options->exclude, "leave out what matches; may be repeated");
+  verb.option("--exclude", "PATTERN", options->exclude, "leave out matching names; may be repeated");
   verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
               "links out of SOURCE: keep, copy their targets, refuse");
   verb.count("--threads", options->threads, {1, 256}, "for small files; chosen from the CPUs");
   verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; from the CPUs");
   verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB (4MiB)");
   verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
-  verb.flag("--json", options->as_json, "what was copied, as JSON");
+  verb.flag("--json", options->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

@@ -42,7 +42,7 @@ Result<int> ls(Context& context, const LsOptions& options) {
 
 void add_ls(App& app) {
   const auto options = std::make_shared<LsOptions>();
-  Verb verb = app.verb("ls", "what is staged, where, and who leases it",
+  Verb verb = app.verb("ls", "list staged datasets, their paths and leases",
                        "  spark-stage ls\n"
                        "  spark-stage ls --json | jq -r '.datasets[].path'\n"
                        "  spark-stage ls --fleet    the copies on all hosts; status 6 if some differ",

@@ -54,7 +54,7 @@ void add_prefetch(App& app) {
   verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--by", "TIME", arguments->by, "when it has to be there: 18:00, 2h, or RFC 3339");
   verb.flag("--detach", arguments->detach, "wait only until there is room; print the job's number");
-  verb.flag("--json", arguments->as_json, "what was staged, as JSON");
+  verb.flag("--json", arguments->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

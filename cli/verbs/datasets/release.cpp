@@ -32,7 +32,7 @@ void add_release(App& app) {
                        "  spark-stage release 3ee4d2ad",
                        [options](Context& context) { return release(context, *options); });
   verb.argument("LEASE", options->lease, "its id, as 'spark-stage ls' has it");
-  verb.flag("--json", options->as_json, "what was released, as JSON");
+  verb.flag("--json", options->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

@@ -100,7 +100,7 @@ void add_run(App& app) {
                        "  spark-stage run datasets:laion/part-07 -- ./job.sh\n"
                        "                                       $SPARK_STAGE_DATASETS_LAION_PART_07\n\n"
                        "The datasets are leased as long as the command runs, so nothing evicts them.\n"
-                       "Afterwards, outputs whose newest checkpoint is not on its volume are named.\n"
+                       "Afterwards it names outputs without their newest checkpoint on the volume.\n"
                        "The exit status is the command's; 128 and the signal's number if one ended it.",
                        [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");

@@ -72,7 +72,7 @@ void add_scrub(App& app) {
                [options](Context& context) { return scrub(context, options->datasets, options->as_json); });
   verb.optional_argument("DATASET", options->datasets,
                          "their names, as 'spark-stage ls' has them; none: all");
-  verb.flag("--json", options->as_json, "what was found, as JSON");
+  verb.flag("--json", options->as_json, "the result, as JSON");
   app.hide(verb);
 }
 

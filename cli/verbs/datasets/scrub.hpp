@@ -8,7 +8,7 @@
 
 namespace spark::cli {
 
-// These, or all for no names. 6: one is damaged, and is served no more; 1: one could not be read.
+// These, or all for no names. 6: one is damaged, and is no longer served; 1: one could not be read.
 Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bool as_json);
 
 }  // namespace spark::cli

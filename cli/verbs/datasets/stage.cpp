@@ -87,7 +87,7 @@ void add_stage(App& app) {
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
   verb.flag("--allow-dirty", arguments->allow_dirty, "also from a volume that another host writes");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
-  verb.flag("--json", arguments->as_json, "what was staged, as JSON");
+  verb.flag("--json", arguments->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

@@ -47,7 +47,7 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
   }
   if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty())
     return fail(Errc::Invalid, "--keep, --nodes and --max-rate are for a path",
-                "the configuration has what an output keeps");
+                "for an output, set keep and nodes in the configuration");
   return requests;
 }
 
@@ -119,10 +119,10 @@ void add_stage_out(App& app) {
                 "of the config");
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
-  verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts whose shards of it are published together");
+  verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts with shards of one checkpoint");
   verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
-  verb.flag("--json", arguments->as_json, "what was sent, as JSON");
+  verb.flag("--json", arguments->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

@@ -31,7 +31,7 @@ std::vector<std::string> texts(const json::object& object, std::string_view key)
 
 namespace {
 
-// What was left out, or could not be kept: said once, when it was copied.
+// Entries left out, or properties lost: reported once, after the copy.
 void warn(ProgressView& view, const json::object& dataset) {
   if (get_string(dataset, "served_from") == "cache") return;
   const auto skipped = texts(dataset, "skipped");

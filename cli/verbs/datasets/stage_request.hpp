@@ -1,4 +1,4 @@
-// What `stage` and `run` share: asking for datasets, and telling a person how it went.
+// Shared by `stage` and `run`: requesting datasets, and reporting the result.
 #pragma once
 
 #include <optional>

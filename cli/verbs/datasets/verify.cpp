@@ -67,12 +67,12 @@ void add_verify(App& app) {
                        "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests\n"
                        "  spark-stage verify --all             # at idle priority\n\n"
                        "The daemon verifies all copies from time to time: cache.scrub. A copy that\n"
-                       "--all finds damaged is served no more: the next request stages it again.",
+                       "--all finds damaged is no longer served: the next request stages it again.",
                        [options](Context& context) { return verify(context, *options); });
   verb.optional_argument("DATASET", options->datasets, "names that 'spark-stage ls' has, or VOLUME:PATH");
   verb.flag("--all", options->all, "all copies, at idle priority");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
-  verb.flag("--json", options->as_json, "what was read, as JSON");
+  verb.flag("--json", options->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

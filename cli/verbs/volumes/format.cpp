@@ -1,10 +1,11 @@
-// `volumes format`: the first file system of a volume, on a namespace that holds nothing. Says what it will
-// do, and asks, always; needs no daemon, since the daemon never formats.
+// `volumes format`: the first file system of a volume, on an empty namespace. Always announces its steps, and
+// asks; needs no daemon, since the daemon never formats.
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/format/namespace_formatter.hpp"
+#include "cli/job.hpp"
 #include "cli/say.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
@@ -55,7 +56,7 @@ Result<config::Volume> find(const config::Config& config, const std::string& nam
 Result<> check_volume(const SystemRoot& root, const config::Volume& volume) {
   if (!volume.nvme)
     return fail(Errc::Refused,
-                doing(volume.name) + ": it is an NFS export, whose server has the file system");
+                doing(volume.name) + ": it is an NFS export, and its server has the file system");
   if (volume.access != config::Access::Exclusive) {
     return fail(Errc::Refused, doing(volume.name) + ": it is read-only here",
                 "format it on the host that writes it, which has it as `access: exclusive`");
@@ -137,7 +138,7 @@ Result<nvmetcp::Namespace> find_block(const Context& context, const config::Volu
                 doing(volume.name) + ": subsystem " + printable(subsystem) + " is not connected at target " +
                     printable(target.name),
                 "`sudo spark-stage volumes up " + volume.name +
-                    "` connects it, and `spark-stage status` says what is in the way");
+                    "` connects it, and `spark-stage status` shows the problem");
   }
   auto block = nvmetcp::find_namespace(context.root, ours, subsystem, volume.nvme->nsid);
   if (!block) return fail_with(block.error(), doing(volume.name));
@@ -219,17 +220,20 @@ void print_plan(Context& context, const Plan& plan, nvmetcp::Hold hold) {
   row("file system", made.type + (made.type == "ext4" ? " with multi-mount protection" : "") + ", label " +
                          made.label + ", on the whole namespace");
   row("UUID", made.uuid);
-  warn(context, plan.request.unfinished.is_there()
-                    ? "\nIt shows no signature; what an earlier attempt of this host left is written over."
-                    : "\nIt shows no signature, and its first and last 4 MiB are empty.");
+  warn(context,
+       plan.request.unfinished.is_there()
+           ? "\nIt shows no signature; the remains of an earlier attempt of this host are overwritten."
+           : "\nIt shows no signature, and its first and last 4 MiB are empty.");
 }
 
-// The daemon would look again by itself, within half a minute. What is next, in words.
+// The next step, in words. The daemon would recheck within half a minute anyway.
 std::string tell_daemon(Context& context, const std::string& name) {
-  const auto told = call(*context.client, {"POST", "/v1/volumes/" + percent_encoded(name) + "/up", {}});
-  if (told) return "spark-staged mounts it now: `spark-stage wait " + printable(name) + "`";
-  if (told.error().kind == Errc::Unavailable)
+  auto job = start_job(context, {"POST", "/v1/volumes/" + percent_encoded(name) + "/up", {}});
+  if (!job && job.error().kind == Errc::Unavailable)
     return "spark-staged does not run; it mounts it when it is started";
+  ProgressView view(context.err, context.terminal, context.timer);
+  const auto told = job ? follow_job(context, std::move(*job), view) : job.take_error();
+  if (told) return "spark-staged mounts it now: `spark-stage wait " + printable(name) + "`";
   return "spark-staged was not told: " + told.error().message();
 }
 
@@ -280,7 +284,7 @@ Result<int> format(Context& context, const FormatOptions& options) {
 void add_format(App& app, const Verb& group) {
   const auto options = std::make_shared<FormatOptions>();
   Verb verb = app.verb_of(group, "format", "make the first file system of an empty namespace",
-                          "  sudo spark-stage volumes format models    says what it will do, and asks\n"
+                          "  sudo spark-stage volumes format models    announces its steps, and asks\n"
                           "  sudo spark-stage volumes format models --type xfs --label weights\n"
                           "  sudo spark-stage volumes format models --confirm models   for scripts",
                           [options](Context& context) { return format(context, *options); });
@@ -288,7 +292,7 @@ void add_format(App& app, const Verb& group) {
   verb.choice("--type", "TYPE", options->type, {"ext4", "xfs"}, "ext4 (default), or xfs");
   verb.option("--label", "LABEL", options->label, "of the file system (NAME)");
   verb.option("--confirm", "NAME", options->confirm, "the volume's name, typed here instead");
-  verb.flag("--json", options->as_json, "what was made, as JSON");
+  verb.flag("--json", options->as_json, "the new file system, as JSON");
 }
 
 }  // namespace spark::cli

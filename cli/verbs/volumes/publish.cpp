@@ -1,4 +1,4 @@
-// `volumes publish`: what was written here becomes what the other hosts read.
+// `volumes publish`: makes the state written here visible to the other hosts.
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
@@ -39,14 +39,14 @@ Result<int> publish(Context& context, const PublishOptions& options) {
 
 void add_publish(App& app, const Verb& group) {
   const auto options = std::make_shared<PublishOptions>();
-  Verb verb = app.verb_of(group, "publish", "give what was written here to all readers, whole",
+  Verb verb = app.verb_of(group, "publish", "publish a consistent snapshot to all readers",
                           "  sudo spark-stage volumes publish models     then read-only, here too\n"
                           "  sudo spark-stage volumes up models          to write again\n"
                           "  sudo spark-stage volumes publish models --then-write",
                           [options](Context& context) { return publish(context, *options); });
   verb.argument("NAME", options->name, "exclusive volume of the config");
   verb.flag("--then-write", options->then_write, "go on writing at once");
-  verb.flag("--json", options->as_json, "what was published, as JSON");
+  verb.flag("--json", options->as_json, "the publication, as JSON");
 }
 
 }  // namespace spark::cli

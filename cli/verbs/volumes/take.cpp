@@ -1,4 +1,4 @@
-// `volumes take`: the one command that ends another host's right to write. It says what it will do, and asks.
+// `volumes take`: the only command that ends another host's right to write. It announces its steps, and asks.
 
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
@@ -23,13 +23,13 @@ void print_plan(Context& context, const json::object& volume, const std::string&
   warn(context, "Volume " + printable(name) + " is " +
                     printable(get_string(volume, "state").value_or("in an unknown state")) +
                     (reason.empty() ? "" : ": " + printable(reason)) + "\n");
-  context.err << "Taking it over from " << (holder.empty() ? "whoever holds it" : printable(holder)) << ":\n"
+  context.err << "Taking it over from " << (holder.empty() ? "its holder" : printable(holder)) << ":\n"
               << "  1. takes the namespace's reservation, where it offers one: from then on the\n"
                  "     target refuses that host's writes\n"
                  "  2. waits about 22 s, for that host's last writes to end, and for multi-mount\n"
                  "     protection, where the file system has it: refused if that host still writes\n"
                  "  3. mounts it here for writing; the journal is replayed\n"
-                 "What that host had not flushed is lost. Where the namespace offers no\n"
+                 "Data not flushed by that host is lost. If the namespace offers no\n"
                  "reservations nothing stops that host when it comes back, and its late writes\n"
                  "destroy the file system: switch it off first.\n";
 }
@@ -65,7 +65,7 @@ Result<int> take(Context& context, const TakeOptions& options) {
   }
   const std::string from = get_string(*result, "taken_from").value_or("");
   say(context, printable(options.name) + ": mounted here" +
-                   (from.empty() ? "; nobody held it" : ", taken over from " + printable(from)));
+                   (from.empty() ? "; it was not held" : ", taken over from " + printable(from)));
   return 0;
 }
 
@@ -74,13 +74,13 @@ Result<int> take(Context& context, const TakeOptions& options) {
 void add_take(App& app, const Verb& group) {
   const auto options = std::make_shared<TakeOptions>();
   Verb verb = app.verb_of(group, "take", "take an exclusive volume over from a host that is gone",
-                          "  sudo spark-stage volumes take models         says what it will do, and asks\n"
+                          "  sudo spark-stage volumes take models         announces its steps, and asks\n"
                           "  sudo spark-stage volumes take models --yes   for scripts",
                           [options](Context& context) { return take(context, *options); });
   verb.argument("NAME", options->name, "volume of the config");
   verb.flag("--yes", options->yes, "do not ask");
   verb.option("--confirm", "NAME", options->confirm, "the volume's name, typed here instead");
-  verb.flag("--json", options->as_json, "who held it, as JSON");
+  verb.flag("--json", options->as_json, "the former holder, as JSON");
 }
 
 }  // namespace spark::cli

@@ -87,7 +87,7 @@ void add_change(App& app, Verb group, const std::string& name, const std::string
     return change_volumes(context, *options, name);
   });
   verb.optional_argument("NAME", options->names, "volumes of the config; none: all of them");
-  verb.flag("--json", options->as_json, "what became of each, as JSON");
+  verb.flag("--json", options->as_json, "the volumes' states, as JSON");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct WaitOptions {
   bool as_json = false;
 };
 
-// Prints what changed since the last look.
+// Prints the changes since the last status.
 class Narrator {
  public:
   explicit Narrator(Context& context) : context_(context) {}
@@ -53,7 +53,9 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
     if (!volume) return volume.take_error();
     const std::string state = get_string(*volume, "state").value_or("");
     const std::string words = volume_in_words(*volume);
-    if (state == "refused") return fail(Errc::Refused, words);
+    // Without the time of a next attempt, one is in progress, as after `volumes up`.
+    const bool is_final = state == "refused" && get_string(*volume, "next_attempt");
+    if (is_final) return fail(Errc::Refused, words);
     narrator.say(name, words);
     if (state != "ready") waiting.push_back(name);
   }
@@ -67,7 +69,7 @@ Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
   return parsed;
 }
 
-// What they are in the end, as `status --json` has them.
+// Their final states, as in `status --json`.
 Result<json::object> end_of(Context& context, const std::vector<std::string>& volumes) {
   auto status = ask_status(context);
   if (status) status = about(std::move(*status), volumes);

@@ -105,7 +105,7 @@ TEST_F(Doctor, NamesWhatANetworkFileSystemLacksAndNotThatItIsWritten) {
 
 TEST_F(Doctor, SeesTwoWhoMountTheSame) {
   fake.files.write("etc/fstab", "UUID=1 /mnt/datasets ext4 ro,nofail,_netdev 0 0");
-  expect("fstab", {"mounts what volume datasets mounts"});
+  expect("fstab", {"mounts the device of volume datasets"});
 }
 
 TEST_F(Doctor, NamesAUnitThatConnectsOnceAndNeverStopsIt) {

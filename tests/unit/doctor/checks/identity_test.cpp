@@ -81,7 +81,7 @@ TEST_F(Doctor, SeesThatSomebodyElseHasRegisteredWithThisHostsId) {
   fake.registrants = {{us.id, key, true}, {"99999999-2222-3333-4444-555555555555", 7, false}};
   EXPECT_THAT(found("identity"), IsEmpty());
   fake.registrants = {{us.id, key + 1, true}};
-  expect("identity", {"raid5-data: somebody else has registered for and holds its reservation",
+  expect("identity", {"raid5-data: another host or program has registered for and holds its reservation",
                       "another machine, another program of this host", "host new-identity"});
   auto host = fake.host();
   host.is_root = false;

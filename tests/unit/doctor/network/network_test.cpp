@@ -125,7 +125,7 @@ TEST_F(Network, SeesDataThatComesInThroughAnotherCard) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
   fake.data_comes_in = "slow0";
-  expect(Level::Wrong, {"what target rose sends comes in through slow0, not through fast0",
+  expect(Level::Wrong, {"data from target rose arrives through slow0, not through fast0",
                         "the slower one may carry the data", "arp_ignore"});
   EXPECT_EQ(look().network.front().carried_by, "slow0");
 }
@@ -181,7 +181,7 @@ TEST_F(Network, SeesTheSlowerOfTwoCardsInOneNetwork) {
 TEST_F(Network, SeesRepliesThatComeInThroughAnotherCard) {
   fake.add_nic("slow0", 10'000, 9000, "192.168.0.110");
   fake.replies_come_in = "slow0";
-  expect(Level::Wrong, {"comes in through slow0, not through fast0", "arp_ignore"});
+  expect(Level::Wrong, {"arrives through slow0, not through fast0", "arp_ignore"});
 }
 
 TEST_F(Network, SeesPacketsThatDoNotFit) {

@@ -83,7 +83,7 @@ TEST_F(Volumes, AreTakenOverWithoutAQuestionByYes) {
   job("models", "take", "1",
       R"({"event": "done", "result": {"volume": "models", "state": "mounting", "taken_from": null}})");
   EXPECT_EQ(program.run({"volumes", "take", "models", "--yes"}), 0);
-  EXPECT_EQ(program.output(), "models: mounted here; nobody held it\n");
+  EXPECT_EQ(program.output(), "models: mounted here; it was not held\n");
 }
 
 TEST_F(Volumes, ThatAreReadyHereAreNotTaken) {

@@ -5,9 +5,11 @@
 namespace spark::cli {
 namespace {
 
-std::string status(const std::string& state, const std::string& reason = "") {
+std::string status(const std::string& state, const std::string& reason = "", bool is_in_progress = false) {
+  const json::value next = is_in_progress ? json::value(nullptr) : json::value("2026-11-20T16:21:26Z");
   return json::serialize(json::object{
-      {"volumes", json::array{json::object{{"name", "datasets"}, {"state", state}, {"reason", reason}}}}});
+      {"volumes", json::array{json::object{
+                      {"name", "datasets"}, {"state", state}, {"reason", reason}, {"next_attempt", next}}}}});
 }
 
 class Wait : public ::testing::Test {
@@ -30,6 +32,12 @@ TEST_F(Wait, IsEndedAtOnceByWhatNeedsAPerson) {
   then(status("refused", "another filesystem UUID than pinned"));
   EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 7);
   EXPECT_EQ(program.errors(), "spark-stage: datasets: refused - another filesystem UUID than pinned\n");
+}
+
+TEST_F(Wait, GoesOnWhileARefusedVolumeIsTriedAgain) {
+  then(status("refused", "no file system", true));
+  then(status("ready"));
+  EXPECT_EQ(program.run({"wait", "datasets", "--timeout", "5m"}), 0);
 }
 
 TEST_F(Wait, ForAnUnknownVolumeNamesTheNearest) {
