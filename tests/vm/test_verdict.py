@@ -37,6 +37,8 @@ LIBRARIES = ":".join(f"{TORCH}/usr/lib{folder}" for folder in (
     "", "/x86_64-linux-gnu", "/x86_64-linux-gnu/blas", "/x86_64-linux-gnu/lapack"))
 PYTHON = f"env LD_LIBRARY_PATH={LIBRARIES} PYTHONPATH={TORCH}/usr/lib/python3/dist-packages python3"
 VOLUMES = {"nvme-tcp": "/mnt/sets", "nfs": "/mnt/nas"}
+# A round takes long enough on the local drive, and not too long over the wire.
+SIZE = {"small": "32MiB", "shards": "128MiB"}
 DECIDED_BY = {"small": "smallfiles", "shards": "stream"}
 
 
@@ -57,6 +59,12 @@ def make_sets(folder):
                 tar.addfile(entry, BytesIO(data))
 
 
+def make_room(drive):
+    """For the benchmark's own files, where it may write."""
+    os.truncate(drive, os.path.getsize(drive) + (256 << 20))
+    subprocess.run(["/usr/sbin/resize2fs", drive], check=True, capture_output=True)
+
+
 class Site:
     """One target with the sets on a volume and on an NFS export, one host with a drive and PyTorch."""
 
@@ -65,6 +73,7 @@ class Site:
         make_sets(sets)
         volume = tree_of(rig.folder / "volume.raw", sets, stable_uuid("sets"))
         shutil.rmtree(sets)
+        make_room(volume)
         shared = shutil.copyfile(volume, rig.folder / "shared.raw")
         subprocess.run(["/usr/sbin/tune2fs", "-U", stable_uuid("shared"), shared], check=True, stdout=subprocess.DEVNULL)
         torch = shutil.copyfile(packages.drive("torch", image.userland_folder(), ["python3-torch"]), rig.folder / "torch.raw")
@@ -116,7 +125,7 @@ class Site:
         paths = " ".join(f"{name}={path}" for name, path in VOLUMES.items())
         scenarios = " ".join(f"--scenario {name}" for name in (DECIDED_BY[kind], "stagecopy"))
         self.product.sh(f"bench {paths} local=/local {scenarios} --dataset nvme-tcp-{kind} --epochs {EPOCHS} --rounds 5 "
-                        f"--size 32MiB --runtime 6s --json /tmp/{kind}.json", 3600)
+                        f"--size {SIZE[kind]} --runtime 6s --json /tmp/{kind}.json", 3600)
         record = json.loads(self.host.get(f"/tmp/{kind}.json"))
         for cell in record["cells"]:
             if cell["status"] != "valid" and cell["round"] > 0:
