@@ -1,4 +1,4 @@
-"""What users see of a volume in each of its states: by the API and by the CLI, on a simulated host, without root."""
+"""A volume in each of its states as users see it: through the API and the CLI, on a simulated host, without root."""
 import json
 import os
 import signal
@@ -36,9 +36,9 @@ STATES = """  targets:
 
 @pytest.fixture
 def simulate(tmp_path):
-    """Starts one: simulate(events, config)."""
+    """Starts a simulation: simulate(events, config)."""
     os.chmod(tmp_path, 0o755)
-    for parent in tmp_path.parents:  # the daemon's user has to get there
+    for parent in tmp_path.parents:  # the daemon's user must be able to enter them
         if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
             os.chmod(parent, parent.stat().st_mode | 0o055)
     running = []
@@ -53,7 +53,7 @@ def simulate(tmp_path):
 
 
 def seen_by_the_client(simulation, name="datasets"):
-    """The state in the table of `spark-stage status`, which is the one of its JSON and of `volumes`."""
+    """The state in the table of `spark-stage status`, which must equal the one in its JSON and in `volumes`."""
     code, screen, complaint = simulation.client("status")
     assert (code, complaint) == (0, "")
     assert screen.startswith("SIMULATED HOST\n")
