@@ -71,7 +71,7 @@ class World:
         self.products[WRITER].wait_volume(BOOKS, "ready", 120)
         self.hosts[WRITER].ask("soak-write_books", mount_of(BOOKS), 1)
         self.products[WRITER].sh(f"volumes publish {BOOKS}", 120)
-        # The first host gets the baton, because only afterwards is the second one told to use it.
+        # The first host gets the baton, because the second one brings the volume up only afterwards.
         self.products[READER].sh(f"volumes down {BATON}", 60)
         self.export(BATON)
         self.products[WRITER].wait_volume(BATON, "ready", 120)
