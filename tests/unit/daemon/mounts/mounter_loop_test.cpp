@@ -180,7 +180,8 @@ TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
   EXPECT_TRUE(mounter_.unmount(point_, false));
 }
 
-// The case of a lost disk, which is mounted, is a scenario of tests/vm: a mounted loop device can't vanish.
+// If the other mount's disk is gone, the file system is mounted. A scenario of tests/vm covers that case,
+// since a loop device can't vanish under a mount.
 TEST_F(LoopMount, AnXfsBesideItsDetachedMountOnAnotherDiskThatLivesIsUnavailable) {
   const fs::path image = make({"mkfs.xfs", "-q"}, 320 << 20);
   const test::LoopDevice before(image), now(image);  // one disk that returned as another device
