@@ -1,6 +1,6 @@
 """One volume, two hosts: at most one writer, regardless of the order of requests, and a reader that detects foreign writes.
 
-With kernels whose nvmet has reservations both fences are active; with 6.1 only multi-mount protection.
+Both fences are active if the kernel's nvmet has reservations; with 6.1 only multi-mount protection.
 """
 import json
 import os

@@ -22,8 +22,8 @@ class Machine:
     """number: last byte of its address, unique on the wire. disks: extra NVMe drives, see disk():
     sizes in bytes, or raw images that the machine then uses.
 
-    files: {absolute path: text or bytes} present from the first boot on. Disks live in `folder` as long as it does,
-    through kill() and start(): a power loss loses only what the guest had not given to its disk.
+    files: {absolute path: text or bytes} present from the first boot on. Disks are in `folder` and exist as long as it,
+    through kill() and start(): a power loss loses only data that the guest had not written to its disk.
     """
 
     def __init__(self, name, number, image, kernel, wire, folder, *, accelerator="tcg", cpus=2, memory="1G", disks=(),
