@@ -36,9 +36,9 @@ STATES = """  targets:
 
 @pytest.fixture
 def simulate(tmp_path):
-    """Starts a simulation: simulate(events, config)."""
+    """Starts one: simulate(events, config)."""
     os.chmod(tmp_path, 0o755)
-    for parent in tmp_path.parents:  # the daemon's user must be able to enter them
+    for parent in tmp_path.parents:  # the daemon's user has to get there
         if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
             os.chmod(parent, parent.stat().st_mode | 0o055)
     running = []
