@@ -1,4 +1,4 @@
-"""What users see of a volume in each of its states: by the API and by the CLI, on a simulated host, without root."""
+"""A volume in each of its states as users see it: through the API and the CLI, on a simulated host, without root."""
 import json
 import os
 import signal
@@ -58,7 +58,7 @@ def simulate(folder):
 
 
 def seen_by_the_client(simulation, name="datasets"):
-    """The state in the table of `spark-stage status`, which is the one of its JSON and of `volumes`."""
+    """The state in the table of `spark-stage status`, which must equal the one in its JSON and in `volumes`."""
     code, screen, complaint = simulation.client("status")
     assert (code, complaint) == (0, "")
     assert screen.startswith("SIMULATED HOST\n")
