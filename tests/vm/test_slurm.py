@@ -91,7 +91,9 @@ class Cluster:
         repository = cached(f"slurm-{GUEST}-{ARCHITECTURE}", digest(status, *SLURM, Path(__file__)),
                             lambda path: download(path, status, [*SLURM, "libjson-c5"]))
         node.sh(f"mkdir -p {REPOSITORY}")
-        packages = sorted(repository.glob("*.deb")) + sorted(Path(PACKAGE).glob("*.deb"))
+        # Without the driver for Kubernetes, whose libraries a Slurm node does not have.
+        ours = [package for package in sorted(Path(PACKAGE).glob("*.deb")) if "-csi_" not in package.name]
+        packages = sorted(repository.glob("*.deb")) + ours
         for package in packages:
             node.put(f"{REPOSITORY}/{package.name}", package.read_bytes())
         node.sh(f"{APT} install {REPOSITORY}/*.deb", 600)

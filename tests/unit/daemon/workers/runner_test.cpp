@@ -39,17 +39,19 @@ class RunnerTest : public testing::Test {
     return {std::istream_iterator<pid_t>(file), {}};
   }
   // Sends the request in the background.
-  void ask(const std::string& subject, const std::string& verb, std::optional<Result<json::object>>& answer) {
-    auto question = [this, &answer](std::string of, std::string what) -> boost::asio::awaitable<void> {
+  void ask(const std::string& subject, const std::string& verb, std::optional<Result<json::object>>& answer,
+           Duration patience) {
+    auto question = [this, &answer, patience](std::string of,
+                                              std::string what) -> boost::asio::awaitable<void> {
       json::object request;
-      answer = co_await runner.ask(std::move(of), std::move(what), std::move(request), Duration(300));
+      answer = co_await runner.ask(std::move(of), std::move(what), std::move(request), patience);
     };
     asked = question;  // the coroutine uses its captures
     boost::asio::co_spawn(context, asked(subject, verb), boost::asio::detached);
   }
   Result<json::object> ask(const std::string& subject, const std::string& verb) {
     std::optional<Result<json::object>> answer;
-    ask(subject, verb, answer);
+    ask(subject, verb, answer, Duration(60'000));
     EXPECT_TRUE(run_until(context, [&] { return answer.has_value(); }));
     return answer ? *answer : Result<json::object>(fail(Errc::Failed, "the runner hung"));
   }
@@ -193,7 +195,7 @@ TEST_F(RunnerTest, WhileAConnectIsStuckInTheKernelNoOtherIsStartedForItsTarget) 
   worker.on("discover", R"(echo '{"result": {}}')");
   worker.on("probe", R"(echo '{"result": {}}')");
   std::optional<Result<json::object>> first;
-  ask("target a", "connect", first);
+  ask("target a", "connect", first, Duration(300));
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("connect") == 1; }));
   {
     const Unkillable stuck(servers().at(0));
