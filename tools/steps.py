@@ -72,8 +72,10 @@ NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "t
               "test_guards", "test_broken", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
 # The engine's work on volumes.
 OF_DATA = ["test_stage_out", "test_outputs", "test_training"]
-# Two or three hosts and a target.
-FLEET = ["test_fleet", "test_tutorial"]
+# Two hosts and a target.
+TUTORIAL = ["test_tutorial"]
+# Four machines at once, beside other lanes too many for two cores.
+FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
 # The documented setup in which two hosts write one volume.
@@ -82,7 +84,7 @@ WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
 # Epochs of a job over a slow network, compared with the benchmark's prediction.
 VERDICT = ["test_verdict"]
-APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
+APART = TUTORIAL + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
 # The packages in use since before the restructuring: the upgrade must keep their data.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -96,7 +98,7 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out, outputs and the fleet", *scenarios(OF_DATA + FLEET))],
+     machines("vm-data", "newest", "scenarios of stage-out and outputs, and the tutorial", *scenarios(OF_DATA + TUTORIAL))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]
@@ -158,6 +160,7 @@ OTHERS = [
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),
+    machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
             deadline_s=3 * 3600),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),
