@@ -124,6 +124,8 @@ struct FleetSettings {
   std::optional<nvmetcp::Portal> listen;  // an IP address and a port
   std::filesystem::path key_file;
   std::map<std::string, std::vector<nvmetcp::Portal>> peers;  // at least one address each; may name this host
+  std::optional<nvmetcp::Portal> dns;  // a name that resolves to the addresses of all hosts, and their port
+  std::vector<std::string> allow;      // host NQNs that may ask this host; empty: all that have the key
   Amount upload{0, 50};  // bytes per second, or a part of the link, while a dataset is leased here
   bool operator==(const FleetSettings&) const = default;
 };

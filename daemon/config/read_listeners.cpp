@@ -50,10 +50,16 @@ FleetSettings read_fleet(const Node& node, Problems& problems) {
   if (!section.has("key_file")) section.missing("key_file", "`spark-stage fleet key` prints a new key");
   fleet.upload = section.checked<Amount>("upload", parse_upload).value_or(fleet.upload);
   const std::uint16_t port = fleet.listen ? fleet.listen->port : 1;
+  if (const auto name = section.text("dns")) fleet.dns = section.accept("dns", parse_portal(*name, port));
+  for (const std::string& text : section.texts("allow")) {
+    if (auto nqn = section.accept("allow", parse_nqn(text))) fleet.allow.push_back(std::move(*nqn));
+  }
   if (const Node* peers = section.map("peers")) {
     read_peers(fleet, *peers, port, problems);
-  } else {
-    section.missing("peers", "write the other hosts: peers: {spark2: [10.0.0.2]}");
+  } else if (!section.has("dns")) {
+    section.missing(
+        "peers",
+        "write the other hosts: peers: {spark2: [10.0.0.2]}, or a name that leads to all: dns: sparks.lan");
   }
   return fleet;
 }
