@@ -1,4 +1,4 @@
-// What others may connect to: /metrics, and the fleet.
+// Sections with listening addresses: /metrics and the fleet.
 #include <set>
 
 #include "base/text.hpp"
@@ -9,7 +9,7 @@
 namespace spark::config {
 namespace {
 
-// A part of the link, or a rate.
+// A percentage of the link, or a rate.
 Result<Amount> parse_upload(std::string_view text) {
   auto amount = text.ends_with('%') ? parse_amount(text) : Result<Amount>(Amount{});
   if (!text.ends_with('%')) {

@@ -1,4 +1,4 @@
-// The config in force, in the file's own form: what is printed here can be read back.
+// Prints the config in force in the file's format, so that it can be read back.
 #include <array>
 
 #include "daemon/config/connect_options.hpp"
@@ -6,7 +6,7 @@
 
 namespace spark::config {
 
-// Without quotes where YAML can't take the word for anything but itself.
+// Without quotes if YAML can only read the word as this text.
 std::string yaml_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
   const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos &&
@@ -45,7 +45,7 @@ json::value number_or_auto(std::uint64_t number) {
   return number == 0 ? json::value("auto") : json::value(number);
 }
 
-// Shows each option; an empty text or section is left out.
+// Writes each option; empty texts and sections are omitted.
 struct OptionWriter {
   json::object& to;
 

@@ -1,4 +1,4 @@
-"""What several hosts stage is read from the source once."""
+"""Several hosts that stage together read the source only once."""
 import os
 import re
 import signal
@@ -96,7 +96,7 @@ def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
 
 
 def flip_bits(path):
-    """On the drive itself, in the middle of the file, its times as they were."""
+    """Flips bits on the drive itself, in the middle of the file, and keeps its times."""
     info = path.stat()
     with open(path, "r+b") as file:
         file.seek(info.st_size // 2)
@@ -112,7 +112,7 @@ def test_flipped_bits_of_a_peer_are_detected_named_and_never_published(fleet):
     first, second = fleet.daemons[:2]
     results([first.stage()])
     generation = first.folder / "cache/data/imagenet" / str(first.datasets()["imagenet"]["generation"])
-    # Jobs can't change the copy: behind their back, on the drive.
+    # Jobs can't change the copy, so change it on the drive.
     script = "import sys; sys.path[:0] = sys.argv[1:3]; from test_exchange import *; [flip_bits(Path(p)) for p in sys.argv[3:]]"
     here = Path(__file__).resolve().parent
     first.host.do("unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount "$0" && exec "$@"', first.folder / "cache/data",
@@ -197,7 +197,7 @@ def test_who_does_not_speak_tls_gets_nothing(fleet):
 
 
 def test_the_key_that_the_page_makes_is_one(tmp_path):
-    """`spark-stage fleet key`, installed as the page says; a daemon takes it in the other tests."""
+    """`spark-stage fleet key`, with the installation steps of the page; the other tests give such a key to daemons."""
     made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
     assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
     (tmp_path / "fleet.key").write_text(made.stdout)

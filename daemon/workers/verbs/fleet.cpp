@@ -17,7 +17,7 @@ namespace {
 constexpr char kSilentFile[] = "silent", kFoundFile[] = "found";
 constexpr std::chrono::seconds kSilentFor{15};
 
-// A host without NVMe has no NQN: one is made from what systemd gave it.
+// A host without NVMe has no NQN: systemd's machine ID is used instead.
 std::string host_name() {
   const auto identity = nvmetcp::read_host_identity(SystemRoot{});
   if (identity) return identity->nqn;
@@ -97,7 +97,7 @@ void note_silent(const std::filesystem::path& boards, const json::array& peers) 
   for (const json::value& peer : peers)
     if (!get_bool(peer.as_object(), "answers").value_or(false))
       names += get_string(peer.as_object(), "name").value_or("") + "\n";
-  note(boards, kSilentFile, names);  // without it they are waited for
+  note(boards, kSilentFile, names);  // on a failure, stagings wait for silent peers
 }
 
 std::set<std::string> silent_peers(const std::filesystem::path& boards) {

@@ -1,4 +1,4 @@
-// Serving peers, in a process that the daemon starts and supervises.
+// Serves peers, in a process that the daemon starts and supervises.
 #include <sys/syscall.h>
 #include <unistd.h>
 
