@@ -163,11 +163,15 @@ json::object show(const FleetSettings& fleet) {
     json::array& all = peers[name].emplace_array();
     for (const nvmetcp::Portal& address : addresses) all.emplace_back(to_string(address));
   }
-  return {{"listen", to_string(*fleet.listen)},
-          {"key_file", fleet.key_file.string()},
-          {"peers", std::move(peers)},
-          {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
-                                              : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
+  json::object shown{
+      {"listen", to_string(*fleet.listen)},
+      {"key_file", fleet.key_file.string()},
+      {"peers", std::move(peers)},
+      {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
+                                          : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
+  if (fleet.dns) shown["dns"] = to_string(*fleet.dns);
+  if (!fleet.allow.empty()) shown["allow"] = list(fleet.allow);
+  return shown;
 }
 
 std::string yaml_value(const json::value& value) {

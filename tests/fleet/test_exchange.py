@@ -1,7 +1,9 @@
 """Several hosts that stage together read the source only once."""
 import os
+import re
 import signal
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 from fleet import BUILD, PORT, Fleet, wait_until
@@ -21,6 +23,20 @@ def check_copies(fleet, daemons):
 
 def check_hashes(staged):
     assert len({one["hash"] for one in staged}) == 1, staged
+
+
+@contextmanager
+def configured(daemon, old, new):
+    right = daemon.config.read_text()
+    assert old in right
+    daemon.config.write_text(right.replace(old, new))
+    assert daemon.ask("POST", "/v1/reload")[0] == 200
+    try:
+        yield
+    finally:
+        daemon.config.write_text(right)
+        assert daemon.ask("POST", "/v1/reload")[0] == 200
+        Fleet.wait_for_peers(daemon, 3)
 
 
 def test_four_hosts_that_start_together_read_the_source_once(fleet, record_property):
@@ -135,19 +151,39 @@ def test_another_key_gets_nothing(fleet):
     daemon = fleet.daemons[3]
     wrong = fleet.folder / "wrong"
     Fleet.write_key(wrong)
-    right = daemon.config.read_text()
-    daemon.config.write_text(right.replace(str(fleet.key), str(wrong)))
-    assert daemon.ask("POST", "/v1/reload")[0] == 200
-    try:
+    with configured(daemon, str(fleet.key), str(wrong)):
         wait_until(lambda: daemon.fleet()["peers"] and not any(peer["answers"] for peer in daemon.fleet()["peers"]), "no peer answers")
         assert all("key" in peer["reason"] for peer in daemon.fleet()["peers"])
         results([fleet.daemons[0].stage()])
         [one] = results([daemon.stage()])
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+
+
+def test_peers_are_found_by_one_name_that_leads_to_all_of_them(fleet):
+    daemon, hosts = fleet.daemons[3], fleet.folder / "hosts"
+    before = hosts.read_text()
+    hosts.write_text(before + "".join(f"{other.host.address} sparks\n" for other in fleet.daemons))
+    results([fleet.daemons[0].stage()])
+    names = re.search(r"peers: .*", daemon.config.read_text())[0]
+    try:
+        with configured(daemon, names, "dns: sparks"):
+            Fleet.wait_for_peers(daemon, 3)
+            assert {peer["name"] for peer in daemon.fleet()["peers"]} == {other.host.address for other in fleet.daemons[:3]}
+            [one] = results([daemon.stage()])
+            assert one["bytes_from"] == {"volume": 0, "peers": fleet.drive.size}
     finally:
-        daemon.config.write_text(right)
-        assert daemon.ask("POST", "/v1/reload")[0] == 200
-        Fleet.wait_for_peers(daemon, 3)
+        hosts.write_text(before)
+
+
+def test_a_host_that_the_list_does_not_allow_gets_nothing(fleet):
+    first, other = fleet.daemons[0], fleet.daemons[1]
+    results([first.stage()])
+    nobody = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
+    with configured(first, "  listen:", f"  allow: [\"{nobody}\"]\n  listen:"):
+        wait_until(lambda: any(peer["name"] == "n1" and not peer["answers"] for peer in other.fleet()["peers"]), "n1 is silent for n2")
+        [one] = results([other.stage()])
+        assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+    Fleet.wait_for_peers(other, 3)
 
 
 def test_who_does_not_speak_tls_gets_nothing(fleet):

@@ -18,7 +18,7 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  explicit Neighbours(const FleetMembers& members);
+  explicit Neighbours(FleetMembers members);
 
   // Whether this is the address of a peer. Any thread.
   bool has(const std::string& address) const;
@@ -27,13 +27,19 @@ class Neighbours {
   json::array ask();
   // The same, with the published copies of each peer that answers: "datasets": see PublishedCopies::list
   json::array ask_with_datasets();
+  // The addresses that the fleet's name leads to, as of the last question.
+  const std::vector<std::string>& found() const { return found_; }
 
  private:
+  const FleetMembers members_;  // of the configuration
+  std::vector<std::string> found_;
   std::vector<fleet::PeerAddress> addresses_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
   mutable std::mutex mutex_;
   std::set<std::string> allowed_;
 
+  void look_up_members();
+  void use(const FleetMembers& members);
   void resolve();
   json::array ask_each(bool with_datasets);
 };
