@@ -32,7 +32,7 @@ std::string address_of(int socket);
 // The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);
 
-// Resolves a host name; one name may stand for several peers and give several addresses.
+// Resolves a host name, which may have the addresses of several peers.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
 }  // namespace spark::fleet

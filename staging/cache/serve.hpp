@@ -12,7 +12,7 @@
 
 namespace spark::staging {
 
-// The source's tree, on the required file system; a placeholder without a folder if the source is away.
+// The source's tree, on the required file system; a Tree without a folder if the source is away.
 Result<Tree> open_source(const Source& source);
 
 // Called after the last read, before `hash` is published: checks that all reads saw one state of the source.

@@ -178,8 +178,8 @@ def test_peers_are_found_by_one_name_that_leads_to_all_of_them(fleet):
 def test_a_host_that_the_list_does_not_allow_gets_nothing(fleet):
     first, other = fleet.daemons[0], fleet.daemons[1]
     results([first.stage()])
-    nobody = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
-    with configured(first, "  listen:", f"  allow: [\"{nobody}\"]\n  listen:"):
+    unused_nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
+    with configured(first, "  listen:", f"  allow: [\"{unused_nqn}\"]\n  listen:"):
         wait_until(lambda: any(peer["name"] == "n1" and not peer["answers"] for peer in other.fleet()["peers"]), "n1 is silent for n2")
         [one] = results([other.stage()])
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}

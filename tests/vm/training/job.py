@@ -135,7 +135,7 @@ def train_for_a_while(resume_from, folder):
         os.kill(child, signal.SIGKILL)
     ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     if ends != [-signal.SIGKILL] * RANKS:
-        sys.exit(f"a process ended by itself: {ends}")
+        sys.exit(f"a process ended without being killed: {ends}")
 
 
 def newest_saved():
