@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/threads.hpp"
+#include "staging/copy/lanes/pace.hpp"
 #include "staging/copy/transfer/small_file_copier.hpp"
 #include "staging/copy/transfer/thread_gate.hpp"
 #include "staging/files/holes.hpp"
@@ -17,8 +18,6 @@ namespace spark::staging {
 namespace {
 
 constexpr unsigned kReadsUnderWay = 8;  // of each thread
-// Cost of a file in addition to its bytes, as bytes.
-constexpr double kFileWeight = 64 * 1024;
 
 class SmallFiles {
  public:
@@ -36,7 +35,7 @@ class SmallFiles {
       share.end = files_.size() * (i + 1) / shares;
     }
     const auto ran = run_in_threads(
-        shares, [&](std::size_t number) { work(static_cast<unsigned>(number)); },
+        shares, [&](std::size_t number) { take_part(static_cast<unsigned>(number)); },
         [&] {
           *context_.failed = true;
           gate_.close();
@@ -65,7 +64,7 @@ class SmallFiles {
   std::vector<Entry*> left_;
   std::optional<Error> error_;
 
-  void work(unsigned thread) {
+  void take_part(unsigned thread) {
     if (!gate_.wait(thread)) return;
     if (auto done = copy_shares(thread); !done) fail_run(std::move(done.error()));
     gate_.close();
@@ -114,9 +113,9 @@ class SmallFiles {
     });
     const auto ended = std::chrono::steady_clock::now();
     context_.counters->spent(Activity::SmallFiles, ended - began);
-    double work = 0;
-    for (const Entry* entry : files) work += static_cast<double>(entry->size) + kFileWeight;
-    gate_.did(work, ended);
+    Bytes bytes = 0;
+    for (const Entry* entry : files) bytes += entry->size;
+    gate_.did(work(bytes, files.size()), ended);
     return copied;
   }
 
