@@ -45,7 +45,8 @@ TEST(ThreadGate, AThreadThatWaitsGoesOnWhenItMay) {
   ThreadGate gate(ThreadSearch({1, 1, 2}));
   std::jthread waits([&] { EXPECT_TRUE(gate.wait(1)); });
   SteadyTime now{};
-  do_batches(gate, 10, milliseconds(100), now);
+  do_batches(gate, 3, milliseconds(100), now);
+  EXPECT_TRUE(gate.may_work(1));
 }
 
 TEST(ThreadGate, ThreadsThatWaitEndWithTheWork) {
