@@ -83,7 +83,7 @@ std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& sc
   const auto share = origin_share(cell);
   if (!share) {
     if (scenario.cache != Cache::Cold && !is_remote(kind)) return {};
-    return {"no counter shows here that the data came from the storage"};
+    return {"not proven to come from the storage: no counter covers this path"};
   }
   if (*share >= kColdShare) return {};
   const std::string proof = share_text(*share) + " of it came from the storage (" + cell.origin.counter + ")";
