@@ -5,10 +5,11 @@ PREFIX ?= /usr/local
 STEPS ?=
 SEED ?= 3
 ARGS ?=
+SYSTEMS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out format lint install clean try
+.PHONY: help setup build test check check-long soak deb debs image demo bench-staging bench-limits bench-slurm bench-fleet bench-stage-out release format lint install clean try
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +22,7 @@ build:  ## the programs, into build/release
 	cmake --build --preset release
 
 try:  ## the daemon on a simulated host, without root: spark-stage status as it changes, until ^C
+	@command -v cmake >/dev/null || tools/setup.sh build
 	cmake --preset release
 	cmake --build --preset release --target spark-staged spark-stage
 	@$(PYTHON) tools/try.py build/release
@@ -50,6 +52,9 @@ debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, eac
 	  for arch in amd64 arm64; do tools/deb-for.sh $$system $$arch $(JOBS) || exit 1; done; \
 	done
 	rm -rf build/debs && mkdir -p build/debs && cp build/debian-1[23]-*/deb/*.deb build/debs/
+
+release:  ## packages of this version for all systems, installed once each, with notes and checksums (root, hours); SYSTEMS=debian-12-amd64: one alone
+	tools/release.sh $(JOBS) $(SYSTEMS)
 
 image: deb  ## a container image of this release's packages, in build/image (root)
 	tools/setup.sh others

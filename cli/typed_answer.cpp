@@ -12,7 +12,7 @@ Result<> ask_to_type(Context& context, const TypedQuestion& question) {
     return fail(Errc::Invalid, question.untouched + ": --confirm says '" + printable(question.given) +
                                    "', and " + question.what + " is " + printable(question.wanted));
   }
-  context.err << "\nType " << question.what << " to go on: " << std::flush;
+  context.err << "\nType " << question.what << " to continue: " << std::flush;
   std::string typed;
   if (std::getline(context.in, typed) && trim(typed) == question.wanted) return {};
   return fail(Errc::Failed, question.untouched + ": that is not " + question.what, question.hint);

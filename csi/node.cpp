@@ -21,7 +21,7 @@ Status taken(const Publication& publication, Place place) {
   const std::string target = printable(publication.target.native());
   if (place == Place::Something)
     return {Code::FailedPrecondition,
-            "another program mounted something at " + target + ": unmount it on the node"};
+            "another program has mounted a file system at " + target + ": unmount it on the node"};
   return {Code::AlreadyExists, "another dataset or output is mounted at " + target};
 }
 

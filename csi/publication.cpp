@@ -50,7 +50,7 @@ Result<> read_source(const PublishRequest& request, Publication& publication) {
   const std::string& name = publication.is_output() ? publication.output : publication.dataset;
   if (name.find(':') == std::string::npos) return {};
   return fail(Errc::Invalid, "volumeAttributes: " + in_quotes(name) + " is a path on a volume, not a name",
-              "pods may use only what the node's configuration names");
+              "pods may use only names of the node's configuration");
 }
 
 Result<> check_capability(const PublishRequest& request) {

@@ -55,7 +55,7 @@ Result<> Job::cancel() {
   if (ended_) return fail(Errc::NotFound, name + " has ended already");
   const auto cancel = std::move(on_cancel);
   on_cancel = nullptr;
-  if (!cancel) return fail(Errc::Unsupported, name + " can't be cancelled", "it ends by itself");
+  if (!cancel) return fail(Errc::Unsupported, name + " can't be cancelled", "it ends without a request");
   cancel();
   return {};
 }

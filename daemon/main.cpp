@@ -126,12 +126,12 @@ constexpr char kSummary[] = "Keeps shared NVMe/TCP volumes connected and mounted
 
 constexpr char kExamples[] =
     "Examples:\n"
-    "  sudo systemctl start spark-staged          as it is meant to run\n"
+    "  sudo systemctl start spark-staged          the usual way\n"
     "  sudo systemctl reload spark-staged         reads its configuration again\n"
     "  sudo spark-staged --config ./new.yaml      in a terminal, until ^C\n"
     "  sudo spark-staged release                  all volumes down; it is stopped\n\n"
-    "A stop or a crash leaves every mount as it is. What it does: journalctl -u\n"
-    "spark-staged; how its volumes are: spark-stage status.";
+    "Mounts survive a stop or a crash. Its log: journalctl -u spark-staged; its\n"
+    "volumes: spark-stage status.";
 
 // CLI11's help without its automatic additions: the descriptions name the defaults.
 class Help final : public CLI::Formatter {
@@ -159,7 +159,7 @@ void define_options(CLI::App& app, spark::ServiceOptions& options, DaemonOptions
       ->envname("SPARK_STAGE_SOCKET")
       ->type_name("PATH");
   app.add_option("--state-dir", options.state_dir,
-                 "what is kept across restarts (" + options.state_dir.string() + ")")
+                 "the state kept across restarts (" + options.state_dir.string() + ")")
       ->type_name("FOLDER");
   app.add_option("--sim", simulation, "configuration of a simulated host: nothing of\nthis one is touched")
       ->type_name("FILE")

@@ -203,11 +203,10 @@ class Writer {
   }
 
   std::string head(WallTime now) const {
-    std::string text =
-        "# Made by 'spark-stage import' at " + rfc3339(now) +
-        " from /etc/fstab, units that connect,\n# /etc/nvme/config.json, /etc/nvme/discovery.conf "
-        "and the current connections and mounts.\n# Check it; every key: "
-        "spark-stage.yaml(5).\n";
+    std::string text = "# Made by 'spark-stage import' at " + rfc3339(now) +
+                       "\n# from /etc/fstab, units that connect, /etc/nvme/config.json,\n"
+                       "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
+                       "# Check it; every key: spark-stage.yaml(5).\n";
     for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
     for (const Found& found : foreign_) {
       const auto& connection = found.connection;

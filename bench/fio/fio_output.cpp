@@ -39,7 +39,7 @@ std::int64_t non_negative(std::optional<std::int64_t> number) {
 }
 
 std::string words_of_error(std::int64_t number) {
-  if (number == EILSEQ) return "what was read back is not what was written (verify failed)";
+  if (number == EILSEQ) return "the data read back differs from the data written (verify failed)";
   if (number == EINVAL) return "Invalid argument (does the file system refuse direct I/O?)";
   return std::strerror(static_cast<int>(number));
 }

@@ -42,8 +42,9 @@ Result<std::string> dry_run(const BenchOptions& options) {
   if (!scenarios) return scenarios.take_error();
   std::string text = "Nothing is measured or written (--dry-run). A run would take about " +
                      format_duration(estimate(options)) + ",\nwrite " +
-                     format_bytes(room_of(options, *scenarios)) + " in each path that may be written, and " +
-                     std::to_string(options.rounds) + " times, after a round to warm up, do:\n";
+                     format_bytes(room_of(options, *scenarios)) +
+                     " in each path that may be written,\nand do the following " +
+                     std::to_string(options.rounds) + " times, after a round to warm up:\n";
   for (const Scenario* scenario : *scenarios) {
     text += "\n# " + std::string(scenario->id) + ": " + std::string(scenario->title) + ", " +
             std::string(scenario->shape) + ", " + to_string(scenario->cache) + "\n";

@@ -113,7 +113,7 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
     auto found = find_scenario(name);
     if (!found) return found.take_error();
     if ((*found)->at_demand && !has_demand) {
-      return fail(Errc::Invalid, "the scenario '" + name + "' needs to know what the job consumes",
+      return fail(Errc::Invalid, "the scenario '" + name + "' needs the job's read rate",
                   "give --demand RATE or --like JOB");
     }
     wanted.insert(*found);

@@ -83,7 +83,7 @@ std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& sc
   const auto share = origin_share(cell);
   if (!share) {
     if (scenario.cache != Cache::Cold && !is_remote(kind)) return {};
-    return {"nothing counts what came from the storage here, so it is not proven that it did"};
+    return {"not proven to come from the storage: no counter covers this path"};
   }
   if (*share >= kColdShare) return {};
   const std::string proof = share_text(*share) + " of it came from the storage (" + cell.origin.counter + ")";
@@ -96,8 +96,7 @@ std::vector<std::string> cache_faults(const Cell& cell, const ScenarioRecord& sc
 std::vector<std::string> length_faults(double seconds) {
   if (seconds >= kShortestSeconds) return {};
   char text[96];
-  std::snprintf(text, sizeof text,
-                "all was over in %.0f ms: too short to mean anything, choose a larger --size",
+  std::snprintf(text, sizeof text, "it took only %.0f ms, too short to measure: choose a larger --size",
                 seconds * 1000);
   return {text};
 }

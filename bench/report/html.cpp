@@ -109,7 +109,7 @@ std::string charts(const Record& record) {
   text +=
       "<h2>Every round as a dot</h2>\n<p class=\"mute\">Grey: the round to warm up, in no figure. Orange: "
       "the "
-      "median. Green: what the job consumes.</p>\n<div class=\"grid\">\n";
+      "median. Green: the job's read rate.</p>\n<div class=\"grid\">\n";
   for (const auto& [title, picture] : drawn->scenarios) {
     text += "<div class=\"card\">" + element("h3", title) + picture + "</div>\n";
   }
@@ -168,7 +168,7 @@ std::string table(const Record& record) {
 }
 
 std::string measured(const Record& record) {
-  std::string text = "<h2>What was measured</h2>\n<div class=\"grid\">\n<div class=\"card\">" +
+  std::string text = "<h2>Measurement setup</h2>\n<div class=\"grid\">\n<div class=\"card\">" +
                      facts(facts_of(record)) + "</div>\n";
   for (const PathRecord& path : record.paths) {
     text += "<div class=\"card\">" + element("h3", path.name) + facts(facts_of(record, path)) + "</div>\n";
@@ -183,15 +183,15 @@ std::string html_page(const Record& record) {
   page += "<title>spark-stage bench " + html(record.run_id) + "</title>\n</head>\n<body>\n";
   page += element("h1", "spark-stage bench " + record.run_id);
   page += "<p class=\"mute\">" + html(record.host.name) + "</p>\n";
-  if (record.interrupted) page += element("p", "Interrupted: what was measured until then.");
+  if (record.interrupted) page += element("p", "Interrupted: only the measurements until then.");
   page += verdict(record) + charts(record) + table(record);
   if (!record.warnings.empty()) page += element("h2", "Warnings");
   for (const std::string& warning : record.warnings) page += element("p", warning);
   page += measured(record);
-  page += element("h2", "What this can't tell");
+  page += element("h2", "Not measured");
   page += element(
       "p",
-      "Whether a target served from its own memory; what other clients did meanwhile; how it is at another "
+      "Whether a target served from its own memory, the load from other clients, and the speed at another "
       "hour. Measure again then, and compare: spark-stage bench compare A B.");
   return page + "</body>\n</html>\n";
 }

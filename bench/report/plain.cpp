@@ -25,7 +25,7 @@ std::string md_row(const std::vector<std::string>& cells) {
 
 std::string markdown(const Record& record) {
   std::string text = "# spark-stage bench " + md(record.run_id) + "\n\n";
-  if (record.interrupted) text += "**Interrupted: what was measured until then.**\n\n";
+  if (record.interrupted) text += "**Interrupted: only the measurements until then.**\n\n";
   for (const std::string& sentence : sentences_of(verdict_of(record))) text += "- " + md(sentence) + "\n";
   text += "\n" + md_row({"scenario", "path", "read from", "median", "95 %", "rounds", "p50 / p99", "CPU s/GB",
                          "ratio", "remarks"});
@@ -34,7 +34,7 @@ std::string markdown(const Record& record) {
     text += md_row({row.scenario + ", " + row.shape, row.path, row.cache, row.headline, row.range, row.rounds,
                     row.latency, row.cpu, row.ratio, join(row.remarks, "; ")});
   }
-  text += "\n## What was measured\n\n";
+  text += "\n## Measurement setup\n\n";
   for (const auto& [name, words] : facts_of(record)) text += "- " + md(name) + ": " + md(words) + "\n";
   for (const PathRecord& path : record.paths) {
     text += "\n### " + md(path.name) + "\n\n";

@@ -61,7 +61,7 @@ class Table {
     if (record_.rate_limit > 0) {
       out_ += "held to " + format_rate(static_cast<double>(record_.rate_limit)) + " (--rate-limit)\n";
     }
-    if (record_.interrupted) out_ += "INTERRUPTED: what was measured until then\n";
+    if (record_.interrupted) out_ += "INTERRUPTED: only the measurements until then\n";
   }
 
   void fill() {
@@ -205,9 +205,10 @@ class Table {
     }
     for (const std::string& warning : record_.warnings) out_ += wrapped("warning: " + printable(warning), 2);
     out_ += wrapped(
-        "-: too few samples, or no more CPU than an idle host uses. Not known: what a target served from its "
+        "-: too few samples, or no more CPU than an idle host uses. Not known: how much a target served from "
+        "its "
         "own "
-        "memory, and what other clients did meanwhile.",
+        "memory, and the load from other clients.",
         2);
   }
 

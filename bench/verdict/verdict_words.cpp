@@ -62,7 +62,7 @@ std::string answer(const Verdict& verdict) {
       return "No clear difference: " + epochs + of + " take about " +
              time_text(decision.staged->seconds.value) + " " + way_text(*decision.staged) + " and " +
              time_text(decision.direct->seconds.value) + " " + way_text(*decision.direct) +
-             ", which is within what was measured.";
+             ", a difference within the uncertainty of the measurement.";
     case Advice::NotDecided:
       break;
   }
@@ -88,14 +88,14 @@ std::string break_even_text(const Source& source, const BreakEven& even, bool is
   std::snprintf(from, sizeof from, "%.0f", pays_from(*even.epochs));
   return "Staging from " + source.name + " pays from epoch " + from + " (break-even after " +
          short_number(*even.epochs) + " epochs" + (range.empty() ? "" : ", " + range) + ")" +
-         (is_bound_by_job ? "." : ", if the job takes whatever it gets.");
+         (is_bound_by_job ? "." : ", if the job reads as fast as it can.");
 }
 
 // Empty if only one host measured.
 std::string hosts_text(const Verdict& verdict) {
   if (verdict.hosts.size() < 2) return "";
   return "Measured on " + std::to_string(verdict.hosts.size()) + " hosts at once (" +
-         join(verdict.hosts, ", ") + "): a rate is what one of them got, on average.";
+         join(verdict.hosts, ", ") + "): a rate is the average of one host.";
 }
 
 // The rates used, and the demand below which staging gains nothing.
@@ -143,7 +143,7 @@ std::string assumed_text(const Verdict& verdict) {
   const std::size_t measured = std::max<std::size_t>(1, verdict.hosts.size());
   if (verdict.nodes > measured) {
     assumed.push_back(std::to_string(verdict.nodes) +
-                      " nodes that read at once and share evenly what the target gave " +
+                      " nodes that read at once and share evenly the rate that the target gave " +
                       (measured == 1 ? "this one" : "these " + std::to_string(measured)) + " (--nodes)");
   }
   return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";

@@ -13,7 +13,7 @@ Result<json::object> object_of(const Answer& answer, const Request& request) {
   constexpr std::size_t kShown = 120;
   return fail(answer.status == 403 ? Errc::Denied : Errc::Failed,
               "spark-staged answered " + std::to_string(answer.status) + " to " + request.method + " " +
-                  request.target + ", and not in its own words: '" +
+                  request.target + ", and the answer is not its own: '" +
                   printable(std::string_view(answer.body).substr(0, kShown)) + "'",
               "are spark-stage and spark-staged of one version?");
 }

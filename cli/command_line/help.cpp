@@ -37,6 +37,13 @@ std::string Help::make_group(std::string group, bool is_positional,
   return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
 }
 
+std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (auto at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at))
+    text.erase(at, 1);
+  return text;
+}
+
 std::string Help::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = "\nUsage: " + name + " [OPTIONS]";
   for (const CLI::Option* option : app->get_options()) {

@@ -35,7 +35,7 @@ Result<int> check(Context& context, const std::string& given, bool as_json) {
                 << "\n";
     return 0;
   }
-  say(context, printable(file) + ": in order - " + counted(loaded->targets.size(), "target") + ", " +
+  say(context, printable(file) + ": valid - " + counted(loaded->targets.size(), "target") + ", " +
                    counted(loaded->volumes.size(), "volume") + ", " +
                    counted(loaded->datasets.size(), "dataset"));
   return 0;

@@ -83,15 +83,15 @@ Result<> check_not_mounted(const Context& context) {
 
 void print_plan(std::ostream& out, const nvmetcp::HostIdentity& old, const nvmetcp::HostIdentity& fresh) {
   const auto shown = [](const std::string& text) { return text.empty() ? "(none)" : printable(text); };
-  out << "This host gets a new identity; the files as they are stay beside as *.old:\n\n"
+  out << "This host gets a new identity; the current files are kept as *.old:\n\n"
       << "  /etc/nvme/hostnqn\n"
       << "     " << shown(old.nqn) << "\n"
       << "  -> " << fresh.nqn << "\n"
       << "  /etc/nvme/hostid\n"
       << "     " << shown(old.id) << "\n"
       << "  -> " << fresh.id << "\n\n"
-      << "On every target with an allow list, or keys, the new NQN has to be entered in\n"
-         "the place of the old one, else this host is not let in any more.\n";
+      << "On every target with an allow list or keys, enter the new NQN in place of\n"
+         "the old one. Otherwise the target refuses this host.\n";
 }
 
 void print_done(Context& context, const nvmetcp::HostIdentity& old, const nvmetcp::HostIdentity& fresh,

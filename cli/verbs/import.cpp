@@ -18,13 +18,13 @@ Result<int> import(Context& context, const std::string& file) {
   }
   if (imported.targets + imported.volumes + imported.left_out == 0) {
     tell(context,
-         "Nothing is set up by hand here: there is nothing to take over - "
+         "This host has no manual setup to import - "
          "'spark-stage discover ADDRESS --yaml' begins with a target");
     return 0;
   }
   std::string words = counted(imported.targets, "target") + ", " + counted(imported.volumes, "volume");
   if (imported.left_out > 0) {
-    words += "; " + std::to_string(imported.left_out) + " not taken over, the reasons stand in the comments";
+    words += "; " + std::to_string(imported.left_out) + " not imported, for the reasons in the comments";
   }
   tell(context, words);
   return 0;

@@ -41,7 +41,7 @@ void add_status(App& app) {
                        "  spark-stage status --json | jq '.volumes[] | select(.state != \"ready\")'",
                        [options](Context& context) { return status(context, *options); });
   verb.optional_argument("NAME", options->names, "these volumes alone");
-  verb.option_or("-w,--watch", "SECONDS", options->watch, "2", "look again and again (2)");
+  verb.option_or("-w,--watch", "SECONDS", options->watch, "2", "refresh every SECONDS (2)");
   verb.flag("--json", options->as_json, "everything, as JSON; with --watch an object a line");
 }
 

@@ -80,7 +80,7 @@ void print_jobs(std::ostream& out, const Terminal& terminal, const json::object&
     out << "No jobs - the daemon has had nothing to do since it started.\n";
     return;
   }
-  Table table({"JOB", "WHAT", "DATASETS", "FOR", "STATE", "DONE", "TIME"}, {kSubjectColumn, kHolderColumn});
+  Table table({"JOB", "VERB", "DATASETS", "FOR", "STATE", "DONE", "TIME"}, {kSubjectColumn, kHolderColumn});
   for (const json::object* job : running) add_running(table, *job);
   std::ranges::reverse(ended);
   if (ended.size() > kMostEnded) ended.resize(kMostEnded);

@@ -70,7 +70,7 @@ const char kHelp[] =
     "  volumes: [{name: data, csi: {driver: stage.spark-stage.io,\n"
     "             volumeAttributes: {dataset: imagenet}}}]\n"
     "\n"
-    "A stop or a crash leaves every mount as it is. What it does is on stderr.\n";
+    "Mounts survive a stop or a crash. The log is on stderr.\n";
 
 std::filesystem::path Options::csi_socket() const {
   return kubelet_dir / "plugins" / kDriver / "csi.sock";

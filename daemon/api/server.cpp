@@ -44,7 +44,7 @@ Result<Caller> identify(int fd, std::optional<gid_t> users) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return fail_errno(errno, "asking who calls");
+    return fail_errno(errno, "identifying the caller");
   }
   std::vector<gid_t> groups = groups_of(fd);
   groups.push_back(peer.gid);

@@ -13,10 +13,10 @@ struct Refusal {
   std::string_view why;
 };
 
-constexpr std::string_view kAnotherDevice = "would mount something else than this volume's own device";
+constexpr std::string_view kAnotherDevice = "would mount another device than this volume's own";
 constexpr std::string_view kOtherOperation = "asks for another operation than mounting this volume";
 constexpr std::string_view kFstab =
-    "means something in fstab only; the volume's own keys say when and how it is mounted";
+    "has a meaning in fstab only; the volume's own keys control when and how it is mounted";
 
 // By name, with any value after '='.
 constexpr std::array kNever = {
@@ -46,7 +46,7 @@ constexpr std::array kNever = {
 };
 
 constexpr std::array kNeverOnNfs = {
-    Refusal{"bg", "would report a mount that is not there yet; the daemon itself retries for ever"},
+    Refusal{"bg", "would report a mount that is not there yet; the daemon itself retries indefinitely"},
 };
 
 constexpr std::array kNeverReadOnly = {

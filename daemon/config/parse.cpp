@@ -65,7 +65,7 @@ Result<> check_simulation(const Config& config, bool is_simulated) {
   }
   if (!config.has_simulation && is_simulated) {
     return fail(Errc::Invalid, file + " has no section `simulation`",
-                "docs/simulation.md says what it holds; `simulation: {}` is enough");
+                "docs/simulation.md describes it; `simulation: {}` is enough");
   }
   if (is_simulated && config.cache.path == CacheSettings{}.path) {
     return fail(Errc::Invalid,

@@ -39,11 +39,10 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   // With the path alone, an unmounted volume's empty folder would be staged instead.
   if (const std::string* volume = before.mount_points.above(*path)) {
     const std::string below = path->lexically_relative(before.mount_points.of(*volume)).string();
-    section.problem("path",
-                    "lies on volume '" + *volume + "'; write volume: " + *volume + ", path: " + below);
+    section.problem("path", "is on volume '" + *volume + "'; write volume: " + *volume + ", path: " + below);
   }
   if (is_within(*path, before.cache) || is_within(before.cache, *path)) {
-    section.problem("path", "and the cache, " + before.cache.string() + ", lie in one another");
+    section.problem("path", "overlaps the cache, " + before.cache.string());
   }
 }
 
@@ -114,7 +113,7 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
   const MountPoints mount_points(so_far.volumes);
   if (const std::string* volume = mount_points.above(cache.path)) {
-    section.problem("path", "lies on volume '" + *volume + "'; the cache belongs on a local disk");
+    section.problem("path", "is on volume '" + *volume + "'; the cache belongs on a local disk");
   }
   return cache;
 }

@@ -75,11 +75,12 @@ void check_path(const Output& output, Section& section, const MountPoints& mount
                 const std::filesystem::path& cache) {
   if (output.path.empty()) return;
   if (const std::string* volume = mount_points.above(output.path)) {
-    section.problem("path", "lies on volume '" + *volume +
-                                "'; jobs write to the local drive, and what is complete is sent");
+    section.problem("path",
+                    "is on volume '" + *volume +
+                        "'; jobs write to the local drive, and the daemon sends complete checkpoints");
   }
   if (is_within(output.path, cache) || is_within(cache, output.path))
-    section.problem("path", "and the cache, " + cache.string() + ", lie in one another");
+    section.problem("path", "overlaps the cache, " + cache.string());
 }
 
 Output read_output(const Member& member, const Config& so_far, const MountPoints& mount_points,

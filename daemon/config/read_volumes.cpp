@@ -43,7 +43,7 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
     check_target(section, source.target, so_far, problems);
   }
   if (!section.has("subsystem")) {
-    section.missing("subsystem", "`spark-stage discover ADDRESS` lists what a target offers");
+    section.missing("subsystem", "`spark-stage discover ADDRESS` lists a target's subsystems");
   }
   volume.nvme = std::move(source);
 }
@@ -84,7 +84,7 @@ void read_mount(Volume& volume, Section& section) {
   if (volume.mount == "/") section.problem("mount", "'/' is the root file system");
   for (const char* system : {"/proc", "/sys", "/dev", "/etc", "/boot", "/usr"}) {
     if (is_within(volume.mount, system)) {
-      section.problem("mount", std::string("lies in ") + system + ", which belongs to the system");
+      section.problem("mount", std::string("is in ") + system + ", which belongs to the system");
     }
   }
 }
@@ -108,7 +108,7 @@ void check_overlap(const Volume& volume, const MountPoints& before, Section& sec
   const std::string* above = before.above(volume.mount);
   if (const std::string* other = above != nullptr ? above : before.below(volume.mount)) {
     section.problem("mount", "'" + volume.mount.string() + "' and '" + before.of(*other).string() +
-                                 "' of volume '" + *other + "' lie in one another");
+                                 "' of volume '" + *other + "' overlap");
   }
 }
 

@@ -58,7 +58,7 @@ tl::unexpected<Error> give_up(const Task& task, const Error& last, unsigned trie
   return fail(Errc::Failed,
               last.what + "; tried " + std::to_string(tries) + " times" +
                   (volume.empty() ? "" : " while volume " + volume + " was ready"),
-              "look at the drives behind it; what is copied stays for the next attempt");
+              "check the drives behind it; the next attempt resumes from the copied part");
 }
 
 // Any caller may request a VOLUME:PATH that does not exist, so only some of those are kept.
@@ -124,7 +124,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     if (!is_away && ++retries.tries >= context_.timings.tries) {
       co_return give_up(*task, staged.error(), retries.tries);
     }
-    std::string reason = staged.error().what + "; it goes on by itself";
+    std::string reason = staged.error().what + "; it resumes automatically";
     log::warning(doing(*task) + " stalled: " + reason);
     ++activity_.totals.stalls;
     task->show_stalled(reason);

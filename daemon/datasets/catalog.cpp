@@ -95,7 +95,8 @@ Result<> Catalog::check_listed(const std::string& dataset) const {
   if (std::ranges::find(*all, dataset) != all->end()) return {};
   const std::string near = nearest(dataset, *all);
   return fail(Errc::NotFound, "dataset " + printable(dataset) + " is not staged",
-              near.empty() ? "`spark-stage ls` shows what is" : "did you mean '" + printable(near) + "'?");
+              near.empty() ? "`spark-stage ls` lists the staged datasets"
+                           : "did you mean '" + printable(near) + "'?");
 }
 
 }  // namespace spark::datasets

@@ -68,7 +68,7 @@ asio::awaitable<void> Prefetches::end(TaskPtr staging, std::vector<std::string> 
     prefetch->stops = Error{Errc::NoSpace,
                             "prefetching " + printable(name) + ": its room went to " +
                                 printable(staging->dataset.name) + ", which a job waits for",
-                            "ask for it again once something was evicted; what is copied stays until then"};
+                            "prefetch it again after an eviction; it resumes from the copied part"};
     prefetch->cancel();
     turns_.wake_all();
     while (!prefetch->ended && !staging->is_cancelled) co_await pause_for(staging, context_.timings.settling);

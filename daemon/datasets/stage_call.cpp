@@ -27,7 +27,7 @@ asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
   task->attempt = {};
   task->attempt.is_from_peers = true;
   task->attempt.last_moved = context_.clock.steady();
-  log::info("staging " + printable(task->dataset.name) + " goes on with what peers have: its volume is away");
+  log::info("staging " + printable(task->dataset.name) + " continues from peers: its volume is away");
   auto call = call_to_stage(task, place, false);
   const workers::Cancellation cancellation = task->attempt.cancellation;
   auto staged = co_await context_.runner.run(std::move(call), cancellation);

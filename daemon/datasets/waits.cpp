@@ -11,7 +11,7 @@ asio::awaitable<void> pause_for(TaskPtr task, Duration time) {
 }
 
 std::string goes_on_when_over(const Error& why) {
-  return why.what + "; it goes on by itself when that is over";
+  return why.what + "; it resumes automatically when that is over";
 }
 
 asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task) {

@@ -6,11 +6,11 @@ namespace spark::metrics {
 void add_daemon(Page& page, const DaemonFacts& facts) {
   const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
   page.push_back({"spark_stage_build_info",
-                  "Which spark-staged this is; the value is always 1.",
+                  "Version of spark-staged; the value is always 1.",
                   Kind::Gauge,
                   {{{{"version", kVersion}, {"compiler", __VERSION__}}, 1}}});
   page.push_back({"spark_stage_workers",
-                  "Worker processes that run, and that were given up on because the kernel holds them.",
+                  "Worker processes that run, and those abandoned because the kernel blocks them.",
                   Kind::Gauge,
                   {{{{"state", "running"}}, number(facts.workers.running)},
                    {{{"state", "abandoned"}}, number(facts.abandoned_now)}}});
@@ -23,7 +23,7 @@ void add_daemon(Page& page, const DaemonFacts& facts) {
                   Kind::Counter,
                   {{{}, number(facts.workers.timed_out)}}});
   page.push_back({"spark_stage_workers_abandoned_total",
-                  "Worker processes that were given up on.",
+                  "Worker processes that were abandoned.",
                   Kind::Counter,
                   {{{}, number(facts.workers.abandoned)}}});
   page.push_back({"spark_stage_config_last_reload_successful",

@@ -44,11 +44,11 @@ void add_cache(Page& page, const DatasetFacts& facts) {
                   "1 if the cache's catalog could be read, else 0 and no other figure of the cache.",
                   Kind::Gauge,
                   {{{}, cache.is_object() ? 1.0 : 0.0}}});
-  page.push_back(of_cache("spark_stage_cache_capacity_bytes", "What the cache may use of its disk.", cache,
-                          "capacity_bytes"));
-  page.push_back(of_cache("spark_stage_cache_used_bytes", "What staged datasets take on the disk.", cache,
-                          "used_bytes"));
-  page.push_back(of_cache("spark_stage_cache_free_bytes", "What may still be staged without an eviction.",
+  page.push_back(of_cache("spark_stage_cache_capacity_bytes", "Space that the cache may use on its disk.",
+                          cache, "capacity_bytes"));
+  page.push_back(of_cache("spark_stage_cache_used_bytes", "Space that staged datasets use on the disk.",
+                          cache, "used_bytes"));
+  page.push_back(of_cache("spark_stage_cache_free_bytes", "Space for further datasets without an eviction.",
                           cache, "free_bytes"));
   page.push_back(
       of_cache("spark_stage_cache_used_inodes", "Inodes of staged datasets.", cache, "used_inodes"));
@@ -62,17 +62,16 @@ void add_cache(Page& page, const DatasetFacts& facts) {
                   {{{{"reason", "room"}}, number(totals.evicted_for_room)},
                    {{{"reason", "request"}}, number(totals.evicted_by_request)}}});
   page.push_back({"spark_stage_cache_evicted_bytes_total",
-                  "What evictions gave back.",
+                  "Bytes freed by evictions.",
                   Kind::Counter,
                   {{{{"reason", "room"}}, number(totals.evicted_for_room_bytes)},
                    {{{"reason", "request"}}, number(totals.evicted_by_request_bytes)}}});
-  page.push_back(
-      {"spark_stage_cache_verifications_total",
-       "Staged datasets that were read back, by a person's wish or by the scrub, and what was found.",
-       Kind::Counter,
-       {{{{"result", "good"}}, number(totals.found_good)},
-        {{{"result", "damaged"}}, number(totals.found_damaged)},
-        {{{"result", "unreadable"}}, number(totals.not_readable)}}});
+  page.push_back({"spark_stage_cache_verifications_total",
+                  "Staged datasets that were read back, on request or by the scrub, by result.",
+                  Kind::Counter,
+                  {{{{"result", "good"}}, number(totals.found_good)},
+                   {{{"result", "damaged"}}, number(totals.found_damaged)},
+                   {{{"result", "unreadable"}}, number(totals.not_readable)}}});
 }
 
 }  // namespace
@@ -81,7 +80,7 @@ void add_datasets(Page& page, const DatasetFacts& facts) {
   const auto& totals = facts.totals;
   page.push_back(datasets_by_state(facts.list));
   page.push_back({"spark_stage_stagings_total",
-                  "Stagings that ended, by how; several requests for one dataset at a time are one.",
+                  "Stagings that ended, by result; several requests for one dataset at a time are one.",
                   Kind::Counter,
                   {{{{"result", "copied"}}, number(totals.copied)},
                    {{{"result", "cached"}}, number(totals.from_cache)},
@@ -90,10 +89,10 @@ void add_datasets(Page& page, const DatasetFacts& facts) {
   page.push_back(counter("spark_stage_staging_copied_bytes_total", "Bytes that stagings copied to the cache.",
                          number(totals.copied_bytes)));
   page.push_back(counter("spark_stage_staging_peer_bytes_total",
-                         "Of those bytes, what came from other hosts instead of from the source.",
+                         "The part of those bytes that came from other hosts instead of the source.",
                          number(totals.peer_bytes)));
   page.push_back(counter("spark_stage_staging_copied_seconds_total",
-                         "Time that stagings took which copied, until durable and published.",
+                         "Time that copying stagings took, until durable and published.",
                          totals.copied_seconds));
   page.push_back(counter("spark_stage_staging_stalls_total",
                          "Times that a staging had to wait for its source to come back.",

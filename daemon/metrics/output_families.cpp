@@ -15,7 +15,7 @@ void add_outputs(Page& page, const OutputFacts& facts) {
   };
   const outputs::Totals& totals = facts.totals;
   page.push_back({"spark_stage_stage_outs_total",
-                  "Outputs whose sending to a volume ended, by how.",
+                  "Outputs that were to be sent to a volume, by result.",
                   Kind::Counter,
                   {ended("sent", totals.sent), ended("unchanged", totals.unchanged),
                    ended("failed", totals.failed), ended("cancelled", totals.cancelled)}});
@@ -25,7 +25,7 @@ void add_outputs(Page& page, const OutputFacts& facts) {
   page.push_back(one_sample("spark_stage_stage_outs_pending", "Outputs that are not on their volume yet.",
                             Kind::Gauge, facts.backlog.outputs));
   page.push_back(one_sample("spark_stage_stage_out_backlog_bytes",
-                            "What is left to send of the outputs whose size is known.", Kind::Gauge,
+                            "Bytes left to send, of the outputs of known size.", Kind::Gauge,
                             facts.backlog.bytes));
   Family newest{"spark_stage_output_newest_published_timestamp_seconds",
                 "When the newest checkpoint of an output that is on its volume was written.",
@@ -35,8 +35,10 @@ void add_outputs(Page& page, const OutputFacts& facts) {
                  "Complete checkpoints that are not on their volume yet, by output.",
                  Kind::Gauge,
                  {}};
-  Family failures{
-      "spark_stage_output_failures_total", "Checkpoints whose sending failed, by output.", Kind::Counter, {}};
+  Family failures{"spark_stage_output_failures_total",
+                  "Checkpoints that could not be sent, by output.",
+                  Kind::Counter,
+                  {}};
   for (const OutputFacts::Watched& one : facts.watched) {
     const std::vector<std::pair<std::string, std::string>> labels = {{"output", one.name}};
     if (one.published_mtime_ns > 0)

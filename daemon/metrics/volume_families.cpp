@@ -33,7 +33,8 @@ Family one_each(const char* name, const char* help, Kind kind, const std::vector
 }
 
 Family info(const std::vector<VolumeFacts>& volumes) {
-  Family family{"spark_stage_volume_info", "What the volume is; the value is always 1.", Kind::Gauge, {}};
+  Family family{
+      "spark_stage_volume_info", "Properties of the volume; the value is always 1.", Kind::Gauge, {}};
   for (const auto& [settings, status] : volumes) {
     family.samples.push_back(
         {{{"volume", settings->name},
@@ -109,8 +110,9 @@ void add_drives(Page& page, const std::vector<VolumeFacts>& volumes) {
   add("spark_stage_volume_drive_warnings",
       "Critical warnings of the target's drives; absent if it tells none.", Kind::Gauge,
       [](const Smart& smart) -> Number { return static_cast<double>(smart.critical.size()); });
-  add("spark_stage_volume_drive_temperature_celsius", "Of the target's drives, where it measures one.",
-      Kind::Gauge, [](const Smart& smart) -> Number { return smart.temperature_c; });
+  add("spark_stage_volume_drive_temperature_celsius",
+      "Temperature of the target's drives, if it measures one.", Kind::Gauge,
+      [](const Smart& smart) -> Number { return smart.temperature_c; });
   add("spark_stage_volume_drive_spare_ratio", "Spare blocks of the target's drives, of all that they had.",
       Kind::Gauge, [](const Smart& smart) -> Number {
         return smart.spare_percent ? Number(*smart.spare_percent * kPercent) : std::nullopt;
@@ -144,7 +146,7 @@ void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes) {
                             return static_cast<double>(status.history.reconnects());
                           }));
   page.push_back(one_each("spark_stage_volume_recoveries_total",
-                          "Outages that ended because spark-staged connected or mounted anew.", Kind::Counter,
+                          "Outages that ended because spark-staged reconnected or remounted.", Kind::Counter,
                           volumes, [](const Status& status) -> std::optional<double> {
                             return static_cast<double>(status.history.recoveries());
                           }));
@@ -152,8 +154,7 @@ void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes) {
                           "How long the last outage that is over lasted; absent before the first.",
                           Kind::Gauge, volumes,
                           [](const Status& status) { return status.history.last_outage_s(); }));
-  page.push_back(one_each("spark_stage_volume_warnings",
-                          "Things that are not as asked, and yet work; `spark-stage status` has them.",
+  page.push_back(one_each("spark_stage_volume_warnings", "Active warnings; `spark-stage status` has them.",
                           Kind::Gauge, volumes, [](const Status& status) -> std::optional<double> {
                             return static_cast<double>(volumes::all_warnings(status).size());
                           }));

@@ -63,17 +63,17 @@ Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& t
     UniqueFd folder(::open(target.c_str(), kHow));
     if (!folder) return fail_errno(errno, doing);
     if (is_root_of_mount(folder))
-      return fail(Errc::Unavailable, doing + ": something has been mounted there meanwhile");
+      return fail(Errc::Unavailable, doing + ": a file system was mounted there meanwhile");
     return folder;
   }
   const Mount* below = mount_below(table, target);
   if (below == nullptr || !is_reached_by_path(*below))
-    return fail(Errc::Unsupported, doing + ": it can't be reached under what is mounted there");
+    return fail(Errc::Unsupported, doing + ": it can't be reached below the mount that covers it");
   const UniqueFd copy(
       static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, below->target.c_str(), kClone | kCloseOnExec)));
-  if (!copy) return fail_errno(errno, doing + " under what is mounted there");
+  if (!copy) return fail_errno(errno, doing + " below the mount that covers it");
   UniqueFd folder(::openat(copy.get(), target.lexically_relative(below->target).c_str(), kHow));
-  if (!folder) return fail_errno(errno, doing + " under what is mounted there");
+  if (!folder) return fail_errno(errno, doing + " below the mount that covers it");
   return folder;
 }
 

@@ -187,7 +187,7 @@ Result<Change> put_back(const Mount& mount, const std::string& doing) {
   return fail(Errc::Refused,
               doing + ": its file system is mounted elsewhere too, by " + users +
                   (back.done() ? "" : "; it could not be mounted here again"),
-              "end what has it, a container perhaps, and try again");
+              "stop its users, perhaps a container, and try again");
 }
 
 // Makes requests that wait for a dead server fail. A program may send further requests as it handles the

@@ -49,7 +49,7 @@ Result<> make_mount_point(const fs::path& target) {
   if (error) return fail_errno(error.value(), "looking at " + name);
   if (real != target) {
     return fail(Errc::Refused,
-                name + " lies behind a symbolic link; it really is " + printable(real.native()),
+                name + " is behind a symbolic link; its real path is " + printable(real.native()),
                 "write that in the config");
   }
   return {};
@@ -63,7 +63,7 @@ Result<> check_empty(const fs::path& target) {
   if (first != fs::directory_iterator()) {
     return fail(Errc::Refused,
                 name + " is not empty; it holds '" + printable(first->path().filename().native()) + "'",
-                "a mount would hide what is there: move it away, or name another folder");
+                "a mount would hide its files: move them away, or name another folder");
   }
   return {};
 }

@@ -33,7 +33,7 @@ Result<Place> find(const std::filesystem::path& target, const std::string& devic
   place.mount = mounted_at(place.table, target);
   if (place.mount == nullptr || place.mount->device_number != *number) {
     return fail(Errc::Unavailable, doing + ": " + printable(device) + " is not mounted there",
-                "`findmnt " + printable(target.native()) + "` shows what is");
+                "`findmnt " + printable(target.native()) + "` shows the mount");
   }
   return place;
 }
@@ -114,7 +114,7 @@ Result<> make_writable(const std::filesystem::path& target, const std::string& d
   const std::string words =
       outcome.kernel_words.empty() ? log.about(name, place->mount->type) : outcome.kernel_words;
   return fail_errno(outcome.error_number, doing + (words.empty() ? "" : " (" + words + ")"),
-                    "`spark-stage volumes down` and `volumes up` mount it anew");
+                    "`spark-stage volumes down` and `volumes up` remount it");
 }
 
 }  // namespace spark::mounts

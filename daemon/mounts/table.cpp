@@ -90,7 +90,7 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
   if (!text) return fail_with(text.error(), "reading the mount table");
   if (std::count(text->begin(), text->end(), '\n') > kMaxLines) {
     return fail(Errc::Failed, "reading the mount table: more than 100,000 mounts",
-                "something mounts in a loop: `findmnt` shows what");
+                "a program mounts in a loop: `findmnt` shows the mounts");
   }
   return parse_mount_table(*text);
 }

@@ -27,7 +27,7 @@ tl::unexpected<Error> refuse_refused(const volumes::Volume& volume) {
   const std::string& holder = status.fence.held_by;
   return fail(Errc::Refused,
               "volume " + volume.settings().name + " is refused on this host: " + status.reason,
-              holder.empty() ? "`spark-stage status` says what to do"
+              holder.empty() ? "`spark-stage status` gives the next step"
                              : "send it from " + printable(holder) + ", or send it to an NFS volume");
 }
 

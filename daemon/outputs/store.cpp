@@ -38,7 +38,7 @@ asio::awaitable<Result<std::vector<StageOutRequest>>> Store::load() {
     if (request && file_of(request->id) == file) {
       requests.push_back(std::move(*request));
     } else {
-      log::survived({Errc::Failed, "what was recorded in " + printable(file) + " can't be understood", ""});
+      log::survived({Errc::Failed, "the record in " + printable(file) + " can't be understood", ""});
     }
   }
   co_return requests;

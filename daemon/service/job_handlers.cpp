@@ -89,7 +89,7 @@ asio::awaitable<Answer> delete_job(const DaemonParts& daemon, Request request) {
                                  "job " + request.path[2] + " was asked for by " +
                                      printable((*job)->asker().holder) + ": uid " +
                                      std::to_string(request.caller.uid) + " may not cancel it",
-                                 "whoever asked for it may, and root"});
+                                 "its requester and root may"});
   }
   const auto cancelled = (*job)->cancel();
   co_return cancelled ? ok_answer((*job)->to_json()) : api::error_answer(cancelled.error());

@@ -151,13 +151,13 @@ class Release {
   asio::awaitable<std::string> leave_silent() {
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;
-      co_return "its target does not answer: left as it is; `" +
+      co_return "its target does not answer: left unchanged; `" +
           (volume_.nvme ? "nvme disconnect -n " + printable(volume_.nvme->subsystem)
                         : "umount -f -l " + printable(volume_.mount.native())) +
-          "` gives it up, and with it what was not written yet";
+          "` abandons it, and unwritten data is lost";
     }
     link_.is_silent = true;
-    std::string said = "its target does not answer: cut off, what was not written yet is lost";
+    std::string said = "its target does not answer: released by force, unwritten data is lost";
     if (volume_.nvme) co_return said;
     const auto detached = co_await seams_.mounts.unmount(volume_.mount, true);
     if (!detached) said += ", " + detached.error().what;

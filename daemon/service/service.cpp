@@ -162,7 +162,7 @@ void Service::offer_changed(const discovery::TargetWatch& watch, const std::set<
   if (const std::string added = first_missing(now, before); !added.empty())
     log::info("target " + name + " offers " + added + " now");
   if (const std::string gone = first_missing(before, now); !gone.empty())
-    log::info("target " + name + " does not list " + gone + " any more; what is connected stays");
+    log::info("target " + name + " does not list " + gone + " any more; existing connections stay");
   volumes_.target_changed(name);
 }
 
@@ -210,8 +210,7 @@ asio::awaitable<void> Service::handle_signals() {
       launch(context_.get_executor(), "reload", config_.reload_on_signal());
       continue;
     }
-    log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") +
-              "; what is mounted stays mounted");
+    log::info(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT") + "; mounts stay");
     stop();
     co_return;
   }

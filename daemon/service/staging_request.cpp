@@ -33,7 +33,7 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
     const auto pid = get_int(request.body, "hold").value_or(0);
     if (!can_be_pid(pid)) {
       return fail(Errc::Invalid, "hold is not true, \"cgroup\" or a process that can end",
-                  "there is no lease for ever");
+                  "a lease has to end");
     }
     wanted.process = staging::process_with(static_cast<pid_t>(pid));
     if (wanted.process.start_time == 0)
@@ -148,7 +148,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   if (const auto seconds = get_int(request.body, "lease_s")) {
     // Ten years: longer than any use, and within the range of every clock.
     if (*seconds <= 0 || *seconds > 10LL * 366 * 86400) {
-      return fail(Errc::Invalid, "lease_s is not a lease's length in seconds", "there is no lease for ever");
+      return fail(Errc::Invalid, "lease_s is not a lease's length in seconds", "a lease has to end");
     }
     wanted.lease = std::chrono::seconds(*seconds);
   }

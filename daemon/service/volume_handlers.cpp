@@ -99,7 +99,7 @@ Answer post_down(const DaemonParts& daemon, const Request& request) {
 
 Answer post_take(const DaemonParts& daemon, const Request& request) {
   log::warning("volume " + printable(request.path[2]) + ": uid " + std::to_string(request.caller.uid) +
-               " asks to take it over from whoever holds it");
+               " asks to take it over from its holder");
   return ask_volume(daemon, request, take_over);
 }
 

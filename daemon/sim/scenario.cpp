@@ -146,7 +146,7 @@ Event read_event(const Node& node, const std::string& path, const config::Config
   event.sentence = sentence_of(node);
   const auto target = section.text("target"), volume = section.text("volume");
   if (target.has_value() == volume.has_value())
-    section.problem("target", "name what it happens to: either 'target' or 'volume'");
+    section.problem("target", "name either a 'target' or a 'volume'");
   if (target) {
     TargetChange change;
     change.target = *target;

@@ -37,7 +37,7 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
   const std::string where = printable(volume.mount.native());
   Released released;
   if (standing.place == Place::Unknown)
-    co_return fail(Errc::Failed, "what is mounted on " + where + " can't be read", "try again");
+    co_return fail(Errc::Failed, "the mount on " + where + " can't be read", "try again");
   if (standing.place == Place::Covered) co_return fail(covered(volume, standing));
   if (is_own(standing.place)) {
     const auto unmounted = co_await seams.mounts.unmount(volume.mount, may_detach(volume, standing.place));

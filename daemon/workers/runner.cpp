@@ -194,7 +194,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
   if (cancellation.state_->asked) co_return fail(Errc::Cancelled, what + " was cancelled");
   if (is_connect(call.verb) && abandoned_.contains(call.subject)) {
     co_return fail(Errc::Unavailable, what + " waits until an earlier worker, stuck in the kernel, has ended",
-                   "`dmesg` may tell what it waits for");
+                   "`dmesg` may show the cause");
   }
   auto worker = worker_for(call);
   if (!worker) co_return fail_with(std::move(worker.error()), "starting a worker to " + what);
@@ -228,7 +228,7 @@ asio::awaitable<Result<json::object>> Runner::run(Call call, Cancellation cancel
     co_return fail(Errc::TimedOut,
                    what + " did not end within " +
                        format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(deadline)) +
-                       (running->given_up ? "; its worker is stuck in the kernel and was left behind" : ""));
+                       (running->given_up ? "; its worker is stuck in the kernel and was abandoned" : ""));
   }
   if (!answer && !running->is_heard) {
     auto again = co_await run(std::move(running->call), cancellation);
@@ -286,13 +286,13 @@ asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
   abandoned_.insert(running->call.subject);
   ++counts_.abandoned;
   log::warning("worker " + std::to_string(running->worker->pid) + " (" + running->call.verb + " of " +
-               running->call.subject + ") is stuck in the kernel and was left behind; continuing");
+               running->call.subject + ") is stuck in the kernel and was abandoned; continuing");
   auto wait_for_end = [](Runner& runner, std::shared_ptr<Running> stuck) -> asio::awaitable<void> {
     co_await stuck->worker->pidfd.async_wait(Stream::wait_read, kToken);
     ::waitid(P_PID, static_cast<id_t>(stuck->worker->pid), nullptr, WEXITED | WNOHANG);
     stuck->ended = true;
     runner.abandoned_.erase(runner.abandoned_.find(stuck->call.subject));
-    log::info("worker " + std::to_string(stuck->worker->pid) + ", left behind before, has ended");
+    log::info("worker " + std::to_string(stuck->worker->pid) + ", abandoned earlier, has ended");
   };
   launch(executor_, "end of a stuck worker", wait_for_end(*this, running));
 }

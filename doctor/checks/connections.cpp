@@ -97,8 +97,8 @@ void check_foreign_keep_alive(const Host& host, const nvmetcp::Controller& contr
   report.note(
       kConnectionArea,
       who + (none ? " has no keep-alive" : " has a keep-alive of " + std::to_string(*keep_alive) + " s"),
-      none ? "that its target is gone is noticed by a read alone, half a minute after it began"
-           : "that its target is gone may be noticed as late as that",
+      none ? "the loss of its target is noticed only by a read, after half a minute"
+           : "the loss of its target may be noticed only after that time",
       "connect with `keep_alive: 5s` (or `nvme connect --keep-alive-tmo=5`)");
 }
 

@@ -23,19 +23,20 @@ void check_peer(const json::object& own, const std::string& version, const json:
   const std::string name = text_of(peer, "name");
   if (!get_bool(peer, "answers").value_or(false)) {
     report.note(kArea, "peer " + name + " does not answer: " + text_of(peer, "reason"),
-                "what it has staged is read from the volume instead",
+                "its datasets are read from the volume instead",
                 "on " + name + ": systemctl status spark-staged; spark-stage status");
     return;
   }
   if (const std::string other = text_of(peer, "version"); other != version)
     report.note(kArea, "peer " + name + " has version " + other + ", this host has " + version,
-                "hosts exchange only what both versions know", "install the same version on all hosts");
+                "hosts exchange only messages that both versions know",
+                "install the same version on all hosts");
   if (link_of(peer) > 0 && link_of(own) > 0 && link_of(peer) < link_of(own))
     report.note(kArea,
                 "peer " + name + " is reached on " + text_of(peer, "interface") + " with " +
                     format_rate(static_cast<double>(link_of(peer))) + ", this host has " +
                     format_rate(static_cast<double>(link_of(own))),
-                "the slowest link is the pace of what the hosts exchange",
+                "the slowest link limits the exchange",
                 "give an address of the fast network as fleet.listen on " + name);
 }
 
@@ -53,7 +54,7 @@ void check_fleet(const Host& host, Report& report) {
   }
   if (const auto why = get_string(*fleet, "reason"))
     report.wrong(kArea, "peers are not served: " + printable(*why),
-                 "each of them reads from the volume what this host has",
+                 "they read this host's datasets from the volume",
                  "check fleet.listen and fleet.key_file; then: sudo systemctl reload spark-staged");
   const json::array* peers = get_array(*fleet, "peers");
   std::size_t answering = 0;

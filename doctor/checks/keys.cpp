@@ -23,7 +23,7 @@ void check_handshakes(const Host& host, Report& report) {
   if (!answer) {
     report.unknown.push_back("whether tlshd runs (" + answer.error().what + ")");
   } else if (answer->exit_status != 0) {
-    report.wrong(kKeysArea, "tlshd does not run: nothing on this host shakes hands for TLS",
+    report.wrong(kKeysArea, "tlshd does not run: no program on this host performs TLS handshakes",
                  "volumes of targets with `tls` are refused",
                  "sudo apt install ktls-utils && sudo systemctl enable --now tlshd");
   }

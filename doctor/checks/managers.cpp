@@ -36,7 +36,7 @@ void check_autoconnect(const Host& host, Report& report) {
   report.note(
       kManagersArea,
       std::string(kUnit) + " connects at boot the subsystems of /etc/nvme/discovery.conf or config.json",
-      "its connections have its own timeouts; the daemon takes them over as they are",
+      "its connections have its own timeouts; the daemon adopts them unchanged",
       "spark-stage import takes the lists over; then: sudo systemctl disable " + std::string(kUnit));
 }
 

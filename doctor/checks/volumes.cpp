@@ -21,7 +21,7 @@ void check_volumes(const Host& host, Report& report) {
     // The effect of a copied identity is reported with its other signs.
     const bool is_identity = reason.find("host new-identity") != std::string::npos;
     report.wrong(is_identity ? kIdentityArea : "volume", "volume " + name + " is refused: " + reason,
-                 "it is not mounted until a person has decided",
+                 "it is not mounted until an administrator decides",
                  is_identity ? std::string("on the copy: ") + kRenew
                              : "once that is fixed: sudo spark-stage volumes up " + name);
   }

@@ -38,8 +38,7 @@ Result<json::array> ask_ip(const Host& host, std::vector<std::string> words) {
   if (!output) return output.take_error();
   if (output->exit_status != 0) return fail(Errc::Unavailable, printable(trim(output->err)));
   const auto parsed = parse_json(output->out);
-  if (!parsed || !parsed->is_array())
-    return fail(Errc::Failed, "`ip` answered with something else than JSON");
+  if (!parsed || !parsed->is_array()) return fail(Errc::Failed, "`ip` did not answer with JSON");
   return parsed->get_array();
 }
 

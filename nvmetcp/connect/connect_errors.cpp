@@ -58,7 +58,7 @@ std::optional<Error> tls_failed(int number, const std::string& doing, const std:
                                 const ConnectAttempt& attempt) {
   if (attempt.options.tls_psk_file.empty()) return std::nullopt;
   if (number == ESRCH) {
-    return Error{Errc::Refused, doing + ": nothing on this host shakes hands for TLS",
+    return Error{Errc::Refused, doing + ": no program on this host performs TLS handshakes",
                  "install the package ktls-utils, then `sudo systemctl enable --now tlshd`"};
   }
   if (line_with(log, "no valid PSK found")) {
@@ -130,7 +130,7 @@ Error invalid(const std::string& doing, const std::vector<std::string>& log) {
             kTryAgain};
   }
   return {Errc::Invalid, doing + ": the kernel refused the options of the connection",
-          "`dmesg | grep nvme` names the one it did not like"};
+          "`dmesg | grep nvme` names the option that it refused"};
 }
 
 Error by_number(int number, const std::string& doing, const std::vector<std::string>& log,
@@ -151,7 +151,7 @@ Error by_number(int number, const std::string& doing, const std::vector<std::str
       return explain_unreachable(number, attempt.portal, attempt.options.interface);
     case ETIMEDOUT:
       return {Errc::Unavailable,
-              doing + ": something accepts TCP there but does not answer as NVMe/TCP in time",
+              doing + ": a program accepts TCP there but does not answer as NVMe/TCP in time",
               "check the port, and that large packets pass (one MTU on the whole way)"};
     case ECONNRESET:
     case EPIPE:

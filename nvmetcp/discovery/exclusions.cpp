@@ -113,7 +113,7 @@ Result<> check_not_excluded(const SystemRoot& root, const std::string& subsystem
   if (!exclusion) return {};
   return fail(Errc::Refused,
               "connecting subsystem " + printable(subsystem) + " at " + to_string(numeric) + ": " +
-                  exclusion->place + " excludes it from connections that no person makes",
+                  exclusion->place + " excludes it from automatic connections",
               "take that line out, or the volume out of the configuration");
 }
 

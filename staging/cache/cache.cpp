@@ -45,7 +45,7 @@ class ReadLease {
 
 tl::unexpected<Error> not_staged(const std::string& doing, const std::string& dataset) {
   return fail(Errc::NotFound, doing + " " + printable(dataset) + ": it is not in the cache",
-              "`spark-stage ls` shows what is");
+              "`spark-stage ls` lists the staged datasets");
 }
 
 class DiskCache final : public Cache {
@@ -112,7 +112,7 @@ class DiskCache final : public Cache {
     }
     if (is_damaged) {
       sound.error().hint =
-          "it is served no more: stage it again; if it happens again, test the drive and the memory";
+          "it is no longer served: stage it again; if it happens again, test the drive and the memory";
     }
     if (!sound) return fail_with(std::move(sound.error()), "verifying " + printable(dataset));
     const Destination place = store_->folder().place(row.dataset, row.generation);
@@ -151,7 +151,7 @@ class DiskCache final : public Cache {
     if (auto cleared = area->clear(); !cleared) return cleared.take_error();
     const auto troubles = store_->catalog().troubles();
     if (troubles && troubles->contains(key))
-      return fail(Errc::Failed, troubles->at(key), "remove what is in the way, then evict it again");
+      return fail(Errc::Failed, troubles->at(key), "fix that, then evict it again");
     return freed;
   }
 

@@ -194,7 +194,7 @@ class SpaceReservation {
       Share& share = inventory_.at(key);
       if (share.freed) continue;
       is_known = false;
-      request_.say("looking at what evicting " + printable(share.dataset) + " would give back");
+      request_.say("checking the space that evicting " + printable(share.dataset) + " would free");
       if (auto looked = look_before_evicting(store_, share, stop_); !looked) return looked;
     }
     if (!is_known) return {};
@@ -249,7 +249,7 @@ class SpaceReservation {
         return fail(Errc::NoSpace,
                     deleted + " was evicted, and " + format_bytes(shortage().disk_bytes) +
                         " of its space are not free yet",
-                    "find what has its files open (`lsof +L1`), then stage again");
+                    "find the program that has its files open (`lsof +L1`), then stage again");
       }
       request_.say("waiting for the space of " + deleted + " to become free");
       if (auto waited = wait(kRoomPoll); !waited) return waited;
@@ -279,7 +279,7 @@ class SpaceReservation {
     const std::string held = holders_in_words(inventory_);
     if (!held.empty()) what += "; not to be evicted: " + held;
     return fail(Errc::NoSpace, what,
-                held.empty() ? "delete what else is on that drive, or exclude a part of the dataset"
+                held.empty() ? "delete other files on that drive, or exclude a part of the dataset"
                              : "wait until one is free or release its lease (`spark-stage ls`)");
   }
 };

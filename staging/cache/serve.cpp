@@ -37,7 +37,7 @@ Result<Tree> open_source(const Source& source) {
   struct stat info {};
   if (!tree || !source.device || (::fstat(tree->folder.get(), &info) == 0 && info.st_dev == *source.device))
     return tree;
-  return fail(Errc::Unavailable, tree->shown("") + " does not lie on the volume's file system",
+  return fail(Errc::Unavailable, tree->shown("") + " is not on the volume's file system",
               "`spark-stage status` shows the volume");
 }
 

@@ -34,7 +34,7 @@ std::uint32_t to_seconds(WallTime time) {
 Result<> refuse_damaged(const Tree& tree, PartialArea& area) {
   if (auto cleared = area.clear(); !cleared) return cleared;
   return fail(Errc::Mismatch,
-              tree.shown("") + " is not what stage-out published there: its content has another hash",
+              tree.shown("") + " no longer has the content that stage-out published there: its hash differs",
               "`spark-stage verify VOLUME:PATH` names the files that differ");
 }
 
@@ -98,7 +98,8 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   auto same = ready.empty() ? std::nullopt
                             : serve_same_entries(store_, source, ready.front(), *walked, monitor_, stop_);
   if (!same && source.only_cached && !source.is_prefetch)
-    return fail(Errc::NotFound, "dataset " + printable(source.dataset) + " is not in the cache as it is now");
+    return fail(Errc::NotFound,
+                "dataset " + printable(source.dataset) + " is not in the cache in its current state");
   if (!same && walked->entries.empty()) walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error()), tree));
   const auto sound = std::ranges::find_if(ready, &GenerationRow::is_sound);

@@ -52,7 +52,7 @@ class TakeUnchanged {
     const auto ran =
         run_in_threads(std::min<std::size_t>(kCloneThreads, entries_.size() / kEntriesAtOnce + 1),
                        [this](std::size_t) { work(); });
-    if (!ran) return fail_with(ran.error(), "taking over what is unchanged");
+    if (!ran) return fail_with(ran.error(), "reusing unchanged files");
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
     for (const std::size_t index : refused_) resumed_.unchanged[index] = false;
     return {};

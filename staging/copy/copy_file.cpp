@@ -80,7 +80,7 @@ class CopyFile final : public FileWork {
       return fail(Errc::Failed,
                   "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
                       std::to_string(kTries) + " times",
-                  "stop what writes to it, or exclude it");
+                  "stop the program that writes to it, or exclude it");
     }
     return begin_again();
   }

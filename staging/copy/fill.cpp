@@ -66,7 +66,7 @@ class Fill {
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
     if (!done && done.error().kind == Errc::NoSpace) {
-      done.error().hint = "free some space and start again: what was copied so far is kept";
+      done.error().hint = "free some space and start again: the copied part is kept";
     }
     if (!done) return done.take_error();
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });
@@ -256,7 +256,7 @@ class Fill {
     }
     if (changed_folders_.number > 0) {
       filled_.warnings.push_back("files came or went in " + changed_folders_.text() +
-                                 " while it was copied: the copy has what was there at the start");
+                                 " while it was copied: the copy has the files that were there at the start");
     }
   }
 };

@@ -167,7 +167,7 @@ std::string LinkFollower::names() const {
 Result<> LinkFollower::check_allowed() const {
   if (links_ != OutsideLinks::Refuse || kept_ == 0) return {};
   return fail(Errc::Refused, "reading " + tree_.shown("") + ": symlinks lead out of it: " + names(),
-              "'links: copy' copies what they lead to; or stage the folder that holds both");
+              "'links: copy' copies their targets; or stage the folder that holds both");
 }
 
 std::string LinkFollower::warning() const {
@@ -176,7 +176,7 @@ std::string LinkFollower::warning() const {
       links_ == OutsideLinks::Copy
           ? "stage the folder that holds both"
           : "'links: copy' (copy: --links copy) copies it too, or stage the folder that holds both";
-  return what + " out of the set, to what the copy does not have: " + names() + "; " + next;
+  return what + " out of the set, to files that the copy does not have: " + names() + "; " + next;
 }
 
 }  // namespace spark::staging

@@ -23,7 +23,7 @@ Error with_source_trouble(Error error, const Tree& source) {
   // Every message names its object, and the copy has a different path.
   if (!is_device || error.what.find(source.shown("")) == std::string::npos) return error;
   error.kind = Errc::Unavailable;
-  if (error.hint.empty()) error.hint = "what is copied stays; the same request goes on from there";
+  if (error.hint.empty()) error.hint = "the copied part stays; the same request resumes from it";
   return error;
 }
 

@@ -119,7 +119,7 @@ Result<Entry> parse_entry(std::string_view line) {
   auto object = parse_json_object(line);
   if (!object) return object.take_error();
   auto entry = entry_of(*object);
-  if (!entry) return fail(Errc::Invalid, "a line is not what it was written as");
+  if (!entry) return fail(Errc::Invalid, "a line was changed after it was written");
   return std::move(*entry);
 }
 

@@ -26,7 +26,7 @@ Result<std::filesystem::path> make_destination_folder(const std::filesystem::pat
       if (::fsync(parent.get()) != 0) return fail_errno(errno, "flushing folder " + tree->shown(at));
     } else if (errno != EEXIST) {
       return fail_errno(errno, "making folder " + shown,
-                        errno == EACCES ? "make it, and give it to the user who sends the data" : "");
+                        errno == EACCES ? "create it, and make the sending user its owner" : "");
     }
     const UniqueFd made = open_beneath(*tree, next, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     if (!made) {

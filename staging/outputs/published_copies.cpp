@@ -120,7 +120,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   auto manifest = ManifestReader::open(destination->manifest());
   if (!manifest || manifest->header().root != *identity) {
     return fail(Errc::NotFound, "verifying " + shown + ": it has no manifest of its own",
-                "only what stage-out has published can be compared");
+                "only copies published by stage-out can be compared");
   }
   const auto copy = open_tree(destination->path());
   if (!copy) return copy.take_error();

@@ -170,7 +170,7 @@ def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(
         house.host.sh("echo tampered >/local/summed/model")
         house.product.sh("stage summed", 60)
         result = house.product.run("verify summed --sha256", 60)
-        assert result.rc == 6 and "model is not what SHA256SUMS says" in result.err, result
+        assert result.rc == 6 and "model does not match SHA256SUMS" in result.err, result
         assert house.product.dataset("summed")["state"] == "ready"
         house.product.sh("evict summed")
     house.host.sh("rm -r /local/summed")

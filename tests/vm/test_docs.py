@@ -158,6 +158,8 @@ def as_typed(line, run):
         line = line.replace("spark-stage bench", f"spark-stage bench {scenario}{QUICK}", 1)
     if "bench demand" in line:  # the pages' job ends too soon to be measured
         line = line.replace("python train.py", READS_ON)
+    if f"--output {CONFIG}" in line:  # existing files are never overwritten
+        line = f"rm {CONFIG}; {line}"
     return line.replace(PAGES_ADDRESS, TARGET_ADDRESS).replace(PAGES_RUN, run)
 
 
@@ -183,8 +185,6 @@ def test_the_commands_of_a_page_work_as_they_stand_there(desk, page):
             typed = unit_of(block)
         else:
             typed = "\n".join(as_typed(line, run) for line in lines_for_the_machine(block))
-        if "import --output" in typed:  # the output must be a new file; existing ones are never overwritten
-            house.host.sh(f"mv {CONFIG} {CONFIG}.before")
         result, shown = type_here(house, typed)
         house.product.configure(text)
         house.wait_ready()

@@ -117,7 +117,7 @@ def test_a_later_stage_compares_with_the_manifest_beside_the_data(house):
         house.host.sh(f"""printf X | dd of={copy}/config.json conv=notrunc status=none
                           touch -r {NEW}/config.json {copy}/config.json; sync -f {copy}""")
         refused = house.product.run("stage nas:run7/step-1000", 120)
-        assert refused.rc == 6 and "not what stage-out published" in refused.err, refused.err
+        assert refused.rc == 6 and "no longer has the content that stage-out published" in refused.err, refused.err
         compared = house.product.run("verify nas:run7/step-1000", 120)
         assert compared.rc == 6 and "config.json" in compared.err, compared.err
     finally:

@@ -159,7 +159,7 @@ def test_a_host_without_the_handshake_service_is_told_how_to_get_it(shaking):
     house.host.sh("systemctl stop tlshd")
     try:
         with sealed(house):
-            refused(house, "nothing on this host shakes hands")
+            refused(house, "no program on this host performs TLS handshakes")
             house.host.sh("systemctl start tlshd")
             house.product.wait_volume(NAME, "ready", 90)
     finally:

@@ -114,7 +114,7 @@ void add_stage_out(App& app) {
                        "  spark-stage stage-out step-9 nas:run7/step-9 --nodes 2   on both hosts\n"
                        "  spark-stage stage-out run7         the newest complete checkpoint of an output",
                        [arguments](Context& context) { return stage_out(context, *arguments); });
-  verb.argument("WHAT", arguments->words,
+  verb.argument("SOURCE", arguments->words,
                 "a complete file or folder of this host, and VOLUME:PATH\nwhere it goes; or names of outputs "
                 "of the config");
   verb.count("--keep", arguments->keep, {1, kMostKept},

@@ -133,7 +133,7 @@ void add_wait(App& app) {
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
   verb.option("--job", "JOB", options->job, "a job instead, by its number: 'spark-stage jobs' has it");
   verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
-  verb.flag("--json", options->as_json, "the volumes as they are then, or the job's result");
+  verb.flag("--json", options->as_json, "the volumes' states then, or the job's result");
 }
 
 }  // namespace spark::cli

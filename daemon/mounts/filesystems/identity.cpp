@@ -50,7 +50,7 @@ Result<Identity> identify(const std::filesystem::path& device) {
   const int failed = errno;
   if (found == -2 || (found < 0 && has_several_signatures(probe))) {
     return fail(Errc::Refused, name + " carries signatures of more than one file system",
-                "`wipefs " + name + "` lists them; a person has to decide which one is true");
+                "`wipefs " + name + "` lists them; an administrator has to decide which one is right");
   }
   if (found < 0) return fail_errno(failed != 0 ? failed : EIO, "identifying " + name);
   return Identity{value_of(probe, "TYPE"), value_of(probe, "UUID"), value_of(probe, "LABEL"),

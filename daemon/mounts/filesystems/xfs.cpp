@@ -33,7 +33,7 @@ void check_damage(const std::vector<std::uint8_t>& raw, Superblock& superblock) 
   } else if (superblock.filesystem_bytes > superblock.bytes) {
     superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
                         " bytes, but the device only " + std::to_string(superblock.bytes) +
-                        "; it was cut off, or this is the wrong device";
+                        "; it was truncated, or this is the wrong device";
   }
 }
 

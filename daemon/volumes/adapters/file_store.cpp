@@ -12,7 +12,7 @@ std::optional<json::object> read_record(const std::filesystem::path& file) {
   if (!text) return std::nullopt;
   auto object = parse_json_object(*text);
   if (object) return std::move(*object);
-  log::survived(Error{Errc::Failed, "what was recorded in " + file.native() + " can't be understood", ""});
+  log::survived(Error{Errc::Failed, "the record in " + file.native() + " can't be understood", ""});
   return std::nullopt;
 }
 

@@ -42,7 +42,7 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
 
 asio::awaitable<Result<mounts::MountedState>> WorkerDevice::mounted_state(std::filesystem::path target) {
   if (asker_.is_stuck(mount_subject_))
-    co_return fail(Errc::Unavailable, "a question to the file system on " + target.native() + " still waits");
+    co_return fail(Errc::Unavailable, "a request to the file system on " + target.native() + " still waits");
   json::object request{{"target", target.native()}};
   const auto answer =
       co_await asker_.runner().ask(mount_subject_, "mounted-state", std::move(request), kMountedState);

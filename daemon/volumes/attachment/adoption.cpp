@@ -21,7 +21,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   if (volume_.settings.access == config::Access::ReadOnly && !is_read_only) {
     co_return fail(Errc::Refused,
                    volume_.settings.mount.native() + " is mounted read-write already, and not by spark-stage",
-                   "unmount it (and remove its fstab line), then it is mounted read-only by itself");
+                   "unmount it and remove its fstab line; it is then mounted read-only automatically");
   }
   if (auto secured = co_await paths_.check_keys(); !secured) co_return secured;
   volume_.status.device = mount.source;
@@ -48,7 +48,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(mounts::Mount mount) {
   if (is_reader(volume_) && !mounts::has_option(mount.super_options, "norecovery")) {
     volume_.status.warnings.push_back(
         volume_.settings.mount.native() +
-        " was mounted by somebody else, not as spark-stage does it: `spark-stage volumes down " +
+        " was mounted by another program, with other options than spark-stage's: `spark-stage volumes down " +
         volume_.settings.name + "`, then `up`, sets the device read-only and replays no journal");
   }
   volume_.mount.stamp = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{}).stamp;
@@ -72,7 +72,7 @@ asio::awaitable<Result<>> NvmeAttachment::pin_adopted(mounts::Superblock superbl
 // Each call to a device that does not answer would leave another stuck worker.
 Result<> NvmeAttachment::check_nothing_waits() {
   if (!volume_.seams.device.has_stuck_worker()) return {};
-  return fail(Errc::Unavailable, "a question to " + volume_.status.device + " still waits in the kernel",
+  return fail(Errc::Unavailable, "a request to " + volume_.status.device + " still waits in the kernel",
               "it ends when the target answers, or with its connection");
 }
 

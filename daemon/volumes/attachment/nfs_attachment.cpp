@@ -8,7 +8,8 @@ namespace spark::volumes {
 asio::awaitable<Result<>> NfsAttachment::bring_up() {
   const Place place = volume_.look_at_mount();
   if (place == Place::Broken) {
-    volume_.set_state(State::Lost, "taking the broken file system off " + volume_.settings.mount.native());
+    volume_.set_state(State::Lost,
+                      "unmounting the broken file system from " + volume_.settings.mount.native());
     if (auto cleared = co_await mount_point_.clear_broken(); !cleared) co_return cleared;
   }
   if (place == Place::Ours) {
@@ -40,7 +41,7 @@ Result<> NfsAttachment::check_adopted() {
   return fail(Errc::Refused,
               volume_.settings.mount.native() + " is mounted " +
                   (wants_read_only ? "read-write" : "read-only") + " already, and not by spark-stage",
-              "unmount it (and remove its fstab line), then it is mounted as configured by itself");
+              "unmount it and remove its fstab line; it is then mounted as configured automatically");
 }
 
 asio::awaitable<Result<>> NfsAttachment::mount() {

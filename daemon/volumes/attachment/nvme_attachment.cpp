@@ -10,7 +10,7 @@ namespace spark::volumes {
 asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
   const auto found = co_await paths_.rivals().find_place();
   const Place place = found.value_or(volume_.look_at_mount());
-  if (place == Place::Unknown) co_return fail(Errc::Failed, "what is mounted can't be read from mountinfo");
+  if (place == Place::Unknown) co_return fail(Errc::Failed, "the mounts can't be read from mountinfo");
   if (place == Place::Ours && paths_.look() != Link::Gone) co_return co_await adopt();
   if (place == Place::Broken) {
     if (auto cleared = co_await clear_broken(); !cleared) co_return cleared;
@@ -31,9 +31,10 @@ asio::awaitable<Result<>> NvmeAttachment::bring_up(bool takes) {
 asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
   const std::string& fence_lost = volume_.mount.fence_lost;
   const bool has_lost_fence = !fence_lost.empty();
-  volume_.set_state(
-      has_lost_fence ? State::Refused : State::Lost,
-      has_lost_fence ? fence_lost : "taking the broken file system off " + volume_.settings.mount.native());
+  volume_.set_state(has_lost_fence ? State::Refused : State::Lost,
+                    has_lost_fence
+                        ? fence_lost
+                        : "unmounting the broken file system from " + volume_.settings.mount.native());
   if (auto may = co_await check_may_unmount(); !may) co_return may;
   // Disconnected: it stays until its successor is mounted.
   if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};

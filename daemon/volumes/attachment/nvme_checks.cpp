@@ -59,8 +59,8 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
   // The kernel does not mount an xfs that needs a repair, not even read-only.
   if (!superblock.damage.empty() && (!is_reader(volume) || superblock.type == "xfs")) {
     return fail(Errc::Refused, where + " is not mounted: " + damaged(volume, superblock.damage),
-                "run that on this host, which has it connected and does not mount it; afterwards the volume "
-                "comes up without being asked");
+                "run that on this host, which has it connected and does not mount it; the volume then "
+                "comes up automatically");
   }
   if (is_reader(volume) && superblock.being_written) {
     return fail(
@@ -68,7 +68,7 @@ Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblo
         where +
             " is being written by another host, or was not unmounted cleanly: a read-only mount of it "
             "would read torn data",
-        "unmount it on the writer, then it is mounted here by itself");
+        "unmount it on the writer; it is then mounted here automatically");
   }
   return {};
 }

@@ -161,7 +161,7 @@ asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
                    volume_.settings.mount.native() +
                        " is mounted for writing, and this host does not hold the reservation of " +
                        namespace_name(volume_),
-                   "unmount it, then it is mounted under the reservation by itself");
+                   "unmount it; it is then mounted under the reservation automatically");
   }
   const auto now = co_await ask(ReservationAct::Hold);
   if (!now) co_return fail(now.error());

@@ -36,19 +36,18 @@ asio::awaitable<Finding> Health::look(Place place) {
   if (volume_.stopped || !volume_.wanted_up) co_return found;
   if (found.verdict != Verdict::Good || is_link_trusted()) co_return found;
   if (volume_.status.state == State::Stalled) {
-    volume_.set_state(State::Stalled,
-                      "the link is back: reads are looked at for a second before it is believed");
+    volume_.set_state(State::Stalled, "the link is back: reads are verified for 1 s");
   }
   co_return Finding{};
 }
 
 std::string Health::why_lost(Place place) const {
   const std::string mount = volume_.settings.mount.native();
-  if (place == Place::Empty) return "somebody unmounted " + mount;
+  if (place == Place::Empty) return "another program unmounted " + mount;
   if (place == Place::Foreign || place == Place::Covered)
-    return "somebody mounted something else on " + mount;
+    return "another program mounted another file system on " + mount;
   if (place == Place::Broken)
-    return "the file system on " + mount + " gives nothing but errors, or went read-only after one";
+    return "the file system on " + mount + " returns only errors, or went read-only after an error";
   return "the device of " + mount + " is gone: the mount on it is dead";
 }
 
@@ -99,7 +98,7 @@ asio::awaitable<Finding> Health::probe() {
   const bool is_moving = is_io_moving();
   if (volume_.seams.device.has_stuck_worker()) {
     if (volume_.status.state != State::Ready || !is_moving)
-      found = {Verdict::Silent, "a question to " + volume_.status.device + " still waits in the kernel"};
+      found = {Verdict::Silent, "a request to " + volume_.status.device + " still waits in the kernel"};
     co_return found;
   }
   next_probe_ = now + (is_reader(volume_) ? volume_.timings.probe_reader : volume_.timings.probe);

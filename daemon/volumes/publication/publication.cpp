@@ -85,8 +85,8 @@ asio::awaitable<bool> Publication::leave_outdated() {
 
 std::string Publication::reader_reason() const {
   if (!volume_.status.foreign_writes) return "";
-  if (!volume_.mount.is_outdated) return "being written by another host: what is read here may be torn";
-  return "written by another host since it was mounted here: mounted anew as soon as nobody uses it" +
+  if (!volume_.mount.is_outdated) return "being written by another host: reads here may return torn data";
+  return "written by another host since it was mounted here: remounted as soon as no process uses it" +
          (users_.empty() ? "" : " (" + users_ + ")");
 }
 

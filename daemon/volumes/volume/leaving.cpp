@@ -68,7 +68,7 @@ asio::awaitable<Result<>> Volume::follow_intent() {
   const Place place = context_.look_at_mount();
   if (intent->is_released && (is_own(place) || place == Place::Covered)) {
     co_return fail(Errc::Refused, taken_down + ", and is mounted on " + mount,
-                   down + " unmounts it; " + up + " has it used as it is");
+                   down + " unmounts it; " + up + " adopts the mount");
   }
   if (!intent->is_released) {
     auto left = co_await finish_down();
@@ -86,7 +86,7 @@ asio::awaitable<Result<>> Volume::follow_intent() {
 asio::awaitable<Result<>> Volume::finish_down() {
   if (context_.seams.device.has_stuck_worker())
     co_return fail(Errc::Unavailable,
-                   "a question to " + settings().mount.native() + " still waits in the kernel");
+                   "a request to " + settings().mount.native() + " still waits in the kernel");
   const Place place = context_.look_at_mount();
   const bool has_device = place == Place::Ours || place == Place::Broken;
   if (settings().nvme && has_device && paths_.look() == Link::Down)

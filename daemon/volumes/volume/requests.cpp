@@ -143,7 +143,7 @@ asio::awaitable<Result<>> Requests::save(Intent intent) {
   if (saved) co_return Result<>{};
   co_return fail_with(std::move(saved.error()), "recording that volume " + volume_.settings.name +
                                                     " is to be " + (intent.up ? "up" : "down") +
-                                                    "; it stays as it is");
+                                                    "; it stays unchanged");
 }
 
 asio::awaitable<void> Requests::note_released() {

@@ -61,7 +61,7 @@ asio::awaitable<void> Volume::attempt() {
   if (up && context_.look_at_mount() != Place::Ours) {
     const std::string mount = settings().mount.native();
     up = fail(Errc::Failed, "after mounting, " + mount + " does not show this volume",
-              "`findmnt " + mount + "` shows what is there");
+              "`findmnt " + mount + "` shows the mount");
   }
   if (!up) {
     co_await wait_after(up.error());
@@ -139,7 +139,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
     co_return !is_lost;
   }
   if (context_.mount.is_outdated && co_await publication_.leave_outdated()) {
-    context_.set_state(State::Recovering, "another host wrote it: mounting it anew");
+    context_.set_state(State::Recovering, "another host wrote it: remounting");
     co_return false;
   }
   if (status().state != State::Ready) {

@@ -39,7 +39,7 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
   if (!is_held || info.st_dev != at_root.st_dev) {
     return fail(
         Errc::Unavailable,
-        printable(source.path.native()) + " does not lie on the volume mounted at " + printable(mount_point),
+        printable(source.path.native()) + " is not on the volume mounted at " + printable(mount_point),
         "`spark-stage status` shows the volume");
   }
   source.device = at_root.st_dev;
@@ -54,7 +54,7 @@ Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
   if (!now) return now.take_error();
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
-              "what was copied is copied again, from what the volume has then");
+              "it is copied again from the volume's next state");
 }
 
 // "volume": {"device"?, "stamp", "doubtful", "generation"}; see staging::Source.

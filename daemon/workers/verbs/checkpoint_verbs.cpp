@@ -27,9 +27,8 @@ std::string value_of(const json::object& request, std::string_view key) {
 Result<uid_t> become_owner_of(const std::string& folder) {
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) {
-    return fail_errno(
-        errno, "looking at " + printable(folder),
-        errno == ENOENT ? "make the folder, and give it to the user whose jobs write to it" : "");
+    return fail_errno(errno, "looking at " + printable(folder),
+                      errno == ENOENT ? "create the folder, and make the jobs' user its owner" : "");
   }
   if (!S_ISDIR(info.st_mode))
     return fail(Errc::Invalid, printable(folder) + " is no folder",

@@ -43,7 +43,7 @@ void add_datasets(fleet::Peer& peer, json::object& one) {
     if ((*datasets)[i].is_object()) all.push_back((*datasets)[i]);
   if (datasets != nullptr) return;
   one["answers"] = false;
-  one["reason"] = answer ? "it did not say what it has staged" : answer.error().message();
+  one["reason"] = answer ? "it sent no list of its datasets" : answer.error().message();
 }
 
 }  // namespace

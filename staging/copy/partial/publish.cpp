@@ -95,7 +95,7 @@ Result<std::optional<ManifestReader>> earlier_copy(const Destination& destinatio
   auto manifest = ManifestReader::open(destination.manifest());
   if (!manifest || manifest->header().root != *identity) {
     return fail(Errc::Refused,
-                "copying to " + shown + ": something is there that is not a copy made by spark-stage",
+                "copying to " + shown + ": the file or folder there is not a copy made by spark-stage",
                 "choose another name, or delete it first");
   }
   return std::optional<ManifestReader>(std::move(*manifest));

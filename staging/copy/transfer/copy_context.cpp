@@ -12,7 +12,7 @@ namespace spark::staging {
 Result<> CopyContext::check_stop() const {
   if (!is_stopped()) return {};
   return fail(Errc::Cancelled, "copying " + source->shown("") + ": interrupted",
-              "what was copied so far is kept for the next attempt");
+              "the copied part is kept for the next attempt");
 }
 
 Result<> CopyContext::may_read(std::string_view path, Bytes offset, Bytes bytes) const {

@@ -49,7 +49,7 @@ class DigestCheck {
     const std::string rest =
         wrong_.size() > shown ? " and " + std::to_string(wrong_.size() - shown) + " more" : "";
     return fail(Errc::Mismatch, copy_.shown("") + ": " + join({wrong_.data(), shown}, "; ") + rest,
-                "the copy is what its source is: download these files there again");
+                "the copy equals its source: download these files to the source again");
   }
 
  private:
@@ -104,7 +104,7 @@ class DigestCheck {
     auto hex = sha256_of(file.get(), digest.path, buffer);
     if (!hex) return hex;
     if (*hex == digest.sha256) return std::string();
-    return name + " is not what " + (name == told_by ? "its name" : told_by) + " says";
+    return name + " does not match " + (name == told_by ? "its name" : told_by);
   }
 
   Result<std::string> sha256_of(int file, const std::string& path, IoBuffer& buffer) {

@@ -53,10 +53,9 @@ class Differences {
     const std::size_t shown = std::min(names_.size(), kShownDifferences);
     const std::string rest =
         names_.size() > shown ? " and " + std::to_string(names_.size() - shown) + " more" : "";
-    return fail(
-        Errc::Mismatch,
-        copy.shown("") + " differs from what was copied: " + join({names_.data(), shown}, "; ") + rest,
-        "copy it again; if it happens again, test the drive and the memory");
+    return fail(Errc::Mismatch,
+                copy.shown("") + " differs from its manifest: " + join({names_.data(), shown}, "; ") + rest,
+                "copy it again; if it happens again, test the drive and the memory");
   }
 
  private:

@@ -113,7 +113,7 @@ TEST(FioOutput, ABadPathIsAFailureWithItsCause) {
 
 TEST(FioOutput, AVerifyFailureSaysThatTheDataDiffers) {
   EXPECT_THAT(faults_of(replay("verify", 1), Direction::Read, 0),
-              ElementsAre(AllOf(HasSubstr("not what was written"), HasSubstr("bad magic header"))));
+              ElementsAre(AllOf(HasSubstr("differs from the data written"), HasSubstr("bad magic header"))));
 }
 
 TEST(FioOutput, AFullDiskAndRefusedDirectIoAreNamed) {

@@ -158,11 +158,11 @@ TEST(Verdict, WithoutADemandThereAreRatesAndABreakEvenAndNoAdvice) {
   const Verdict verdict = verdict_of(record);
   EXPECT_EQ(verdict.decision.advice, Advice::NotDecided);
   const auto sentences = sentences_of(verdict);
-  EXPECT_THAT(sentences.front(), HasSubstr("Not decided: what the job consumes is not known: measure it with "
+  EXPECT_THAT(sentences.front(), HasSubstr("Not decided: the job's read rate is not known: measure it with "
                                            "'spark-stage bench demand -- COMMAND'"));
   EXPECT_THAT(sentences,
               Contains("Staging from nfs pays from epoch 2 (break-even after 1.20 epochs, 95 %: 1.20 to "
-                       "1.20), if the job takes whatever it gets."));
+                       "1.20), if the job reads as fast as it can."));
   EXPECT_THAT(sentences,
               Contains(HasSubstr("A job that consumes less than 2.80 GB/s gains nothing from staging.")));
 }
@@ -275,7 +275,7 @@ TEST(Verdict, HostsThatMeasuredAtOnceNeedNoAssumptionAndMoreNodesDo) {
   record.asked.nodes = 8;
   const Verdict assumed = verdict_of(record);
   EXPECT_NEAR(source_named(assumed, "nvme-tcp").read.typical.value, 2.8e9 / 4, 1);
-  EXPECT_THAT(sentences_of(assumed), Contains(HasSubstr("what the target gave these 2 (--nodes)")));
+  EXPECT_THAT(sentences_of(assumed), Contains(HasSubstr("the rate that the target gave these 2 (--nodes)")));
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST_F(ConfigVerbs, CheckCountsWhatIsThere) {
   std::ofstream(file) << "version: 1\ntargets:\n  rose: {address: 192.168.0.100}\nvolumes:\n  datasets:\n"
                          "    target: rose\n    subsystem: raid5-data\n    mount: /mnt/a\n";
   EXPECT_EQ(program.run({"config", "check", file.string()}), 0) << program.errors();
-  EXPECT_EQ(program.output(), file.string() + ": in order - 1 target, 1 volume, 0 datasets\n");
+  EXPECT_EQ(program.output(), file.string() + ": valid - 1 target, 1 volume, 0 datasets\n");
 }
 
 TEST_F(ConfigVerbs, CheckCountsForScripts) {

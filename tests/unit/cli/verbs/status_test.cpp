@@ -31,7 +31,7 @@ constexpr char kBusy[] = R"json({"version": "0.1.0", "uptime_s": 4000, "volumes"
    "wanted_by": ["slurm job 123 (alice)", "slurm job 124 (bob)"]},
   {"dataset": "models:qwen", "phase": "stalled", "bytes_done": 1500000000, "bytes_total": 6000000000, "files_done": 3,
    "files_total": 9, "bytes_per_second": 0, "seconds": 4.5, "eta_s": null, "bottleneck": "source", "jobs": ["10"],
-   "reason": "volume models is waiting; it goes on by itself when that is over"}],
+   "reason": "volume models is waiting; it resumes automatically when that is over"}],
  "cache": {"path": "/var/lib/spark-stage/cache", "capacity_bytes": 2000000000000, "used_bytes": 142000000000,
            "free_bytes": 1858000000000}})json";
 

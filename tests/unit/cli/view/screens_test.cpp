@@ -135,7 +135,7 @@ constexpr char kJobs[] = R"json({"jobs": [
   {"id": "7", "verb": "stage", "subject": "datasets:laion/part-07", "holder": "pid 4242 (spark-stage), uid 1001",
    "state": "running", "started": "2026-11-20T15:21:00Z", "ended": null, "result": null, "error": null,
    "progress": {"dataset": "laion", "phase": "stalled", "bytes_done": 0, "bytes_total": 0,
-                "reason": "volume datasets is stalled; it goes on by itself when that is over"}}]})json";
+                "reason": "volume datasets is stalled; it resumes automatically when that is over"}}]})json";
 
 TEST_F(Screen, OfJobs) {
   program.client.answer("GET /v1/jobs", 200, kJobs);
@@ -146,7 +146,7 @@ TEST_F(Screen, OfJobs) {
       R"json({"error": {"kind": "not_found", "what": "job 5 (stage) has ended already"}})json");
   program.client.answer("DELETE /v1/jobs/7", 403, R"json({"error": {"kind": "denied",
     "what": "job 7 was asked for by pid 4242 (spark-stage), uid 1001: uid 1000 may not cancel it",
-    "hint": "whoever asked for it may, and root"}})json");
+    "hint": "its requester and root may"}})json");
   type({"cancel", "5", "6", "7"});
   program.client.answer("GET /v1/jobs/6", 200,
                         R"({"id": "6", "verb": "stage", "subject": "imagenet, models", "state": "running"})");

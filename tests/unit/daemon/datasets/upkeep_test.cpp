@@ -57,7 +57,7 @@ TEST_F(UpkeepTest, ANameThatIsMistypedIsNoticed) {
   const auto mistyped = datasets->upkeep().evict("imagenett");
   ASSERT_FALSE(mistyped);
   EXPECT_EQ(mistyped.error().hint, "did you mean 'imagenet'?");
-  EXPECT_EQ(datasets->upkeep().evict("xyzzy").error().hint, "`spark-stage ls` shows what is");
+  EXPECT_EQ(datasets->upkeep().evict("xyzzy").error().hint, "`spark-stage ls` lists the staged datasets");
 }
 
 TEST_F(UpkeepTest, WhatIsBeingStagedIsNotEvictedAndSaysHowToEndThat) {

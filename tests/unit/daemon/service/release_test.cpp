@@ -72,30 +72,30 @@ TEST_F(ReleaseTest, UnmountsThenDisconnectsWhileTheTargetAnswers) {
 
 TEST_F(ReleaseTest, CutsOffATargetThatIsGoneWithoutTouchingItsMount) {
   world.set_link("connecting");
-  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("cut off"));
 }
 
 TEST_F(ReleaseTest, CutsOffATargetThatIsSilentAlthoughItsLinkIsUp) {
   world.answers = false;
-  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "cut off"));
 }
 
 TEST_F(ReleaseTest, CutsOffATargetThatGoesSilentWhileItIsUnmounted) {
   world.unmount_takes = Duration(300);
   world.while_unmounting = [this] { world.set_link("connecting"); };
-  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "unmount", "cut off"));
 }
 
 TEST_F(ReleaseTest, OutsideAShutdownASilentTargetIsNotCutOffAndSaysHowToGiveItUp) {
   why = ReleaseReason::Asked;
   world.set_link("connecting");
-  EXPECT_THAT(release(), HasSubstr("does not answer: left as it is; `nvme disconnect -n raid5-data`"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: left unchanged; `nvme disconnect -n raid5-data`"));
   world.set_link("live");
   world.answers = false;
-  EXPECT_THAT(release(), HasSubstr("left as it is"));
+  EXPECT_THAT(release(), HasSubstr("left unchanged"));
   mount_nfs();
   EXPECT_THAT(release(), HasSubstr("`umount -f -l /mnt/data`"));
   EXPECT_EQ(world.mounts.size(), 1u);
@@ -133,7 +133,7 @@ TEST_F(ReleaseTest, CutsOffAServerThatGoesSilentWhileItIsUnmounted) {
   mount_nfs();
   world.unmount_takes = Duration(100);
   world.while_unmounting = [this] { world.answers = false; };
-  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_EQ(world.count("detach"), 1);
 }
 
@@ -247,7 +247,7 @@ TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsControllerOfTheSameNqnStays) {
 
 TEST_F(ReleaseOfTwoTargetsTest, TheOtherTargetsLiveControllerIsNoLinkToASilentOne) {
   world.controllers[0].state = "connecting";
-  EXPECT_THAT(release_all(), ElementsAre(HasSubstr("does not answer: cut off")));
+  EXPECT_THAT(release_all(), ElementsAre(HasSubstr("does not answer: released by force")));
   EXPECT_THAT(world.touched, ElementsAre("cut off"));
   ASSERT_EQ(world.controllers.size(), 1u);
   EXPECT_EQ(world.controllers[0].name, other);
@@ -331,7 +331,7 @@ TEST_F(ReleaseTest, AnNfsMountIsUnmounted) {
 TEST_F(ReleaseTest, WhatWaitsForASilentNfsServerIsGivenUp) {
   mount_nfs();
   world.answers = false;
-  EXPECT_THAT(release(), HasSubstr("does not answer: cut off"));
+  EXPECT_THAT(release(), HasSubstr("does not answer: released by force"));
   EXPECT_THAT(world.touched, ElementsAre("probe", "detach"));
 }
 

@@ -95,8 +95,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithItsPlaceAndAllOfIt) {
               HasSubstr("simulation.targets: there is no target 'rsoe' in this file; did you mean 'rose'?"));
   EXPECT_THAT(said, HasSubstr("simulation.events.1.after: is missing; write a time since the event before"));
   EXPECT_THAT(said, HasSubstr("simulation.events.1.state: 'away' is not one of up, down, refusing"));
-  EXPECT_THAT(said,
-              HasSubstr("simulation.events.2.target: name what it happens to: either 'target' or 'volume'"));
+  EXPECT_THAT(said, HasSubstr("simulation.events.2.target: name either a 'target' or a 'volume'"));
   EXPECT_THAT(said, HasSubstr("there is no volume 'datasetz' in this file; did you mean 'datasets'?"));
   EXPECT_THAT(said, HasSubstr("unknown key 'ofered' in simulation.events.3; did you mean 'offered'?"));
   EXPECT_THAT(said, HasSubstr("simulation.events.4.after: 'soon'"));

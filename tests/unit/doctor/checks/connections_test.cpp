@@ -45,12 +45,12 @@ TEST_F(Connections, LeavesUsualSettingsOfAForeignOneAlone) {
 
 TEST_F(Connections, SeesAForeignOneWithoutKeepAlive) {
   connect("foreign", "0", "9");
-  expect("connection", {"nvme4 (foreign) has no keep-alive", "read alone", "--keep-alive-tmo=5"});
+  expect("connection", {"nvme4 (foreign) has no keep-alive", "only by a read", "--keep-alive-tmo=5"});
 }
 
 TEST_F(Connections, SeesAForeignOneWithALongKeepAlive) {
   connect("foreign", "120", "9");
-  expect("connection", {"keep-alive of 120 s", "as late as that", "--keep-alive-tmo=5"});
+  expect("connection", {"keep-alive of 120 s", "only after that time", "--keep-alive-tmo=5"});
 }
 
 TEST_F(Connections, SeesAForeignOneWithOneQueueWhereThereAreMoreCpus) {

@@ -112,7 +112,7 @@ TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
             "bytes_total": 10000000000, "bytes_per_second": 900000000, "eta_s": 7.0, "bottleneck": "source"})",
         R"({"event": "progress", "dataset": "imagenet", "phase": "stalled", "bytes_done": 5000000000,
             "bytes_total": 10000000000, "bytes_per_second": 0, "eta_s": null,
-            "reason": "volume datasets is stalled; it goes on by itself"})",
+            "reason": "volume datasets is stalled; it resumes automatically"})",
         kDone}) {
     stream.lines.emplace_back(line);
   }
@@ -122,7 +122,7 @@ TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
   EXPECT_NE(program.errors().find("900 MB/s, 7 s left, limited by: source\n"), std::string::npos)
       << program.errors();
   EXPECT_NE(program.errors().find(
-                "imagenet: stalled at 5.00 of 10.0 GB (50 %), volume datasets is stalled; it goes on"),
+                "imagenet: stalled at 5.00 of 10.0 GB (50 %), volume datasets is stalled; it resumes"),
             std::string::npos)
       << program.errors();
 }

@@ -79,7 +79,7 @@ TEST_F(VolumeTest, AReadersMountThatMayHaveReplayedAJournalIsUsedWithAWarning) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_FALSE(volume->status().warnings.empty());
-  EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by somebody else"));
+  EXPECT_THAT(volume->status().warnings.back(), HasSubstr("was mounted by another program"));
 }
 
 TEST_F(VolumeTest, ARestartedDaemonNeverCallsAFrozenMountReady) {
