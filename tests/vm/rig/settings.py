@@ -24,6 +24,8 @@ BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).res
 PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
 # A folder with the package that hosts are upgraded from, or "": those scenarios are skipped.
 FIRST_PACKAGE = os.environ.get("SPARK_VM_FIRST_PACKAGE", "")
+# The archive of our container image, or "": those scenarios are skipped.
+CONTAINER_IMAGE = os.environ.get("SPARK_VM_IMAGE", "")
 # The unit tests of nvmetcp, whose contract part a host runs on its kernel.
 CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",
                                      REPOSITORY / "build/release/tests/unit/nvmetcp/spark_nvmetcp_tests"))

@@ -36,10 +36,11 @@ class Topology:
         # The image of a host starts the product at boot; a target has nothing to do with it.
         return self._add(name, FIRST_TARGET + self._targets, cpus=1, append="systemd.mask=spark-staged.service", **options)
 
-    def add_host(self, name, **options):
+    def add_host(self, name, append="", **options):
+        """append: to the kernel's command line."""
         self._hosts += 1
         # Without a drive of its own it would wait for one, for a minute and a half.
-        append = "" if options.get("disks") else "systemd.mask=local.mount"
+        append += "" if options.get("disks") else " systemd.mask=local.mount"
         return self._add(name, FIRST_HOST + self._hosts, cpus=CPUS, append=append, **options)
 
     def report(self):
