@@ -82,8 +82,8 @@ WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
 # Epochs of a job over a slow wire, beside what the benchmark promised.
 VERDICT = ["test_verdict"]
-# The container image, which its step makes.
-CONTAINER = ["test_container"]
+# The container image, which its step makes, and containers on an ordinary host.
+CONTAINER = ["test_container", "test_podman"]
 APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
 # The packages that users have run since before the restructuring: what they wrote is taken over.
 FIRST_RELEASE = "4c67491"
