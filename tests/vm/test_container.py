@@ -153,7 +153,7 @@ class Site:
 
     @contextmanager
     def slow_wire(self):
-        self.storage.sh("tc qdisc add dev eth0 root tbf rate 4mbit burst 256k latency 200ms")
+        self.storage.sh("tc qdisc add dev eth0 root tbf rate 2mbit burst 256k latency 200ms")
         try:
             yield
         finally:

@@ -128,6 +128,8 @@ class Node:
         return self.machine.get(f"{LOGS}/{name}.log")
 
     def logs(self):
+        if not self.machine.is_running():
+            return f"{self.machine.name} is off"
         return self.machine.run(f"tail -n 40 {LOGS}/*.log; /run/bin/crun list").out
 
     def shut_down(self, deadline):
