@@ -15,7 +15,7 @@ std::string leases_of(const std::string& volume) {
   return "/v1/leases/" + cli::percent_encoded("job:" + std::string(kSystem) + ":" + volume);
 }
 
-// Each lease of a volume: its ID and the dataset.
+// Calls the function with each lease of a volume: its ID and the dataset.
 void for_each_lease(const json::object& listed,
                     const std::function<void(const std::string& volume, const std::string& dataset)>& use) {
   const json::array* datasets = get_array(listed, "datasets");
@@ -32,7 +32,7 @@ void for_each_lease(const json::object& listed,
   }
 }
 
-// A dataset or an output, for sentences.
+// The requested dataset or output, for messages.
 struct Wanted {
   const char* kind;  // "dataset"
   std::string name;
@@ -44,7 +44,7 @@ Wanted wanted_of(const Publication& publication) {
   return {"dataset", publication.dataset};
 }
 
-// All namespaces may use a dataset without a list, and none may write to such an output.
+// A dataset without a list of namespaces is open to all of them; an output without a list is open to none.
 Result<> check_namespace(const Publication& publication, const json::object& entry) {
   const json::array* namespaces = get_array(entry, "namespaces");
   if (namespaces == nullptr && !publication.is_output()) return {};
@@ -72,7 +72,7 @@ std::vector<std::string> names_in(const json::object& entries) {
   return names;
 }
 
-// What the configuration has of the dataset or output that a pod wants, if its namespace may use it.
+// The configuration entry of the requested dataset or output, if the pod's namespace may use it.
 Result<json::object> find_allowed(const json::object& config, const Publication& publication) {
   const Wanted wanted = wanted_of(publication);
   const json::object* entries = get_object(config, wanted.section());

@@ -1,4 +1,4 @@
-// What the driver asks of this host's spark-staged. Every call has the client's deadlines.
+// Requests from the driver to this host's spark-staged. Every call has the client's deadlines.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,15 @@
 
 namespace spark::csi {
 
-// A job of the daemon. Numbers begin again when the daemon starts: both tell whether it is still the same.
+// A job of the daemon. Job numbers restart with the daemon, so its identity includes the daemon's start.
 struct StagingJob {
   std::string id, started;
 };
 
 struct StagingLook {
-  bool is_gone = false;  // the daemon was restarted since
+  bool is_gone = false;  // the daemon was restarted in the meantime
   json::object progress;
-  std::optional<Result<std::string>> ended;  // the path of the copy, which the volume's lease keeps
+  std::optional<Result<std::string>> ended;  // the path of the copy, kept by the volume's lease
 };
 
 class Daemon {
@@ -30,20 +30,20 @@ class Daemon {
   explicit Daemon(cli::Client& client) : client_(client) {}
 
   bool is_healthy();
-  // NotFound: the configuration has no such dataset; Denied: pods of that namespace may not use it.
+  // NotFound: the dataset is not configured; Denied: pods of that namespace may not use it.
   Result<> check_allowed(const Publication& publication);
-  // The folder of the output that a pod wants to write to, with the same errors.
+  // The folder of the output for a pod; the same errors as check_allowed().
   Result<std::filesystem::path> output_folder(const Publication& publication);
-  // All outputs of the configuration: name and folder.
+  // All configured outputs: name and folder.
   Result<std::map<std::string, std::filesystem::path>> outputs();
-  // A pod that wrote to an output has ended: what is complete is sent now.
+  // Reports that a pod which wrote to an output has ended, so that complete checkpoints are sent now.
   Result<> job_ended(const std::string& output);
-  // Stages, or joins a staging under way. The volume has a lease on the dataset from now on.
+  // Stages the dataset, or joins a staging in progress. From then on the volume has a lease on the dataset.
   Result<StagingJob> stage(const Publication& publication);
   Result<StagingLook> look_at(const StagingJob& job);
-  // Ends the volume's leases and its stagings; no error if it has none.
+  // Ends the volume's leases and its stagings; no error if there are none.
   Result<> release(const std::string& volume);
-  // Volumes that have a lease, and the datasets that one of them has.
+  // Volumes with a lease, and the datasets leased by one of them.
   Result<std::set<std::string>> leased_volumes();
   Result<std::set<std::string>> datasets_of(const std::string& volume);
 

@@ -17,9 +17,9 @@ namespace spark::csi {
 namespace {
 
 constexpr mode_t kFolderMode = 0750;
-constexpr int kMostMounts = 16;  // on top of each other
+constexpr int kMostMounts = 16;  // limit for mounts stacked on one mount point
 
-// mountinfo has a blank as \040.
+// mountinfo writes a blank as \040.
 std::string unescaped(std::string_view text) {
   std::string plain;
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
@@ -43,7 +43,7 @@ Place place_with(const std::string& options) {
   return has("ro") ? Place::Copy : Place::Output;
 }
 
-// As mountinfo has it: links on the way are followed, the last name is not.
+// The form in mountinfo: symbolic links in the parent folders are resolved, the last name is not.
 Result<std::filesystem::path> resolved(const std::filesystem::path& target) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(target.parent_path(), error);
@@ -56,7 +56,7 @@ Result<> make_folder(const std::filesystem::path& target) {
   return fail_errno(errno, "making the folder " + printable(target.native()));
 }
 
-// The tree is mounted nowhere yet, so no program sees it before it has its options.
+// The tree is not attached yet, so no program sees it before its options are set.
 Result<UniqueFd> tree_of(const std::filesystem::path& folder, Access access) {
   const std::string doing = "mounting " + printable(folder.native()) + " for a pod";
   UniqueFd tree(::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
@@ -86,7 +86,7 @@ Result<Place> KernelMounter::look_at(const std::filesystem::path& target) {
     const std::vector<std::string> fields = split(line, ' ');
     constexpr std::size_t kMountPoint = 4, kOptions = 5;
     if (fields.size() <= kOptions || unescaped(fields[kMountPoint]) != place->native()) continue;
-    found = place_with(fields[kOptions]);  // the last is on top
+    found = place_with(fields[kOptions]);  // the last mount is on top
   }
   return found;
 }
@@ -114,12 +114,12 @@ Result<> KernelMounter::unmount(const std::filesystem::path& target) {
     if (!place) return place.take_error();
     if (*place == Place::Empty) break;
     if (::umount2(target.c_str(), UMOUNT_NOFOLLOW) == 0) continue;
-    // A process outside of the pod has a file open there. It keeps its view; the pod's folder can go.
+    // A process outside the pod has a file open there. It keeps access; the pod's folder can be removed.
     const bool is_busy = errno == EBUSY;
     if (is_busy && ::umount2(target.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) continue;
     if (errno != EINVAL && errno != ENOENT) return fail_errno(errno, doing);
   }
-  // A folder that is not empty is not of this driver: kubelet says so.
+  // A non-empty folder does not belong to this driver; kubelet reports it.
   const bool removed =
       ::rmdir(target.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == ENOTDIR;
   if (!removed) return fail_errno(errno, "removing the folder " + printable(target.native()));

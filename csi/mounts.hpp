@@ -1,4 +1,4 @@
-// The mounts that pods see. Everything here is on local file systems: none of it waits for a target.
+// The mounts for pods. All of them are on local file systems, so no call waits for a target.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace spark::csi {
 
 enum class Place {
   Empty,     // nothing is mounted there
-  Copy,      // mounted as this driver does: read-only, without set-user-ID programs and devices
+  Copy,      // mounted by this driver: read-only, without set-user-ID programs and devices
   Output,    // the same, but writable
   Something  // mounted by another program
 };
 
-// Of the file system that a copy lies on.
+// Usage of the copy's file system.
 struct Usage {
   std::int64_t bytes = 0, free_bytes = 0, used_bytes = 0, inodes = 0, free_inodes = 0, used_inodes = 0;
 };
@@ -27,12 +27,12 @@ class Mounter {
  public:
   virtual ~Mounter() = default;
   virtual Result<Place> look_at(const std::filesystem::path& target) = 0;
-  // Shows the folder at `target`, which is made where it is absent: completely or not at all.
+  // Mounts the folder at `target`, which is created if absent; either completely or not at all.
   virtual Result<> mount(const std::filesystem::path& folder, const std::filesystem::path& target,
                          Access access) = 0;
-  // Whether both are one folder, as of a target at which the folder is mounted.
+  // True if both are the same folder; detects whether the folder is mounted at the target.
   virtual bool is_same(const std::filesystem::path& folder, const std::filesystem::path& target) = 0;
-  // Unmounts whatever is there and removes the empty folder. No error if there is neither.
+  // Unmounts everything at the target and removes the empty folder. No error if neither exists.
   virtual Result<> unmount(const std::filesystem::path& target) = 0;
   virtual Result<Usage> usage(const std::filesystem::path& target) = 0;
 };
@@ -48,7 +48,7 @@ class KernelMounter final : public Mounter {
   Result<Usage> usage(const std::filesystem::path& target) override;
 
  private:
-  SystemRoot root_;  // of /proc/self/mountinfo
+  SystemRoot root_;  // for /proc/self/mountinfo
 };
 
 }  // namespace spark::csi

@@ -10,7 +10,7 @@ namespace spark::csi {
 namespace {
 
 constexpr Duration kLook{250};
-constexpr int kEarly = 12;  // an answer is due that part of the time before its caller stops waiting
+constexpr int kEarly = 12;  // answer this fraction of the time before the caller stops waiting
 
 std::string in_words(const Publication& publication) {
   return "volume " + publication.volume +
@@ -66,7 +66,7 @@ Status Node::publish_dataset(const Publication& publication, const Call& call, c
 Status Node::publish_output(const Publication& publication, Place place) {
   const auto folder = daemon_.output_folder(publication);
   const bool is_away = !folder && folder.error().kind == Errc::Unavailable;
-  if (is_away && place == Place::Output) return {};  // as with a dataset: the pod has its folder
+  if (is_away && place == Place::Output) return {};  // as for datasets: the pod already has its folder
   if (!folder) return status_of(folder.error());
   if (place == Place::Output && mounter_.is_same(*folder, publication.target)) return {};
   if (place != Place::Empty) return taken(publication, place);
@@ -76,7 +76,7 @@ Status Node::publish_output(const Publication& publication, Place place) {
   return {};
 }
 
-// The call is repeated. A daemon that is away is no reason to disturb a pod that has its data.
+// For a repeated call. An unavailable daemon is no reason to fail for a pod that already has its data.
 Status Node::check_mounted(const Publication& publication) {
   const auto datasets = daemon_.datasets_of(publication.volume);
   if (!datasets || datasets->empty() || datasets->contains(publication.dataset)) return {};
@@ -87,7 +87,7 @@ Status Node::check_mounted(const Publication& publication) {
 // The path of the copy.
 Result<std::string> Node::stage(const Publication& publication, const Call& call, const Turns::Turn& turn) {
   Wait wait{call, turn, printable(publication.dataset) + ": not asked for yet", call.begin};
-  // A daemon that is restarted is back in seconds.
+  // A restarted daemon is available again within seconds.
   const auto patience = (call.answer_by() - call.begin) / kEarly;
   for (;;) {
     auto staged = follow(publication, wait);
@@ -98,7 +98,7 @@ Result<std::string> Node::stage(const Publication& publication, const Call& call
   }
 }
 
-// One job of the daemon, to its end.
+// Follows one job of the daemon until its end.
 Result<std::string> Node::follow(const Publication& publication, Wait& wait) {
   if (auto allowed = daemon_.check_allowed(publication); !allowed) return allowed.take_error();
   const auto job = daemon_.stage(publication);
@@ -156,7 +156,7 @@ std::string Node::output_at(const std::filesystem::path& target) {
   return "";
 }
 
-// The daemon watches the output on its own; this only spares its next look.
+// The daemon checks the output periodically; this call only makes it check now.
 void Node::send_output(const std::string& output) {
   if (const auto sent = daemon_.job_ended(output); !sent)
     say_("output " + printable(output) + " is not sent yet: " + sent.error().message());
@@ -174,7 +174,7 @@ Result<Usage> Node::usage(const std::string& volume, const std::string& path) {
 }
 
 Result<> Node::reconcile(const std::filesystem::path& kubelet) {
-  // In this order: kubelet records a volume before the volume gets a lease.
+  // The order matters: kubelet records a volume before the volume gets a lease.
   const auto leased = daemon_.leased_volumes();
   if (!leased) return leased.take_error();
   if (leased->empty()) return {};

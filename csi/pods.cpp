@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostData = 64 << 10;
 
-// Of a folder that may go while it is listed.
+// Lists a folder that may be deleted meanwhile.
 Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::path& folder) {
   std::error_code error;
   std::vector<std::filesystem::path> entries;
@@ -24,7 +24,7 @@ Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::pat
   return entries;
 }
 
-// The volume's ID; empty: of another driver, or gone by now.
+// The volume's ID; empty if it belongs to another driver or was deleted meanwhile.
 Result<std::string> volume_in(const std::filesystem::path& folder) {
   const auto text = read_file(folder / "vol_data.json", kMostData);
   if (!text && text.error().kind == Errc::NotFound) return "";
@@ -47,7 +47,7 @@ Result<std::set<std::string>> volumes_of_pods(const std::filesystem::path& kubel
   std::set<std::string> volumes;
   for (const auto& pod : *pods) {
     const auto folders = entries_of(pod / "volumes/kubernetes.io~csi");
-    if (!folders && folders.error().kind == Errc::NotFound) continue;  // a pod without such volumes
+    if (!folders && folders.error().kind == Errc::NotFound) continue;  // the pod has no such volumes
     if (!folders) return folders.take_error();
     for (const auto& folder : *folders) {
       auto volume = volume_in(folder);

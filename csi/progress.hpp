@@ -1,4 +1,4 @@
-// How far a staging is, for the events of the pod that waits for it.
+// Formats the progress of a staging for the events of the waiting pod.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace spark::csi {
 
-// "imagenet: 62 %, 3 min left" of a PROGRESS of the API (docs/api.md).
+// "imagenet: 62 %, 3 min left", from a PROGRESS object of the API (docs/api.md).
 std::string progress_in_words(const std::string& dataset, const json::object& progress);
 
 }  // namespace spark::csi

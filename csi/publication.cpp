@@ -8,7 +8,7 @@ namespace spark::csi {
 namespace {
 
 constexpr std::string_view kDataset = "dataset", kOutput = "output";
-// What kubelet adds begins with this (podInfoOnMount).
+// Prefix of the attributes that kubelet adds (podInfoOnMount).
 constexpr std::string_view kOfKubelet = "csi.storage.k8s.io/";
 constexpr std::size_t kLongestWord = 256;
 
@@ -35,7 +35,8 @@ std::string attribute(const PublishRequest& request, std::string_view key) {
   return found == request.context.end() ? "" : found->second;
 }
 
-// Anybody who may create a pod writes this: only what an administrator named is served.
+// Anyone with the right to create pods can write this, so only datasets and outputs configured by an
+// administrator are served.
 Result<> read_source(const PublishRequest& request, Publication& publication) {
   publication.dataset = attribute(request, kDataset);
   publication.output = attribute(request, kOutput);

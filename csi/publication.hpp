@@ -1,4 +1,4 @@
-// What kubelet asks for when a pod needs a volume, checked. What a pod's author wrote is among it.
+// kubelet's request for a volume of a pod, validated. It includes text written by the pod's author.
 #pragma once
 
 #include <filesystem>
@@ -13,28 +13,28 @@ namespace spark::csi {
 
 inline constexpr char kDriver[] = "stage.spark-stage.io";
 
-// As it came.
+// The request as received.
 struct PublishRequest {
   std::string volume_id, target_path;
-  bool is_mount = false, is_block = false;  // the capability's access type; neither: it is missing
+  bool is_mount = false, is_block = false;  // the capability's access type; both false: it is missing
   std::vector<std::string> mount_flags;
-  std::map<std::string, std::string> context;  // the pod's volumeAttributes, and what kubelet adds
+  std::map<std::string, std::string> context;  // the pod's volumeAttributes, and kubelet's additions
 };
 
 struct Publication {
   std::string volume;            // ID
-  std::filesystem::path target;  // absolute and normal
-  std::string dataset;           // its name in the configuration; empty: an output is wanted
-  std::string output;            // its name in the configuration; empty: a dataset is wanted
-  std::string pod_namespace;     // empty: not told
-  std::string pod;               // "team-a/train-0", for people; empty: not told
+  std::filesystem::path target;  // absolute and normalised
+  std::string dataset;           // its name in the configuration; empty for an output
+  std::string output;            // its name in the configuration; empty for a dataset
+  std::string pod_namespace;     // empty: unknown
+  std::string pod;               // "team-a/train-0", for messages; empty: unknown
 
   bool is_output() const { return !output.empty(); }
 };
 
 // Invalid: an argument is missing or wrong.
 Result<Publication> read_publication(const PublishRequest& request);
-// The arguments of the other calls.
+// Check the arguments of the other calls.
 Result<> check_volume_id(std::string_view id);
 Result<std::filesystem::path> read_target_path(const std::string& path);
 

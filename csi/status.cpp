@@ -5,7 +5,7 @@
 namespace spark::csi {
 namespace {
 
-// An event of Kubernetes has at most 1,024 bytes, kubelet's own words among them.
+// A Kubernetes event has at most 1,024 bytes, including kubelet's own text.
 constexpr std::size_t kLongest = 800;
 
 Code code_of(Errc kind) {

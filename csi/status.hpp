@@ -1,4 +1,4 @@
-// How a call of kubelet's ended.
+// The result of a call by kubelet.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace spark::csi {
 
-// gRPC's own numbers.
+// Numbers of gRPC's status codes.
 enum class Code {
   Ok = 0,
   InvalidArgument = 3,
@@ -24,11 +24,11 @@ enum class Code {
 
 struct Status {
   Code code = Code::Ok;
-  std::string sentence;  // stands in the pod's events
+  std::string sentence;  // shown in the pod's events
   bool is_ok() const { return code == Code::Ok; }
 };
 
-// TimedOut and Cancelled are Aborted: the staging goes on, or may begin again.
+// TimedOut and Cancelled become Aborted: the staging continues, or can be restarted.
 Status status_of(const Error& error);
 
 }  // namespace spark::csi

@@ -4,7 +4,7 @@ namespace spark::csi {
 
 Turns::Turn Turns::take(const std::string& volume, SteadyTime deadline, bool is_removal) {
   std::unique_lock lock(mutex_);
-  Entry& entry = volumes_[volume];  // stays where it is while somebody waits for it
+  Entry& entry = volumes_[volume];  // the entry is not erased while a call waits for it
   const unsigned removals = is_removal ? 1 : 0;
   ++entry.waiting;
   entry.removals_waiting += removals;

@@ -1,5 +1,5 @@
-// One call at a time works on a volume. kubelet repeats a call that it no longer waits for, while the driver
-// may still be at work on the first.
+// Serialises the calls on a volume. kubelet repeats a call that it no longer waits for, while the driver may
+// still be working on the first one.
 #pragma once
 
 #include <condition_variable>
@@ -26,15 +26,15 @@ class Turns {
       if (turns_ != nullptr) turns_->end(volume_);
     }
     explicit operator bool() const { return turns_ != nullptr; }
-    // Another call waits to take the volume away from the pod.
+    // True if another call waits to unpublish the volume.
     bool should_end() const { return turns_ != nullptr && turns_->is_removal_waiting(volume_); }
 
    private:
-    Turns* turns_ = nullptr;  // none: the volume is still another call's
+    Turns* turns_ = nullptr;  // null: another call still has the volume
     std::string volume_;
   };
 
-  // `is_removal`: the call that has the volume is asked to end.
+  // `is_removal` asks the call that has the volume to end.
   Turn take(const std::string& volume, SteadyTime deadline, bool is_removal);
   bool is_taken(const std::string& volume);
 
@@ -48,7 +48,7 @@ class Turns {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Entry> volumes_;  // by ID: those that a call has or waits for
+  std::map<std::string, Entry> volumes_;  // by ID: volumes in use by a call, or waited for
 };
 
 }  // namespace spark::csi

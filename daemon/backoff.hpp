@@ -1,5 +1,5 @@
-// How long to wait before the next attempt: doubling, capped, jittered so that twenty hosts don't come back
-// as one.
+// The wait before the next attempt: doubling, capped, with jitter so that twenty hosts do not retry at the
+// same time.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What sysfs, mountinfo and /etc/nvme show: read once for all volumes that look within the same moment. With
-// a hundred volumes that is the difference between one core and nothing.
+// The contents of sysfs, mountinfo and /etc/nvme, read once for all volumes that need them at the same
+// moment. With a hundred volumes, separate reads would occupy a whole core.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class HostSnapshot {
                                             const std::string& subsystem, std::uint32_t nsid);
   Result<std::string> subsystem_of_device(dev_t device) const;
 
-  // Somebody acted: what was seen before is old.
+  // Call after a change to the host: earlier results are outdated.
   void forget();
 
  private:

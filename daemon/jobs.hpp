@@ -1,4 +1,5 @@
-// Long work as a resource: what it is, how far it is, how it ended; anybody may wait for its next change.
+// A long-running operation as a resource: its subject, its progress, its result. Any number of callers may
+// wait for its next change.
 #pragma once
 
 #include <sys/types.h>
@@ -23,20 +24,20 @@ namespace spark {
 namespace asio = boost::asio;
 
 inline const std::string kStage = "stage",
-                         kPrefetch = "prefetch";  // verbs of jobs that have a dataset staged
+                         kPrefetch = "prefetch";  // verbs of jobs that stage a dataset
 
-// Who asked for it.
+// The requester of a job.
 struct Asker {
-  std::string holder = "spark-staged";  // for people: "pid 12 (python), uid 1000", "slurm job 7 (alice)"
+  std::string holder = "spark-staged";  // for messages: "pid 12 (python), uid 1000", "slurm job 7 (alice)"
   uid_t uid = 0;
-  std::string scheduler_job{};  // that it was asked for, by root: "slurm:7"; empty: none
-  std::string user{};           // of that job; empty: not told
+  std::string scheduler_job{};  // if root requested it for a scheduler's job: "slurm:7"; otherwise empty
+  std::string user{};           // of that job; empty if unknown
 };
 
-// What a job is.
+// The operation and its objects.
 struct JobSubject {
   std::string verb;
-  std::vector<std::string> names;  // of datasets or volumes
+  std::vector<std::string> names;  // datasets or volumes
   Asker asker{};
 };
 
@@ -58,11 +59,11 @@ class Job {
   void set_progress(json::object progress);
   void finish(Result<json::object> ended);
 
-  // What cancel() does; empty for work that can't be cancelled. Dropped when the job ends.
+  // Called by cancel(); empty for work that can't be cancelled. Dropped when the job ends.
   std::function<void()> on_cancel;
   Result<> cancel();
 
-  // Ends at the next set_progress or finish.
+  // Returns at the next set_progress or finish.
   asio::awaitable<void> next_change();
 
  private:
@@ -73,17 +74,17 @@ class Job {
   std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
   std::optional<Result<json::object>> ended_;
-  asio::steady_timer changed_;  // never expires: cancelling it wakes all who wait
+  asio::steady_timer changed_;  // never expires: cancelling it wakes all waiters
 };
 
-// The running jobs and the last hundred that ended.
+// The running jobs and the last hundred ended ones.
 class Jobs {
  public:
   Jobs(asio::any_io_executor executor, const Clock& clock) : executor_(std::move(executor)), clock_(clock) {}
 
   std::shared_ptr<Job> create(JobSubject subject);
   std::shared_ptr<Job> find(std::uint64_t id) const;
-  std::size_t running_subjects() const;  // of the running jobs, all together
+  std::size_t running_subjects() const;  // total of the running jobs
   const std::deque<std::shared_ptr<Job>>& all() const { return jobs_; }
 
  private:

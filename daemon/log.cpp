@@ -35,7 +35,7 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
 
 bool is_json = false;
 
-// JSON lines have the time themselves; journald adds it.
+// JSON lines contain the time; journald adds it itself.
 const char* pattern() {
   if (is_json) return "%v";
   return std::getenv("JOURNAL_STREAM") != nullptr ? "%*%v" : "%Y-%m-%d %H:%M:%S.%e %l: %v";

@@ -1,5 +1,5 @@
-// The daemon's log: sentences to stderr, where journald reads them with their priority, or JSON lines
-// there. The only code that sees spdlog.
+// The daemon's log on stderr: sentences, which journald reads with their priority, or JSON lines. Only this
+// code uses spdlog.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace spark::log {
 
 enum class Format { Text, Json };
 
-// Call once, first. Under journald each line of text begins with its sd-daemon priority; else with the time.
+// Call once, first. Under journald each line of text begins with its sd-daemon priority, otherwise with the
+// time.
 void start(Format format = Format::Text);
 
 void debug(std::string_view sentence);
@@ -24,10 +25,10 @@ struct Field {
   std::string name, value;  // "SPARK_VOLUME", "datasets"
 };
 
-// What happened to something: under journald its fields find it, as in `journalctl SPARK_VOLUME=datasets`.
+// An event about an object: under journald its fields select it, as in `journalctl SPARK_VOLUME=datasets`.
 void event(bool is_trouble, const std::string& sentence, const std::vector<Field>& fields);
 
-// Logs an error that was survived: "sentence; continuing".
+// Logs an error after which the daemon continues: "sentence; continuing".
 void survived(const Error& error);
 
 }  // namespace spark::log

@@ -34,7 +34,7 @@ spark::Result<spark::config::Config> load_for_this_host(const std::filesystem::p
   return config;
 }
 
-// A simulation has places of its own.
+// A simulation must have its own paths.
 spark::Result<> check_own_places(const spark::ServiceOptions& options) {
   const spark::ServiceOptions real;
   if (options.socket == real.socket) {
@@ -54,7 +54,7 @@ spark::Result<spark::MakeHost> host_of(spark::ServiceOptions& options, const spa
                                        bool is_simulated) {
   if (is_simulated) {
     if (auto own = check_own_places(options); !own) return own.take_error();
-    options.group.clear();  // its API is for the user who started it
+    options.group.clear();  // its API is only for the user that started it
     return spark::sim::prepare(options.state_dir, config);
   }
   if (auto real = spark::sim::check_not_simulated(options.state_dir); !real) return real.take_error();
@@ -65,11 +65,11 @@ spark::Result<spark::MakeHost> host_of(spark::ServiceOptions& options, const spa
 
 struct DaemonOptions {
   bool is_simulated = false;
-  bool makes_identity = false;  // of this host, where it has none
+  bool makes_identity = false;  // of this host, if it has none
   std::string log = "text";
 };
 
-// A host without systemd has no package that made one, and an image must not bring one.
+// A host without systemd has no package that created an identity, and an image must not contain one.
 spark::Result<> make_identity() {
   const auto made = spark::nvmetcp::make_missing_host_identity({});
   if (!made) return made.take_error();
@@ -101,7 +101,7 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   return 0;
 }
 
-// Copies that no daemon serves any more are their owner's to delete.
+// Makes the copies deletable by their owner once no daemon serves them.
 int make_copies_writable(const spark::config::Config& config) {
   const auto off = spark::mounts::stop_serving_read_only(config.cache.path / "data");
   return off ? 0 : complain(off.error());
@@ -110,7 +110,8 @@ int make_copies_writable(const spark::config::Config& config) {
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
   spark::log::start();
-  // A file that was refused by a reload, or spoiled since: what is connected has to be released all the same.
+  // A reload may have refused the file, or it was damaged since; connected volumes must be released
+  // nevertheless.
   const auto config = load_for_this_host(options.config_file);
   if (!config) complain(config.error());
   if (config || at_shutdown) {
@@ -132,7 +133,7 @@ constexpr char kExamples[] =
     "A stop or a crash leaves every mount as it is. What it does: journalctl -u\n"
     "spark-staged; how its volumes are: spark-stage status.";
 
-// CLI11's help without what it adds by itself: the descriptions name the defaults.
+// CLI11's help without its automatic additions: the descriptions name the defaults.
 class Help final : public CLI::Formatter {
  public:
   Help() {
@@ -145,7 +146,7 @@ class Help final : public CLI::Formatter {
   }
 };
 
-// `simulation`: the file that describes a simulated host; empty: this one.
+// `simulation`: the file that describes a simulated host; empty means the real host.
 void define_options(CLI::App& app, spark::ServiceOptions& options, DaemonOptions& how,
                     std::filesystem::path& simulation) {
   app.formatter(std::make_shared<Help>());
@@ -207,9 +208,10 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::mallopt(M_ARENA_MAX, 2);  // what many threads allocate by the million and free is used again by all
+  // Memory that many threads allocate and free by the million is shared by all threads.
+  ::mallopt(M_ARENA_MAX, 2);
   ::signal(SIGPIPE, SIG_IGN);
-  // Workers read keys: no core of them is written, and only root may look into them.
+  // Workers read keys: they must not dump core, and only root may inspect them.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   try {
     return run(argc, argv);

@@ -1,4 +1,4 @@
-// What the service manager and its journal are told. The only code that sees libsystemd.
+// Notifications to the service manager and its journal. Only this code uses libsystemd.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class Notifier {
   virtual void watchdog() = 0;
 };
 
-// Does nothing when not started by systemd.
+// Does nothing if the process was not started by systemd.
 class SystemdNotifier final : public Notifier {
  public:
   void ready() override;
@@ -28,14 +28,14 @@ class SystemdNotifier final : public Notifier {
   void watchdog() override;
 };
 
-// An entry of its own, of "FIELD=value" lines (systemd.journal-fields(7)). False: not started with the
-// journal as its log.
+// Writes a separate entry of "FIELD=value" lines (systemd.journal-fields(7)). False if the process was not
+// started with the journal as its log.
 bool send_to_journal(const std::vector<std::string>& lines);
 
-// The machine is going down: `systemctl is-system-running` says "stopping".
+// The machine is shutting down: `systemctl is-system-running` prints "stopping".
 bool is_machine_stopping();
 
-// How often systemd wants to hear watchdog(): half of WatchdogSec. None: no watchdog is set.
+// How often systemd expects watchdog(): half of WatchdogSec. None: no watchdog is set.
 std::optional<std::chrono::microseconds> watchdog_interval();
 
 }  // namespace spark

@@ -1,5 +1,5 @@
-// How every coroutine of the daemon waits: errors come back as values, since a wait called off is no
-// exception.
+// The completion token of all coroutines in the daemon: errors are returned as values, because a cancelled
+// wait is not an exception.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>

@@ -15,7 +15,7 @@
 namespace spark {
 namespace {
 
-// 100 subsystems that come at once overrun the usual 128 KiB (nvme-stas issue 380).
+// 100 simultaneous subsystems overflow the usual 128 KiB (nvme-stas issue 380).
 constexpr std::size_t kReceiveBuffer = 16 << 20;
 
 std::string property(sd_device* device, const char* name) {
@@ -30,7 +30,7 @@ std::string name_of(sd_device* device) {
 
 }  // namespace
 
-// Shared with the coroutine that waits: it may be resumed once more after stop().
+// Shared with the waiting coroutine, which may resume once more after stop().
 struct Uevents::Monitor {
   explicit Monitor(boost::asio::any_io_executor executor) : readable(executor) {}
   ~Monitor() {
@@ -39,7 +39,7 @@ struct Uevents::Monitor {
   }
   sd_event* loop = nullptr;
   sd_device_monitor* monitor = nullptr;
-  boost::asio::posix::stream_descriptor readable;  // a copy of the loop's descriptor
+  boost::asio::posix::stream_descriptor readable;  // a duplicate of the loop's descriptor
   std::function<void(const Uevent&)> heard;
   bool is_stopped = false;
 };
@@ -67,7 +67,7 @@ Result<> Uevents::start() {
   int status = sd_event_new(&made->loop);
   if (status >= 0) status = sd_device_monitor_new(&made->monitor);
   if (status < 0) return fail_errno(-status, doing);
-  // Needs CAP_NET_ADMIN; without it fewer events fit, and what is lost is seen at the next look.
+  // Needs CAP_NET_ADMIN; without it fewer events fit, and lost ones are detected by the next periodic check.
   if (sd_device_monitor_set_receive_buffer_size(made->monitor, kReceiveBuffer) < 0)
     log::warning("listening to udev: its buffer stays small, the kernel allows no larger one");
   status = sd_device_monitor_filter_add_match_subsystem_devtype(made->monitor, "nvme", nullptr);
@@ -94,7 +94,7 @@ void Uevents::stop() {
 
 boost::asio::awaitable<void> Uevents::listen(std::shared_ptr<Monitor> monitor) {
   while (!monitor->is_stopped) {
-    // Everything that is there; each call takes one event.
+    // All pending events; each call handles one.
     while (!monitor->is_stopped && sd_event_run(monitor->loop, 0) > 0) {
     }
     if (monitor->is_stopped) co_return;

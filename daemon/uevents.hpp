@@ -1,5 +1,5 @@
-// What the kernel tells of NVMe controllers and disks, by way of udev. Nothing depends on hearing all of it:
-// it only makes what is looked at anyway be looked at sooner.
+// The kernel's events about NVMe controllers and disks, received from udev. Correctness does not depend on
+// them: they only trigger periodic checks earlier.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,10 +13,10 @@
 namespace spark {
 
 struct Uevent {
-  std::string device;  // "nvme3"; of a disk "nvme3n1"
+  std::string device;  // "nvme3", or "nvme3n1" for a disk
   std::string action;  // "add", "change", "remove", …
-  std::string event;   // NVME_EVENT: "connected", "rediscover"; mostly empty
-  std::string aen;     // NVME_AEN: what the controller told, "0x70f002" for a changed discovery log
+  std::string event;   // NVME_EVENT: "connected", "rediscover"; usually empty
+  std::string aen;     // NVME_AEN: the controller's notification, "0x70f002" for a changed discovery log
   bool is_disk = false;
 };
 
@@ -25,7 +25,7 @@ class Uevents {
   Uevents(boost::asio::any_io_executor executor, std::function<void(const Uevent&)> heard);
   ~Uevents();
 
-  // Unsupported: there is no udev here to tell.
+  // Unsupported: there is no udev on this host.
   Result<> start();
   void stop();
 

@@ -84,18 +84,18 @@ char* read_config(const Daemon* daemon, const Wait* wait, Failure* failure) {
   return ask(daemon, "GET", "/v1/config", NULL, wait, failure);
 }
 
-// The daemon's own sentence about a name that it does not know, which has the name that may have been meant.
+// Gets the daemon's own message about an unknown name, which suggests the nearest match.
 static int let_refuse(const Daemon* daemon, char* name, const Wait* wait, Failure* failure) {
   const NameList one = {.count = 1, .names = &name};
   char* id = request_staging(daemon, &one, NULL, false, wait, failure);
   free(id);
-  if (id != NULL) return 0;  // configured a moment ago
+  if (id != NULL) return 0;  // configured in the meantime
   return strcmp(failure->kind, "not_found") == 0 || strcmp(failure->kind, "invalid") == 0 ? -1 : 0;
 }
 
 int check_names(const Daemon* daemon, const NameList* names, const Wait* wait, Failure* failure) {
   char* config = read_config(daemon, wait, failure);
-  if (config == NULL) return 0;  // no daemon here, or the user may not ask it
+  if (config == NULL) return 0;  // no daemon here, or the user may not connect to it
   int result = 0;
   for (size_t at = 0; at < names->count && result == 0; ++at) {
     if (!json_config_has(config, names->names[at]))

@@ -6,7 +6,7 @@
 #include "slurm/outputs.h"
 #include "slurm/wait.h"
 
-enum { ConfigMs = 5000 };  // for the daemon's configuration, which has the variables that users chose
+enum { ConfigMs = 5000 };  // timeout for the daemon's configuration, which has the variable names
 
 static int set_variable(const Environment* environment, const char* name, const char* value,
                         Failure* failure) {

@@ -25,7 +25,7 @@ static int connect_to(const char* path, const Wait* wait) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   while (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
-    // EAGAIN: the daemon's queue of connections is full, and nothing tells when it no longer is.
+    // EAGAIN: the daemon's connection queue is full, and no event tells when it has space again.
     if (errno == EAGAIN && pause_for_ms(20, wait) == 0) continue;
     const int reason = errno;
     close(fd);
@@ -62,14 +62,14 @@ static int send_request(int fd, const HttpRequest* request, const Wait* wait) {
   return result;
 }
 
-// More bytes into the buffer. 1: some came; 0: the other side closed.
+// Receives more bytes into the buffer. 1: received some; 0: the other side closed the connection.
 static int receive(HttpAnswer* answer, const Wait* wait) {
   if (answer->begin > 0) {
     memmove(answer->buffer, answer->buffer + answer->begin, answer->end - answer->begin);
     answer->end -= answer->begin;
     answer->begin = 0;
   }
-  if (answer->end == sizeof answer->buffer) return fail_as(EPROTO);  // a header line of that length
+  if (answer->end == sizeof answer->buffer) return fail_as(EPROTO);  // one header line fills the whole buffer
   for (;;) {
     const ssize_t got =
         recv(answer->fd, answer->buffer + answer->end, sizeof answer->buffer - answer->end, 0);
@@ -85,7 +85,7 @@ static int receive(HttpAnswer* answer, const Wait* wait) {
   }
 }
 
-// A line of the header or of the chunks, which ends with CR LF; it lies in the buffer until the next call.
+// A line of the header or of the chunks, which ends with CR LF. Valid in the buffer until the next call.
 static char* protocol_line(HttpAnswer* answer, const Wait* wait) {
   for (;;) {
     char* begin = answer->buffer + answer->begin;
@@ -129,10 +129,10 @@ int http_send(HttpAnswer* answer, const HttpRequest* request, const Wait* wait) 
   return fail_as(error);
 }
 
-// To the data of the next chunk.
+// Moves to the data of the next chunk.
 static int next_chunk(HttpAnswer* answer, const Wait* wait) {
   char* line = protocol_line(answer, wait);
-  // The end of the chunk before, if there was one.
+  // The end of the previous chunk, if there was one.
   if (line != NULL && *line == '\0') line = protocol_line(answer, wait);
   if (line == NULL) return -1;
   char* end = NULL;
@@ -142,14 +142,14 @@ static int next_chunk(HttpAnswer* answer, const Wait* wait) {
   return 0;
 }
 
-// Some bytes of the body, which lie in the buffer until the next call; 0: it is over.
+// Some bytes of the body, valid in the buffer until the next call; 0: end of the body.
 static ssize_t body_part(HttpAnswer* answer, const char** part, const Wait* wait) {
   if (!answer->ended && answer->chunked && answer->left == 0 && next_chunk(answer, wait) != 0) return -1;
   if (answer->ended) return 0;
   if (answer->begin == answer->end) {
     const int got = receive(answer, wait);
     if (got < 0) return -1;
-    if (got == 0 && answer->left != SIZE_MAX) return fail_as(EPROTO);  // cut off
+    if (got == 0 && answer->left != SIZE_MAX) return fail_as(EPROTO);  // truncated
     if (got == 0) answer->ended = true;
     if (got == 0) return 0;
   }
@@ -162,7 +162,7 @@ static ssize_t body_part(HttpAnswer* answer, const char** part, const Wait* wait
   return (ssize_t)length;
 }
 
-// Gives back what of the last part was not taken.
+// Returns the unconsumed end of the last part.
 static void put_back(HttpAnswer* answer, size_t length) {
   answer->begin -= length;
   if (answer->left != SIZE_MAX) answer->left += length;

@@ -1,4 +1,5 @@
-// HTTP/1.1 over the daemon's Unix socket: one request a connection, an answer at once or line by line.
+// HTTP/1.1 over the daemon's Unix socket: one request per connection; the answer is read as a whole or line
+// by line.
 #ifndef SPARK_SLURM_HTTP_H
 #define SPARK_SLURM_HTTP_H
 
@@ -11,27 +12,27 @@ typedef struct HttpRequest {
   const char* socket;
   const char* method;
   const char* target;
-  const char* body;  // NULL: none
+  const char* body;  // NULL: no body
 } HttpRequest;
 
 typedef struct HttpAnswer {
   int fd;
   int status;
   bool chunked;
-  size_t left;  // bytes of the body, or of the current chunk, that are still to come
+  size_t left;  // remaining bytes of the body, or of the current chunk
   bool ended;
-  size_t begin, end;  // what of the buffer was received and not taken yet
+  size_t begin, end;  // range of the buffer that was received and not consumed
   char buffer[16384];
 } HttpAnswer;
 
-// All return -1 with errno on failure: ETIMEDOUT, ECANCELED, EPROTO for an answer that is no HTTP, or what
-// the socket said.
+// All return -1 with errno on failure: ETIMEDOUT, ECANCELED, EPROTO if the answer is not HTTP, or the
+// socket's error.
 
-// Sends, and reads up to the body. After success the answer has to be closed.
+// Sends the request, and reads the answer up to its body. After success the caller must close the answer.
 int http_send(HttpAnswer* answer, const HttpRequest* request, const Wait* wait);
-// 1: *line is the next line, without its end, owned by the caller; 0: the answer is over.
+// 1: *line is the next line without its line end, owned by the caller; 0: end of the answer.
 int http_line(HttpAnswer* answer, char** line, const Wait* wait);
-// The whole rest, with a final zero, owned by the caller; NULL on failure.
+// The rest of the body with a terminating zero, owned by the caller; NULL on failure.
 char* http_body(HttpAnswer* answer, const Wait* wait);
 void http_close(HttpAnswer* answer);
 

@@ -11,7 +11,7 @@ static json_object* member(json_object* object, const char* key) {
   return json_object_object_get_ex(object, key, &found) ? found : NULL;
 }
 
-// NULL if the member is missing or no string.
+// NULL if the member is missing or not a string.
 static const char* text_of(json_object* object, const char* key) {
   json_object* found = member(object, key);
   return json_object_is_type(found, json_type_string) ? json_object_get_string(found) : NULL;
@@ -22,7 +22,7 @@ static void copy_text(char* to, size_t size, json_object* object, const char* ke
   snprintf(to, size, "%s", text == NULL ? "" : text);
 }
 
-// A copy of a text in the object, which is given back; NULL: there is no text.
+// Copies a text of the object and releases the object; NULL if there is no text.
 static char* take_text(json_object* object, const char* text) {
   char* copy = text == NULL ? NULL : strdup(text);
   json_object_put(object);

@@ -1,4 +1,4 @@
-// The daemon's JSON, read and written with json-c, which no other file sees.
+// Reads and writes the daemon's JSON with json-c. No other file uses json-c.
 #ifndef SPARK_SLURM_JSON_H
 #define SPARK_SLURM_JSON_H
 
@@ -10,20 +10,20 @@
 #include "slurm/failure.h"
 #include "slurm/names.h"
 
-// Whom a copy is staged for, and with whom its lease ends.
+// The job and user of a staging; the lease ends with the job.
 typedef struct JobTag {
   uint32_t id;
-  const char* user;  // NULL: not known
-  pid_t process;     // lives as long as the step; 0: none yet
+  const char* user;  // NULL: unknown
+  pid_t process;     // exists as long as the step; 0: none yet
 } JobTag;
 
 typedef struct Progress {
   char dataset[256];
   char phase[32];
-  char reason[512];  // empty: none
+  char reason[512];  // empty if there is none
   int64_t bytes_done, bytes_total;
   double bytes_per_second;
-  double eta_s;  // negative: not known
+  double eta_s;  // negative: unknown
 } Progress;
 
 typedef struct StagedList {
@@ -34,25 +34,26 @@ typedef struct StagedList {
 
 typedef enum EventKind { EventOther, EventProgress, EventDone, EventFailed } EventKind;
 
-// The body of a staging request, owned by the caller; NULL: no memory. Without a job no lease is asked for.
+// The body of a staging request, owned by the caller; NULL: out of memory. Without a job it requests no
+// lease.
 char* json_staging(const NameList* names, const JobTag* job, bool prefetch);
-// The id of the job that took a request; NULL: there is none in the answer.
+// The id of the job that accepted a request, owned by the caller; NULL if the answer has none.
 char* json_job_id(const char* answer);
-// What a refusal says; the HTTP status if it says nothing.
+// Reads the message of a refusal; without a message, uses the HTTP status.
 void json_read_error(const char* answer, int status, Failure* failure);
-// One line of a job's events. EventDone fills `staged`, which the caller owns then; EventFailed fills
+// Parses one line of a job's events. EventDone fills `staged`, which the caller then owns; EventFailed fills
 // `failure`.
 EventKind json_read_event(const char* line, Progress* progress, StagedList* staged, Failure* failure);
 void free_staged(StagedList* staged);
 
-// Of the answer of GET /v1/config. A name with a colon is known if its volume is.
+// For the answer of GET /v1/config. A name with a colon is known if its volume is.
 bool json_config_has(const char* config, const char* name);
-// The folder of an output, owned by the caller; NULL: there is no such output.
+// The folder of an output, owned by the caller; NULL if there is no such output.
 char* json_config_output(const char* config, const char* name);
-// Why an output's newest checkpoint is not on its volume, of the answer of GET /v1/outputs/NAME. Owned by the
-// caller; NULL: it is there, or nothing is known.
+// The reason why an output's newest checkpoint is not on its volume, from the answer of GET /v1/outputs/NAME.
+// Owned by the caller; NULL: it is on the volume, or its state is unknown.
 char* json_unsent(const char* output);
-// The `env` of a dataset, owned by the caller; NULL: it has none.
+// The `env` of a dataset, owned by the caller; NULL if it has none.
 char* json_config_env(const char* config, const char* name);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MostPath = 160 };  // a socket's path is shorter than 108
+enum { MostPath = 160 };  // a socket path is shorter than 108 characters
 
 static void folder_of_marks(const char* socket, char* path) {
   const char* slash = strrchr(socket, '/');

@@ -1,15 +1,15 @@
-// Which jobs staged in one of their steps: the epilog of a job sees the options of its submission alone, not
-// those of an srun inside of it.
+// Remembers the jobs that staged data in one of their steps. A job's epilog sees only the options of its
+// submission, not those of an srun within the job.
 #ifndef SPARK_SLURM_MARK_H
 #define SPARK_SLURM_MARK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Beside the daemon's socket, so that the marks go with the daemon's runtime folder. A mark that can't be
-// made is not missed for long: without it the daemon ends the lease when it finds no process of the job.
+// The marks are next to the daemon's socket, so they are deleted with the daemon's runtime folder. A failure
+// to create one only delays the cleanup: the daemon also ends a lease when it finds no process of the job.
 void mark_job(const char* socket, uint32_t job);
-// Whether there was one; afterwards there is none.
+// Removes the mark; true if there was one.
 bool take_mark(const char* socket, uint32_t job);
 
 #endif

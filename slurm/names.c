@@ -16,7 +16,7 @@ static bool is_listed(const NameList* list, const char* name) {
 static int check_name(const char* option, const char* name, Failure* failure) {
   if (*name == '\0')
     return fail_with(failure, "invalid", kUsage, "--%s names a dataset with an empty name", option);
-  // A name is logged, and shown on terminals.
+  // A name appears in logs and on terminals.
   for (const char* at = name; *at != '\0'; ++at) {
     if ((unsigned char)*at < ' ' || *at == 0x7f)
       return fail_with(failure, "invalid", kUsage, "--%s names a dataset with a control character", option);
@@ -29,7 +29,7 @@ static int check_name(const char* option, const char* name, Failure* failure) {
   return 0;
 }
 
-// Two names whose variable is the same: a task would find only one of them.
+// Rejects two names with the same variable: a task would find only one of them.
 static int check_variable(const char* option, const NameList* list, const char* name, Failure* failure) {
   char* variable = environment_name(name);
   int result = 0;
@@ -51,7 +51,7 @@ static size_t count_commas(const char* text) {
   return count;
 }
 
-// Takes over the name.
+// Takes ownership of the name.
 static int add_name(const char* option, char* name, NameList* list, Failure* failure) {
   if (name == NULL) return fail_with(failure, "failed", "", "--%s: no memory", option);
   const bool fits = check_name(option, name, failure) == 0;

@@ -1,4 +1,4 @@
-// The datasets that an option names, and the variable in which a task finds each.
+// The datasets named by an option, and the environment variable for the path of each.
 #ifndef SPARK_SLURM_NAMES_H
 #define SPARK_SLURM_NAMES_H
 
@@ -11,12 +11,12 @@ typedef struct NameList {
   char** names;
 } NameList;
 
-// "A,B" as in --stage=A,B: a name of the configuration, or VOLUME:PATH. A name given twice is taken once.
-// On success the caller owns the list.
+// Parses "A,B" of --stage=A,B: each a configured name, or VOLUME:PATH. Duplicates are dropped. On success the
+// caller owns the list.
 int parse_names(const char* option, const char* text, NameList* list, Failure* failure);
 void free_names(NameList* list);
 
-// "SPARK_STAGE_<NAME>", as `spark-stage run` sets it. The caller owns it; NULL: no memory.
+// "SPARK_STAGE_<NAME>", the same variable as in `spark-stage run`. The caller owns it; NULL: out of memory.
 char* environment_name(const char* dataset);
 
 #endif

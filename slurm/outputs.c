@@ -8,7 +8,7 @@
 
 static const char kUsage[] = "name outputs of the configuration, separated by commas";
 
-// As the configuration takes it: a name is part of a request's path.
+// The same rule as in the configuration: a name becomes part of a request's path.
 static bool is_output_name(const char* name) {
   for (const char* at = name; *at != '\0'; ++at) {
     const bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
@@ -36,7 +36,7 @@ static int not_configured(const Daemon* daemon, const char* output, Failure* fai
 
 int check_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait, Failure* failure) {
   char* config = read_config(daemon, wait, failure);
-  if (config == NULL) return 0;  // no daemon here, or the user may not ask it
+  if (config == NULL) return 0;  // no daemon here, or the user may not connect to it
   int result = 0;
   for (size_t at = 0; at < outputs->count && result == 0; ++at) {
     char* folder = json_config_output(config, outputs->names[at]);

@@ -1,5 +1,5 @@
-// What Slurm calls, and when. On a node no hook but a task's may fail: Slurm takes a node out of service for
-// others.
+// The hooks that Slurm calls. On a node only a task's hook may fail: after other failures Slurm drains the
+// node.
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,12 +25,12 @@
 SPANK_PLUGIN(spark_stage, 1)
 
 enum {
-  HookMs = 1000,    // for all that the prolog or the epilog does
-  SubmitMs = 5000,  // for the check of names in the submitting command
+  HookMs = 1000,    // limit for all work of the prolog or the epilog
+  SubmitMs = 5000,  // limit for checking names in the submitting command
   FirstAnswerMs = 10000,
-  LookMs = 5000,  // for the look at what a task has written, when it has ended
+  LookMs = 5000,  // limit for checking a task's outputs after its end
   RetryMs = 1000,
-  ReconnectMs = 60000,  // systemd restarts a daemon that was killed
+  ReconnectMs = 60000,  // systemd restarts a daemon that was killed, in this time
 };
 
 enum { OptionStage, OptionPrefetch, OptionStageOut, OptionCount };
@@ -50,7 +50,7 @@ static struct spank_option options[OptionCount] = {
      1, OptionStageOut, keep_option},
 };
 
-// As given to the submitting command.
+// The options given to the submitting command.
 static char* given[OptionCount];
 
 static int keep_option(int which, const char* argument, int remote) {
@@ -60,7 +60,7 @@ static int keep_option(int which, const char* argument, int remote) {
   return 0;
 }
 
-// NULL: the job does not have it.
+// NULL: the job does not use the option.
 static const char* option_of(spank_t spank, int which) {
   char* value = NULL;
   return spank_option_getopt(spank, &options[which], &value) == ESPANK_SUCCESS ? value : NULL;
@@ -105,7 +105,7 @@ static int check_submission(int argc, char** argv, Failure* failure) {
   return result;
 }
 
-// In srun, sbatch and salloc: what is known to fail fails before anything is queued.
+// In srun, sbatch and salloc: reports certain failures before the job is queued.
 int slurm_spank_init_post_opt(spank_t spank, int argc, char* argv[]) {
   (void)spank;
   if (given[OptionStage] == NULL && given[OptionPrefetch] == NULL && given[OptionStageOut] == NULL) return 0;
@@ -117,7 +117,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char* argv[]) {
   return -1;
 }
 
-// Without waiting for more than the answer that the request was taken.
+// Waits only until the request is accepted.
 static int request_detached(const Daemon* daemon, int which, const char* value, const JobTag* job,
                             const Wait* wait, Failure* failure) {
   NameList names;
@@ -134,14 +134,14 @@ static JobTag job_of(spank_t spank) {
   return job;
 }
 
-// Of this node's tasks the first speaks for all.
+// The first task of this node reports for all of them.
 static int task_of(spank_t spank) {
   int task = 0;
   spank_get_item(spank, S_TASK_ID, &task);
   return task;
 }
 
-// Only begins the staging, so that it runs while Slurm starts the job. The task's hook reports what is wrong.
+// Only starts the staging, so that it runs while Slurm starts the job. The task's hook reports failures.
 int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   const Wait wait = wait_for_ms(HookMs, -1);
   Settings settings;
@@ -163,7 +163,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
-// What the job's last step wrote may be sent now. The daemon sends it while the node may run another job.
+// The output of the job's last step may be sent now. The daemon sends it while the node may run another job.
 static void send_outputs_of(spank_t spank, const Daemon* daemon, const Wait* wait) {
   const char* wanted = option_of(spank, OptionStageOut);
   NameList outputs;
@@ -197,7 +197,7 @@ static int set_variable(void* spank, const char* name, const char* value, Failur
   return fail_with(failure, "failed", "", "the variable %s of the step could not be set", name);
 }
 
-// Owned by the caller; NULL: not known.
+// Owned by the caller; NULL: unknown.
 static char* user_of(spank_t spank) {
   uid_t uid = 0;
   if (spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS) return NULL;
@@ -213,10 +213,10 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   if (parse_names(options[OptionStage].name, wanted, &staging.names, failure) != 0) return -1;
   char* user = user_of(spank);
   staging.job.user = user;
-  staging.job.process = getppid();  // slurmstepd, which lives as long as the step
+  staging.job.process = getppid();  // slurmstepd, which runs as long as the step
   Cancellation cancellation = watch_cancellation();
   staging.wake_fd = cancellation.fd;
-  // proctrack/linuxproc signals no process of slurmstepd's own name, so scancel would not reach this one.
+  // proctrack/linuxproc does not signal processes named like slurmstepd, so scancel would not reach this one.
   char own_name[16] = "";
   prctl(PR_GET_NAME, own_name);
   prctl(PR_SET_NAME, "spark-stage");
@@ -234,7 +234,7 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   return result;
 }
 
-// A job that names an output which its node does not have would lose what it writes.
+// Fails if an output is missing on this node: the job would lose its data.
 static int offer_outputs(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
   NameList outputs;
   if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
@@ -246,7 +246,7 @@ static int offer_outputs(spank_t spank, const Settings* settings, const char* wa
   return result;
 }
 
-// The next phase's data is not this job's: the step runs without it.
+// The data belongs to the next phase, so a failure is logged and the step runs without it.
 static void prefetch_for_step(spank_t spank, const Settings* settings, const char* wanted) {
   if (task_of(spank) != 0) return;
   const Daemon daemon = {.socket = settings->socket, .node = settings->node};
@@ -258,7 +258,7 @@ static void prefetch_for_step(spank_t spank, const Settings* settings, const cha
     log_failure(settings->node, &failure);
 }
 
-// The one place where Slurm can wait without harm: a failure ends the task, and nothing but the task.
+// The only hook in which Slurm can wait without harm: a failure ends only the task.
 int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   const char* wanted = option_of(spank, OptionStage);
   const char* next = option_of(spank, OptionPrefetch);
@@ -275,7 +275,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   return result;
 }
 
-// While the user still sees the step's output. What is sent later is the epilog's.
+// Reports unsent checkpoints while the user still sees the step's output. The epilog handles later ones.
 int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
   const char* wanted = option_of(spank, OptionStageOut);
   const Wait wait = wait_for_ms(LookMs, -1);

@@ -1,5 +1,5 @@
-// What the user reads while a step waits: at most a line each five seconds, and what changed for the worse or
-// back.
+// Progress lines for the user while a step waits: at most one every five seconds, plus each stall and
+// recovery.
 #ifndef SPARK_SLURM_REPORT_H
 #define SPARK_SLURM_REPORT_H
 
@@ -12,14 +12,14 @@
 typedef struct Report {
   void (*say)(const char* line);  // NULL: another task of the node reports
   const char* node;
-  int64_t began_ms, said_ms;  // of now_ms()
+  int64_t began_ms, said_ms;  // times from now_ms()
   bool has_said, was_stalled;
 } Report;
 
 Report start_report(const char* node, void (*say)(const char* line));
 void report_progress(Report* report, const Progress* progress);
-void report_note(Report* report, const char* note);  // always said
-// All that was waited for is there; said only if the user has read of the wait.
+void report_note(Report* report, const char* note);  // always printed
+// All datasets are staged; printed only if the user was told about the wait.
 void report_end(Report* report);
 
 // "spark1: imagenet: copying 45 % (1.2 GB of 2.7 GB, 512 MB/s, 3 s left)"

@@ -7,7 +7,7 @@
 static const char kDefaultSocket[] = "/run/spark-stage/api.sock";
 
 static void read_node(const char* node, Settings* settings) {
-  // A name that is part of a path leads nowhere else.
+  // The name becomes part of a path, so it must not point to another folder.
   if (node != NULL && *node != '\0' && *node != '.' && strchr(node, '/') == NULL) {
     snprintf(settings->node, sizeof settings->node, "%s", node);
     return;

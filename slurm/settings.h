@@ -1,4 +1,4 @@
-// What plugstack.conf and the job's options say.
+// The settings from plugstack.conf and from the job's options.
 #ifndef SPARK_SLURM_SETTINGS_H
 #define SPARK_SLURM_SETTINGS_H
 
@@ -6,15 +6,15 @@
 
 #include "slurm/failure.h"
 
-enum { MostSocket = 108, MostNode = 256 };  // of sockaddr_un; of a host's name
+enum { MostSocket = 108, MostNode = 256 };  // sizes for sockaddr_un and for a host name
 
 typedef struct Settings {
   char socket[MostSocket];
   char node[MostNode];
 } Settings;
 
-// The arguments of plugstack.conf: socket=PATH alone, in which %n stands for the node's name. node: as slurmd
-// calls it, NULL: this host's own name.
+// Reads the arguments of plugstack.conf: only socket=PATH, with %n for the node's name. `node` is the name
+// used by slurmd; NULL: this host's own name.
 int read_settings(int count, char** arguments, const char* node, Settings* settings, Failure* failure);
 
 #endif

@@ -8,14 +8,14 @@
 #include "slurm/http.h"
 
 enum {
-  RequestMs = 10000,  // for a request that the daemon answers at once
-  SilenceMs = 30000,  // of the events, then the daemon is asked again
-  MostLosses = 5,     // a daemon that dies of this staging is not asked indefinitely
+  RequestMs = 10000,  // limit for a request that the daemon answers immediately
+  SilenceMs = 30000,  // limit without events, after which the request is repeated
+  MostLosses = 5,     // the staging may be the reason why the daemon crashes, so retries are limited
 };
 
 typedef enum Outcome { OutcomeStaged, OutcomeSilent, OutcomeLost, OutcomeFailed } Outcome;
 
-// What a restart of the daemon, or a wait, may change.
+// A restart of the daemon, or waiting, may help.
 static bool is_temporary(const Failure* failure) {
   return strcmp(failure->kind, kUnreachable) == 0 || strcmp(failure->kind, "unavailable") == 0;
 }
@@ -54,7 +54,7 @@ static Outcome follow(const Staging* staging, const char* id, Report* report, St
   Outcome outcome = OutcomeLost;
   if (answer.status == 200) {
     outcome = read_events(staging, &answer, report, staged, failure);
-  } else {  // restarted since it took the job
+  } else {  // the daemon was restarted after it accepted the job
     fail_with(failure, kUnreachable, "journalctl -u spark-staged has more", "spark-staged on %s lost job %s",
               staging->daemon.node, id);
   }
@@ -62,7 +62,7 @@ static Outcome follow(const Staging* staging, const char* id, Report* report, St
   return outcome;
 }
 
-// Asks, then follows. A second request joins the staging of the first.
+// Requests the staging, then follows it. A repeated request joins the same staging.
 static Outcome try_once(const Staging* staging, Report* report, StagedList* staged, bool* answered,
                         Failure* failure) {
   const Wait wait = wait_for_ms(RequestMs, staging->wake_fd);

@@ -1,4 +1,4 @@
-// The wait of a task for its datasets.
+// Waits in a task until its datasets are staged.
 #ifndef SPARK_SLURM_STAGING_H
 #define SPARK_SLURM_STAGING_H
 
@@ -6,9 +6,9 @@
 #include "slurm/report.h"
 
 typedef struct Timings {
-  int64_t first_answer_ms;  // how long to wait for a daemon that has not answered yet
-  int64_t reconnect_ms;     // and for the return of one that has: systemd restarts it
-  int64_t retry_ms;         // between two attempts
+  int64_t first_answer_ms;  // maximum wait for a daemon that has not answered yet
+  int64_t reconnect_ms;     // maximum wait for the restart of a daemon that has answered
+  int64_t retry_ms;         // interval between two attempts
 } Timings;
 
 typedef struct Staging {
@@ -19,8 +19,9 @@ typedef struct Staging {
   Timings timings;
 } Staging;
 
-// Returns when every dataset is staged and leased for the job: 0, and the caller owns `staged`. Else -1. As
-// long as data moves, or a volume is waited for, there is no limit: the job's own time limit ends the wait.
+// Waits until every dataset is staged and leased for the job. Returns 0, with `staged` owned by the caller,
+// or -1. There is no limit while data is being copied or a volume is waited for: the job's own time limit
+// ends the wait.
 int stage_and_wait(const Staging* staging, Report* report, StagedList* staged, Failure* failure);
 
 #endif

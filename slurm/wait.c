@@ -53,7 +53,7 @@ Cancellation watch_cancellation(void) {
   sigaddset(&ending, SIGINT);   // an interrupted srun
   sigaddset(&ending, SIGQUIT);
   sigaddset(&ending, SIGHUP);  // a closed terminal
-  // While it is blocked a signal stays pending even if it is ignored.
+  // A blocked signal stays pending even if it is ignored.
   if (sigprocmask(SIG_BLOCK, &ending, &cancellation.mask_before) != 0) return cancellation;
   cancellation.fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
   if (cancellation.fd < 0) sigprocmask(SIG_SETMASK, &cancellation.mask_before, NULL);

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Everything that tests spark-stage, step by step: tools/check.py [--long] [STEP…]. All steps run, then all failures are told.
-With --long, or by their names, the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
+"""Runs all tests of spark-stage in steps: tools/check.py [--long] [STEP…]. Runs all steps, then reports all failures. With
+--long, or by name, also the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
-First what everything needs, built and fetched; then lanes side by side: servers and a browser in two lanes; after them virtual
-machines, in three, which wait for timers now and then; and all the while builds with their tests, in two, at the lowest
-priority, which take the time that the others leave.
-Tests that failed there run once more when all else has ended: three lanes share two cores with the builds, and a deadline
-may pass that means nothing. That is told, and what fails again fails the check.
-A step's output goes to build/check/STEP.log; its end is shown if it fails.
+First builds and fetches the common prerequisites. Then runs lanes in parallel: servers and a browser in two lanes; after
+them virtual machines in three, which often wait for timers. In the background, two lanes of builds with their tests use the
+remaining CPU time at the lowest priority.
+Failed tests run once more after everything else: three lanes and the builds share two cores, so a missed deadline may be a
+coincidence. The repetition is reported, and a second failure fails the check.
+A step's output goes to build/check/STEP.log; its end is printed if the step fails.
 """
 import os
 import re
@@ -30,11 +30,11 @@ class Outcome:
     step: Step
     problem: str | None
     seconds: float
-    cpu_s: float  # of all its processes: on a busy machine it tells more than the time that passed
+    cpu_s: float  # of all its processes; on a busy machine more meaningful than elapsed time
     note: str = ""
 
     def reasons(self):
-        """The last tests of its log that failed, and why; without any, what ended the step."""
+        """The last failed tests in its log with their reasons; if there are none, the reason why the step ended."""
         log = (LOGS / f"{self.step.name}.log").read_text(errors="replace")
         named = re.findall(r"^(?:FAILED|ERROR) \S+::.*|^\s+\d+ - \S+ \((?:Failed|Timeout|SEGFAULT)\)|^lint: .*", log, re.MULTILINE)
         said = re.findall(r"^E   .*", log, re.MULTILINE)
@@ -48,7 +48,7 @@ def start(command, log, environment, is_background):
     environment = os.environ | {"CMAKE_BUILD_PARALLEL_LEVEL": JOBS} | environment
     child = subprocess.Popen([*(["nice", "-n", "19"] if is_background else []), *command], cwd=ROOT, env=environment,
                              stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-    if is_background:  # kernels that group processes by session compare the groups first
+    if is_background:  # with autogroup scheduling the kernel compares the sessions' priorities first
         try:
             Path(f"/proc/{child.pid}/autogroup").write_text("19")
         except OSError:
@@ -58,7 +58,7 @@ def start(command, log, environment, is_background):
 
 
 def end(child):
-    """No process of it is left behind."""
+    """Kills all processes of the step."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -67,7 +67,7 @@ def end(child):
 
 
 def wait_aloud(child, name, deadline):
-    """Returns the CPU seconds of a child that ended, or None at the deadline; says once a minute that it waits."""
+    """Returns the CPU seconds of a child that ended, or None at the deadline; reports the wait once a minute."""
     began = said = time.monotonic()
     while (now := time.monotonic()) < deadline:
         pid, status, used = os.wait4(child.pid, os.WNOHANG)
@@ -82,7 +82,7 @@ def wait_aloud(child, name, deadline):
 
 
 def run(step, log, is_background, deadline):
-    """Returns why it failed, or None, and its CPU seconds."""
+    """Returns the reason of the failure or None, and the CPU seconds."""
     total = 0.0
     for command in step.commands:
         log.write(f"$ {' '.join(command)}\n".encode())
@@ -118,11 +118,11 @@ def run_step(step, is_background):
     return Outcome(step, problem, seconds, cpu)
 
 
-MOST_AGAIN = 12  # one failure of a topology may take those after it along; more than that is no accident
+MOST_AGAIN = 12  # one failure of a topology may cause those of later tests; more failures than this are no coincidence
 
 
 def of_failures(command, log):
-    """The names of the tests that failed, and the command that runs them alone; no names: it can't be told."""
+    """The names of the failed tests, and the command that runs only them; without names, they could not be determined."""
     if command[0] == "ctest":
         failed = re.findall(r"^\s+\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT)\)", log, re.MULTILINE)
         return failed, [*command, "--rerun-failed"]
@@ -132,7 +132,7 @@ def of_failures(command, log):
 
 
 def once_more(outcome):
-    """What failed, alone. Returns the outcome of both runs together."""
+    """Runs the failed tests alone. Returns the combined outcome of both runs."""
     step = outcome.step
     failed, command = of_failures(step.commands[-1], (LOGS / f"{step.name}.log").read_text(errors="replace"))
     if not 0 < len(failed) <= MOST_AGAIN:
@@ -145,15 +145,15 @@ def once_more(outcome):
 
 
 def chosen(steps):
-    """With what they need."""
+    """The chosen steps, with their prerequisites."""
     needed = {PROGRAMS: any(step.needs_programs for step in steps),
               PACKAGE: any(step.environment.get("SPARK_VM_PACKAGE") == "build/deb" for step in steps)}
     return [*(step for step in needed if needed[step] and step not in steps), *steps]
 
 
 def run_lanes(*groups, background=()):
-    """A group's lanes run side by side, group after group; a lane is a list of steps, one after the other. Returns the outcomes
-    in the order of their ends. Lanes in the background run beside all groups and give way to them, if there are any."""
+    """Runs a group's lanes in parallel, one group after the other; a lane is a list of steps that run in sequence. Returns
+    the outcomes in order of their ends. Background lanes run in parallel with all groups, at a lower priority if there are any groups."""
     outcomes = []
 
     def run_lane(lane, is_background):
@@ -217,7 +217,7 @@ def main(arguments):
               f"{'FAIL' if outcome.problem else 'pass'}{outcome.note}")
     print(f"{'total':<13} {time.monotonic() - began:>7.0f} {sum(outcome.cpu_s for outcome in outcomes):>7.0f}\n")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
-    for outcome in outcomes:  # last, where whoever sees only the end of this output finds it
+    for outcome in outcomes:  # last, where a reader of the end of this output finds it
         for reason in outcome.reasons() if outcome.problem else []:
             print(f"{outcome.step.name}: {reason}")
     return 1 if failed else 0

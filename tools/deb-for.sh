@@ -1,9 +1,8 @@
 #!/bin/sh
-# Builds spark-stage's package for another release or architecture than this computer's, in a root file system of that
-# release, and runs unit tests there. Needs root, apt and `tools/setup.sh others`; arm64 is cross-built, its programs
-# run under qemu-user.
-# Made in build/SYSTEM-ARCHITECTURE: deb/*.deb, and installed/, what the package places, for virtual machines. The root
-# file system lies beside it, made once per package list.
+# Builds spark-stage's package for another release or architecture, in a root file system of that release, and runs unit
+# tests there. Needs root, apt and `tools/setup.sh others`; arm64 is cross-built, its programs run under qemu-user.
+# Output in build/SYSTEM-ARCHITECTURE: deb/*.deb, and installed/ with the package's files, for virtual machines. The root
+# file system is next to it, made once per package list.
 # Usage: tools/deb-for.sh SYSTEM [ARCHITECTURE [JOBS]]      SYSTEM: debian-12 or debian-13
 set -eu
 
@@ -20,7 +19,7 @@ make_root() {  # ROOT SUITE PACKAGES,…
   rm -rf "$1".new
   architectures=$native
   [ "$arch" = "$native" ] || architectures=$native,$arch
-  # In a mount namespace of its own: what a package's script leaves mounted is not left to this computer.
+  # In a separate mount namespace: mounts left by a package's script do not stay on this computer.
   unshare --mount --propagation private mmdebstrap --variant=apt --include="$3" --architectures="$architectures" \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
@@ -29,14 +28,15 @@ make_root() {  # ROOT SUITE PACKAGES,…
   mv "$1.new" "$1"
 }
 
-# The kernel then starts programs of that architecture by the emulator, which it holds open: it works in the root as well.
+# The kernel then starts programs of that architecture through the emulator, which it keeps open, so it works in the root as
+# well.
 register_emulator() {  # by its name
   handlers=/proc/sys/fs/binfmt_misc
   [ -e $handlers/register ] || mount -t binfmt_misc binfmt_misc $handlers
   [ -e "$handlers/$1" ] || cat "/usr/lib/binfmt.d/$1.conf" >$handlers/register
 }
 
-# Runs in a mount namespace of its own: what is mounted here is gone with the last process in it.
+# Runs in a separate mount namespace: its mounts end with its last process.
 enter_root() {  # ROOT SOURCE BUILD ARCHITECTURE JOBS
   rsync -a --delete --exclude=/build --exclude=/.git "$2/" "$1/src/"  # a package's build writes beside its source
   mkdir -p "$1/src/build"
@@ -52,7 +52,7 @@ enter_root() {  # ROOT SOURCE BUILD ARCHITECTURE JOBS
 
 build_inside() {  # ARCHITECTURE JOBS
   cd /src
-  # Of another release what uses libraries that differ there; of another architecture everything.
+  # For another release, the tests of code with other libraries there; for another architecture, all tests.
   tests="spark_config_tests spark_mounts_tests spark_nvmetcp_tests spark_slurm_tests spark_csi_tests" chosen=$tests
   [ "$1" = "$(dpkg --print-architecture)" ] || tests=all chosen='spark_.*'
   echo "deb-for: $(. /etc/os-release && echo "$PRETTY_NAME"), $1, $(g++ --version | head -n 1)," \
@@ -67,8 +67,8 @@ build_inside() {  # ARCHITECTURE JOBS
   cmake --preset release -DSPARK_TESTS=ON >/dev/null
   # shellcheck disable=SC2086  # several words
   cmake --build --preset release -j "$2" --target $tests
-  # What qemu-user does not emulate is tested on amd64: groups of a peer, another process's start time, and the request that
-  # shuts a file system down.
+  # Features that qemu-user does not emulate are tested on amd64: groups of a peer, another process's start time, and the
+  # request that shuts a file system down.
   not_emulated=ServerLimitsTest.AGroupThatIsNotThePrimaryOneCounts
   not_emulated=$not_emulated:RoomTest.ACopyInProgressCountsWithAllItWasPromised
   not_emulated=$not_emulated:LoopMount.AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the Debian package of an earlier commit, as that commit's own tools do: build/deb-COMMIT/*.deb
-# Made once; its source and its build lie in build/source-COMMIT.
+# Builds the Debian package of an earlier commit with that commit's own tools: build/deb-COMMIT/*.deb
+# Built once; source and build are in build/source-COMMIT.
 # Usage: tools/deb-of.sh COMMIT [JOBS]
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds all fuzzers and runs each for SECONDS (default 20).
-# What a run finds new is kept in build/fuzz/corpus; an input that fails is build/fuzz/NAME-….
+# New inputs are kept in build/fuzz/corpus; a failing input is build/fuzz/NAME-….
 # Usage: tools/fuzz.sh [SECONDS] [NAME…]
 set -eu
 cd "$(dirname "$0")/.."

@@ -26,9 +26,9 @@ root=$out/root-$arch
 rm -rf "$root"
 mkdir -p "$root"
 
-# Unpacked, and not configured: no maintainer script runs, so another architecture's image needs no emulator. Mounts need kmod
-# (where the driver is a module), and NFS its mount.nfs.
-# What it mounts to see the packages is this namespace's own, and the folders that it makes for that are empty afterwards.
+# Unpacked but not configured: no maintainer script runs, so an image for another architecture needs no emulator. Mounts
+# need kmod (if the driver is a module), and NFS its mount.nfs.
+# The mount that shows the packages is private to this namespace; the folders created for it are empty afterwards.
 unshare --mount --propagation private mmdebstrap --quiet --variant=extract --architectures="$arch" \
   --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount \
   --include="$(find "$packages" -name "spark-stage_*_$arch.deb")" \
@@ -36,8 +36,8 @@ unshare --mount --propagation private mmdebstrap --quiet --variant=extract --arc
   --include=systemd-standalone-sysusers,e2fsprogs,xfsprogs,nfs-common,netbase \
   "$suite" "$root"
 (cd "$root" && find "${packages#/}" -type f -empty -delete && rmdir -p --ignore-fail-on-non-empty "${packages#/}")
-# Neither program runs scripts, nor converts texts: Perl and Python come with e2fsprogs' and nfs-common's, Unicode's tables with
-# xfsprogs', which has one program that wants them, xfs_scrub. The licences stay.
+# Neither program runs scripts or converts texts. Perl and Python come with e2fsprogs and nfs-common; Unicode's tables come
+# with xfsprogs, in which only xfs_scrub uses them. The licences stay.
 for unused in share/perl share/perl5 "lib/*/perl" "lib/*/perl-base" "lib/*/perl5" "lib/python3*" "lib/*/gconv" "lib/*/libperl.so*" \
   "lib/*/libicu*" "lib/*/libgrpc_unsecure*" "lib/*/libprotoc.*" share/man share/locale share/info; do
   # shellcheck disable=SC2086  # patterns
@@ -47,7 +47,7 @@ find "$root/usr/share/doc" -type f ! -name copyright -delete
 find "$root/usr/share/doc" -type d -empty -delete
 rm -rf "$root/var/cache" "$root/var/lib/apt" "$root/var/lib/dpkg" "$root/var/log"
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc/nvme" "$root/etc/spark-stage"
-# Who a host is must not come with an image: all hosts would be one to a target.
+# An image must not contain a host's identity: all hosts would be the same one to a target.
 for name in hostnqn hostid; do
   if [ -e "$root/etc/nvme/$name" ]; then echo "image: the packages bring /etc/nvme/$name" >&2; exit 1; fi
 done

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Installs what spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
+# Installs the packages that spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
 # Safe to run twice.
 # Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
-#                                               others: test, and what makes arm64's packages and runs their
-#                                               programs; cross: what their root file systems have;
-#                                               bench: build, and what tools/benchmarks/staging compares
+#                                               others: test, and tools to build arm64's packages and run their
+#                                               programs; cross: packages of their root file systems;
+#                                               bench: build, and the contenders of tools/benchmarks/staging
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
 set -eu
 
-# Debian 13 is only built on and unit-tested; lint, fuzzing and machines run from Debian 12.
+# Debian 13 is only used to build and for unit tests; lint, fuzzing and machines run on Debian 12.
 packages_of() {  # SET SYSTEM
   case "$2" in
     debian-12) boost=1.81 unit_folders=systemd ;;
@@ -25,7 +25,7 @@ packages_of() {  # SET SYSTEM
     comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev
     libsqlite3-dev libgtest-dev libgmock-dev
     libboost$boost-dev libboost-json$boost-dev"
-  # They make code for any architecture, and run on this one.
+  # They generate code for any architecture, and run on this one.
   generators="protobuf-compiler protobuf-compiler-grpc"
   package="build-essential debhelper lintian fakeroot $unit_folders"
   test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
@@ -55,7 +55,7 @@ install_packages() {  # NAME…
   if [ "$(id -u)" -ne 0 ]; then echo "setup: root is needed to install:$missing" >&2; return 1; fi
   echo "setup: installing$missing"
   export DEBIAN_FRONTEND=noninteractive
-  # A source that can't be read now need not be the one that is wanted: the install tells.
+  # An unreadable source may be irrelevant; if not, the installation fails.
   apt-get update -q || echo "setup: apt-get update failed, going on with the package lists at hand" >&2
   # Debian 12's default Boost 1.74 conflicts with 1.81; apt swaps them in one go.
   # shellcheck disable=SC2086

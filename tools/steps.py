@@ -1,4 +1,4 @@
-"""The steps of tools/check.py: what each runs, and which run side by side."""
+"""The steps of tools/check.py: their commands, and the steps that run in parallel."""
 import os
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +11,7 @@ class Step:
     name: str
     purpose: str
     deadline_s: int
-    commands: list  # of argument lists, run one after the other from the top folder
+    commands: list  # argument lists, run in sequence from the top folder
     environment: dict = field(default_factory=dict)
     needs_programs: bool = False
 
@@ -61,31 +61,33 @@ FIRST = [
     Step("lint", "layering, co_await trap, lengths, words, format, shell scripts", 120, [[PYTHON, "tools/lint/run.py"]]),
 ]
 
-# Scenarios about the rig itself, drives, configuration and words: one kernel runs them, and by hand any other.
+# Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
               "test_config", "test_moving", "test_bench", "test_bench_hosts", "test_docs"]
-# These wait most of their time, for the protections of volumes that two hosts want.
+# These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
-# What the older kernel changes least: check-long runs it there. Of two hosts with multi-mount protection alone, test_sharing shows
-# what differs; of outages, test_healing, test_bare and test_shutdown.
+# The scenarios least affected by the older kernel: check-long runs them there. For two hosts with multi-mount protection
+# alone, test_sharing covers the differences; for outages, test_healing, test_bare and test_shutdown.
 NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_training",
               "test_guards", "test_broken", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
-# The engine's work on volumes, beside the others.
+# The engine's work on volumes.
 OF_DATA = ["test_stage_out", "test_outputs", "test_training"]
-# Two or three hosts and a target.
-FLEET = ["test_fleet", "test_tutorial"]
+# Two hosts and a target.
+TUTORIAL = ["test_tutorial"]
+# Four machines at once, beside other lanes too many for two cores.
+FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 TAKES_LONG = ["test_many"]
-# The recipe with which two hosts write one volume.
+# The documented setup in which two hosts write one volume.
 BOTH_WRITE = ["test_export"]
 WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
-# Epochs of a job over a slow wire, beside what the benchmark promised.
+# Epochs of a job over a slow network, compared with the benchmark's prediction.
 VERDICT = ["test_verdict"]
 # The container image, which its step makes, and containers on an ordinary host.
 CONTAINER = ["test_container", "test_podman"]
-APART = FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
-# The packages that users have run since before the restructuring: what they wrote is taken over.
+APART = TUTORIAL + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
+# The packages in use since before the restructuring: the upgrade must keep their data.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
     "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
@@ -98,13 +100,13 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out, outputs and the fleet", *scenarios(OF_DATA + FLEET))],
+     machines("vm-data", "newest", "scenarios of stage-out and outputs, and the tutorial", *scenarios(OF_DATA + TUTORIAL))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]
 MACHINES = [step for lane in LANES for step in lane]
 
-# A browser and servers with time limits of their own: before the machines begin, two lanes of them.
+# A browser and servers with time limits of their own, in two lanes before the machines.
 SERVED = [
     [Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
           [pytest("tests/page")], needs_programs=True),
@@ -120,16 +122,16 @@ SERVED = [
           needs_programs=True)],
 ]
 
-# Two lanes, so that neither core rests while the other's step waits for something. What works on file systems comes last:
-# the kernel does that at its own priority. The machines may leave them next to nothing for most of an hour.
+# Two lanes, so that neither core is idle while the other's step waits. Steps that work on file systems come last, since the
+# kernel does that work at its own priority. The machines may leave them almost no CPU time for most of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
     [Step("unit", "unit tests, g++ 12, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
           [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
-     # Without address randomisation: g++ 12's thread sanitizer does not know the layouts of newer kernels.
+     # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels.
      Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
           [*configure_and_build("tsan", "spark_staging_tests"),
-           # The failing calls are of one thread, and thousands: the step `unit` has them.
+           # The failing calls are made by one thread, thousands of times; the step `unit` covers them.
            ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests", "--gtest_filter=-*CacheFaults*"]],
           {"TSAN_OPTIONS": "halt_on_error=1"}),
      Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
@@ -160,6 +162,7 @@ OTHERS = [
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),
+    machines("fleet-vm", "newest", "three hosts that read a volume of a real target once, and their faults", *scenarios(FLEET)),
     replace(machines("verdict", "newest", "the benchmark's verdict beside a PyTorch job", *scenarios(VERDICT)),
             deadline_s=3 * 3600),
     machines("demo", "newest", "what `make demo` shows", *scenarios(["test_docs"]), "-k", "demo", SPARK_VM_DEMO="1"),

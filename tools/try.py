@@ -10,14 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(sys.argv[1]).resolve()
 EXAMPLE = ROOT / "configs/examples/try.yaml"
-EXAMPLES_FOLDER = "/tmp/spark-stage-try"  # in the file
+EXAMPLES_FOLDER = "/tmp/spark-stage-try"  # the path in the file
 START_S = 20
 LEAVES_S = 2
 FILES, FILE_BYTES = 200, 256 * 1024
 
 
 def set_up(folder):
-    """The example with its folders here, and a dataset that can be staged."""
+    """Adapts the example's folders, and creates a dataset that can be staged."""
     (folder / "try.yaml").write_text(EXAMPLE.read_text().replace(EXAMPLES_FOLDER, str(folder)))
     dataset = folder / "imagenet"
     dataset.mkdir(parents=True)
@@ -52,10 +52,10 @@ def invite(folder):
 
 
 def watch(folder):
-    """Until ^C, which both get: the client ends by itself."""
+    """Runs until ^C, which both processes get; the client ends on its own."""
     environment = os.environ | {"SPARK_STAGE_SOCKET": str(folder / "api.sock")}
     if sys.stdout.isatty():
-        time.sleep(4)  # to read the above: the screen is drawn anew
+        time.sleep(4)  # time to read the text above before the screen is redrawn
     client = subprocess.Popen([BUILD / "cli/spark-stage", "status", "--watch=1"], env=environment)
     try:
         client.wait()
@@ -63,13 +63,13 @@ def watch(folder):
         pass
     try:
         client.wait(LEAVES_S)
-    except subprocess.TimeoutExpired:  # it was told to ignore ^C, as what a script starts in the background is
+    except subprocess.TimeoutExpired:  # it ignores ^C, like processes that a script starts in the background
         client.terminate()
         client.wait()
 
 
 def main():
-    # What a terminal that closes, or `kill`, means: the same as ^C, also where ^C was to be ignored.
+    # A closed terminal or `kill` has the same effect as ^C, even if ^C is ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="try-") as name:

@@ -7,9 +7,9 @@ namespace spark::bench {
 namespace {
 
 constexpr Bytes kLargeFile = kMiB;
-constexpr Bytes kReadAhead = 4 * kMiB;  // a buffered reader may be so far ahead of what was counted
+constexpr Bytes kReadAhead = 4 * kMiB;  // a buffered reader may be this far ahead of its read() counter
 constexpr unsigned kFewestMoves = 8;
-constexpr std::size_t kMostFiles = 1'000'000;  // remembered by name
+constexpr std::size_t kMostFiles = 1'000'000;  // limit on remembered names
 
 constexpr std::array kSystemFolders = {"/usr", "/lib", "/lib64", "/bin",  "/sbin", "/etc", "/proc",
                                        "/sys", "/dev", "/run",   "/snap", "/boot", "/opt"};
@@ -35,7 +35,7 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
     if (sizes_.size() < kMostFiles) sizes_[file.path] = file.size;
     if (file.size >= kLargeFile) note_move(file, called);
   }
-  // Without a folder every program and library would count.
+  // Without configured folders every program and library would count.
   if (folders_.empty()) return reads_data;
   for (const std::string& path : reads.mapped) {
     if (!is_data(path)) continue;
@@ -44,8 +44,8 @@ bool JobFiles::see(const ProcessReads& reads, Bytes called) {
   return reads_data;
 }
 
-// A move is forward if the process has read as much as it moved. A descriptor that stayed where it was, and
-// one that began its file again, tell nothing.
+// A move is forward if the process read at least the distance moved. An unchanged position, or one reset to
+// the start of the file, is no evidence.
 void JobFiles::note_move(const OpenFile& file, Bytes called) {
   const auto [entry, is_new] = last_.try_emplace({file.pid, file.fd}, file);
   const OpenFile before = std::exchange(entry->second, file);

@@ -30,8 +30,8 @@ void JobWatch::take_over_ended(const std::map<pid_t, ProcessReads>& processes) {
   }
 }
 
-// A file that is read within a millisecond is seldom seen open. Workers are alike, also those
-// that come later: one parent, one name.
+// A file that is read within a millisecond is rarely seen open. So all processes with the parent and name of
+// a known reader count as readers, including later ones.
 void JobWatch::recognise_workers() {
   for (const auto& [pid, process] : processes_) {
     if (process.is_reader) readers_.emplace(process.last.parent, process.last.name);
@@ -78,7 +78,7 @@ Result<JobReads> JobWatch::result() const {
   const auto bytes_at = [&](const Point& point) {
     return reads.counted_at_storage ? point.from_storage : point.called;
   };
-  // The last look at which something had been read since the look before.
+  // The last sample in which the counters had grown.
   std::size_t end = points_.size() - 1;
   while (end > 0 && bytes_at(points_[end]) <= bytes_at(points_[end - 1])) --end;
   reads.seconds = points_[end].seconds - first.seconds;

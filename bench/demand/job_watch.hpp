@@ -1,4 +1,4 @@
-// What a running job consumes, from repeated looks at its processes. Pure.
+// Measures the data rate of a running job by sampling its processes. Pure.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ namespace spark::bench {
 
 struct JobReads {
   Estimate rate;                    // bytes per second, from the first read of data to the last
-  Bytes bytes = 0;                  // in that time
-  double seconds = 0;               // of it
+  Bytes bytes = 0;                  // during that interval
+  double seconds = 0;               // length of that interval
   double before = 0;                // seconds until the first read of data
-  bool counted_at_storage = false;  // mapped files: only what came from the storage could be counted
-  std::uint64_t files = 0;          // different ones seen
+  bool counted_at_storage = false;  // the job maps its files, so only bytes from the storage could be counted
+  std::uint64_t files = 0;          // distinct files seen
   Bytes mean_file = 0;
   ReadOrder order = ReadOrder::Unknown;
 };
@@ -28,19 +28,20 @@ class JobWatch {
  public:
   explicit JobWatch(std::vector<std::string> folders) : files_(std::move(folders)) {}
 
-  // At `seconds` since the start. Processes that ended since the look before are told by their absence: the
-  // kernel then adds what they read to their parent's number.
+  // `seconds` is the time since the start. A process missing from this sample has ended; the kernel then adds
+  // its reads to its parent's counters.
   void look(double seconds, const std::map<pid_t, ProcessReads>& processes);
 
-  // Invalid where no data was read, or for too short a time to say.
+  // Invalid if no data was read, or if the interval was too short.
   Result<JobReads> result() const;
 
  private:
   struct Process {
     ProcessReads last;
     bool is_reader = false;
-    Bytes inherited_called = 0, inherited_storage = 0;  // at this look, from children that ended
-    Bytes unclaimed_called = 0, unclaimed_storage = 0;  // since the first read of data, while not a reader
+    Bytes inherited_called = 0, inherited_storage = 0;  // in this sample, from children that ended
+    Bytes unclaimed_called = 0, unclaimed_storage = 0;  // since the first read of data, before the process
+                                                        // was recognised as a reader
   };
   struct Point {
     double seconds;
@@ -51,9 +52,10 @@ class JobWatch {
 
   JobFiles files_;
   std::map<pid_t, Process> processes_;
-  Bytes called_ = 0, from_storage_ = 0;  // by processes that read data, since they were seen to
+  Bytes called_ = 0, from_storage_ = 0;  // by recognised readers, including their bytes before recognition
   bool has_reader_ = false;
-  std::set<std::pair<pid_t, std::string>> readers_;  // parent and name of those that were seen to read data
+  std::set<std::pair<pid_t, std::string>> readers_;  // parent and name of each process that was seen to read
+                                                     // data
   std::vector<Point> points_;
 };
 

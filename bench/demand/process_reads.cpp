@@ -23,7 +23,7 @@ std::optional<Number> number_of(std::string_view text) {
   return number;
 }
 
-// The number behind "NAME:" at the start of a line, blanks between.
+// The number after "NAME:" at the start of a line; blanks may come between.
 std::optional<std::uint64_t> field(std::string_view text, std::string_view name) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with(name)) continue;
@@ -66,7 +66,7 @@ void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
     const fs::path target = fs::read_symlink(process / "fd" / name, error);
     if (!fd || error || !target.is_absolute() || target.string().starts_with("/dev/")) continue;
     struct statx status {};
-    // What the kernel knows already: a network file system is not asked.
+    // Cached attributes only: the kernel sends no request to a network file system.
     if (::statx(AT_FDCWD, (process / "fd" / name).c_str(), AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE,
                 &status) != 0 ||
         !S_ISREG(status.stx_mode)) {

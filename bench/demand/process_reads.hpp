@@ -1,5 +1,5 @@
-// What the processes of a job read, as /proc tells it. Nothing here touches a file of the job, so a mount
-// that does not answer blocks none of it.
+// Collects the reads of a job's processes from /proc. Nothing here touches a file of the job, so a mount that
+// does not answer cannot block it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,35 +22,35 @@ struct OpenFile {
   int fd = 0;
   std::string path;
   Bytes size = 0;
-  Bytes position = 0;  // of the descriptor; pread() leaves it where it is
+  Bytes position = 0;  // of the descriptor; pread() does not move it
 };
 
 struct ProcessReads {
   pid_t parent = 0;
-  Bytes called = 0;        // returned by read() and its like, from any file, pipe or cache
-  Bytes from_storage = 0;  // fetched from storage for it; mapped files count here alone
+  Bytes called = 0;        // returned by read() and similar calls, from any file, pipe or cache
+  Bytes from_storage = 0;  // fetched from storage for the process; reads of mapped files appear only here
   std::vector<OpenFile> files;
-  std::vector<std::string> mapped;  // paths of the files that it maps
-  std::string name;                 // of its program, as the kernel has it
+  std::vector<std::string> mapped;  // paths of its mapped files
+  std::string name;                 // of its program, as the kernel reports it
 };
 
-// Parses /proc/PID/io; none if a counter is missing.
+// Parses /proc/PID/io; no value if a counter is missing.
 struct IoCounters {
   Bytes called = 0, from_storage = 0;
 };
 std::optional<IoCounters> parse_process_io(std::string_view text);
 
-// The program's name from /proc/PID/stat; empty if the text has none.
+// The program's name from /proc/PID/stat; empty if the text contains none.
 std::string parse_name(std::string_view stat);
 
-// The parent's number from /proc/PID/stat, whose second field may hold blanks and parentheses.
+// The parent's PID from /proc/PID/stat. The name in its second field may contain blanks and parentheses.
 std::optional<pid_t> parse_parent(std::string_view stat);
 
-// The processes below `first`, which is not one of them. Those that end meanwhile are left out.
+// All descendants of `first`, without `first` itself. Processes that end during the scan are left out.
 std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t first);
 
-// Microseconds in which some process of the host waited for storage, since boot (/proc/pressure/io). No value
-// where the kernel does not count them.
+// Microseconds since boot during which some process of this host waited for storage (/proc/pressure/io). No
+// value if the kernel does not count them.
 std::optional<std::uint64_t> storage_pressure(const SystemRoot& root);
 
 }  // namespace spark::bench

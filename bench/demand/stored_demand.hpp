@@ -1,4 +1,5 @@
-// The newest measurement of a job, which the next benchmark takes its demand from. One file beside the runs.
+// Stores the newest measurement of a job; the next benchmark takes its demand from it. One file next to the
+// runs.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +16,9 @@ namespace spark::bench {
 struct StoredDemand {
   WallTime measured;
   std::string command;  // as typed
-  std::string dataset;  // as it was named; empty: it was not
+  std::string dataset;  // as given by the user; empty if not given
   JobReads reads;
-  double waiting_share = 0;  // of the time, in which some process of the host waited for storage
+  double waiting_share = 0;  // share of the time in which some process of the host waited for storage
 
   // For the verdict: "python train.py, measured 2026-11-20".
   Demand demand() const;
@@ -30,7 +31,7 @@ std::filesystem::path demand_file(const std::filesystem::path& runs);
 
 Result<> save_demand(const std::filesystem::path& runs, const StoredDemand& demand);
 
-// No value where none was measured; an error where the file can't be read as one.
+// No value if no demand was measured; an error if the file can't be parsed.
 Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& runs);
 
 }  // namespace spark::bench

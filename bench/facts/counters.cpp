@@ -32,7 +32,7 @@ double ticks_a_second() {
   return ticks > 0 ? static_cast<double>(ticks) : 100;
 }
 
-// utime and stime of a kernel thread; 0 for a process.
+// utime and stime of a kernel thread; 0 for a user process.
 std::uint64_t kernel_thread_ticks(const std::string& stat) {
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return 0;
@@ -71,7 +71,7 @@ std::optional<Bytes> nfs_bytes(const SystemRoot& root, const std::string& mount_
   const auto text = read_file(root / "proc/self/mountstats");
   if (!text) return std::nullopt;
   bool is_here = false;
-  std::optional<Bytes> bytes;  // of the last mount at that place: it hides the others
+  std::optional<Bytes> bytes;  // of the last mount at that path, which hides the earlier ones
   for (const std::string& line : split(*text, '\n')) {
     const std::string_view words = trim(line);
     if (words.starts_with("device ")) {
@@ -176,7 +176,7 @@ Origin origin_between(const OriginSource& source, const OriginCounters& before, 
     origin.bytes = device;
     origin.counter = "block device " + source.device;
   } else if (origin.nic_bytes) {
-    // With native multipath some kernels count nothing at the device: the network card has to do.
+    // With native multipath some kernels count nothing at the device, so the network card's counter is used.
     origin.bytes = origin.nic_bytes;
     origin.counter = "network card " + source.nic;
   }

@@ -1,5 +1,5 @@
-// What the host itself counts while a cell is measured: CPU time of everything, and bytes that really came
-// from the storage. Only files that can't block are read.
+// The host's counters around a cell: CPU time of all processes, and bytes fetched from the storage. Reads
+// only files that can't block.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace spark::bench {
 
-// Seconds since boot, kernel threads and interrupts included; steal and waiting for I/O are not busy.
+// Seconds since boot, including kernel threads and interrupts. Steal and I/O wait are not counted as busy.
 struct CpuCounters {
   double busy = 0, idle = 0;
-  double kernel_threads = 0;  // of `busy`
+  double kernel_threads = 0;  // part of `busy`
   std::vector<double> core_busy, core_idle;
 };
 CpuCounters read_cpu(const SystemRoot& root);

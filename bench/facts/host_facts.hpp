@@ -4,7 +4,7 @@
 
 namespace spark::bench {
 
-// Of the machine that measures. What can't be read stays empty or 0.
+// Facts about this host. A fact that can't be read stays empty or 0.
 HostFacts read_host_facts();
 
 }  // namespace spark::bench

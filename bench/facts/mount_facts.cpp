@@ -30,7 +30,7 @@ std::string unescape(std::string_view field) {
   return plain;
 }
 
-// Mount options first, then those of the file system that they don't have already.
+// Mount options first, then the superblock options that are not among them.
 std::string all_options(const std::string& of_mount, const std::string& of_super) {
   std::vector<std::string> options = split(of_mount, ',');
   const bool read_only_mount = std::find(options.begin(), options.end(), "ro") != options.end();

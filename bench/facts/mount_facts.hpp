@@ -1,4 +1,4 @@
-// Which mount a path lies on, read from mountinfo alone: nothing here touches the path.
+// Finds the mount of a path from mountinfo alone; nothing here touches the path.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace spark::bench {
 
-// The mount that holds the absolute, resolved `path`: the deepest mount point above it, of two at one place
-// the later. `device` is the path's st_dev; a mount of that device is preferred (btrfs reports others).
+// The mount that contains the absolute, resolved `path`: the deepest mount point above it, or the later of
+// two at the same mount point. `device` is the path's st_dev. A mount of that device is preferred (btrfs
+// reports a different st_dev).
 std::optional<MountFacts> find_mount(std::string_view mountinfo, std::string_view path, std::uint64_t device);
 
 }  // namespace spark::bench

@@ -11,7 +11,7 @@
 namespace spark::bench {
 namespace {
 
-// Ports matter to nobody: connecting a datagram socket only asks the kernel for the route.
+// The port has no effect: connecting a datagram socket only looks up the route in the kernel.
 constexpr unsigned short kAnyPort = 4420;
 
 union Address {

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a reader wants to know of a controller: sysfs name → words.
+// The controller settings to report: sysfs name → label.
 constexpr std::array kControllerSettings = {
     std::pair{"model", "model"},
     std::pair{"firmware_rev", "firmware"},
@@ -80,7 +80,7 @@ class Reader {
     look_for_controllers(disk);
   }
 
-  // The disk lies below its controller, or with native multipath below its subsystem.
+  // The disk is below its controller in sysfs, or with native multipath below its subsystem.
   void look_for_controllers(const fs::path& disk) {
     for (fs::path folder = disk.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
       const std::string name = folder.filename().string();
@@ -106,7 +106,7 @@ class Reader {
       const std::string address = read_line_file(folder / "address").value_or("");
       facts_.address = option_of(address, "traddr");
     }
-    // nvme3n1's paths are nvme3c4n1, nvme3c5n1: the number after the 'c' is a controller's.
+    // The paths of nvme3n1 are nvme3c4n1, nvme3c5n1, …: the number after 'c' identifies the controller.
     const std::string space = disk.substr(disk.rfind('n'));
     for (const std::string& child : names_in(folder)) {
       if (is_like(child, "nvme[0-9]+c[0-9]+n[0-9]+") && child.ends_with(space) &&
@@ -122,7 +122,7 @@ class Reader {
   StorageFacts& facts_;
 };
 
-// The device's name in sysfs, by number, or by the mount's source where the number is the file system's own.
+// The device's name in sysfs: by number, or from the mount's source if the file system has its own st_dev.
 std::string device_name(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
   const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   std::error_code error;
@@ -137,7 +137,7 @@ NicFacts read_nic(const SystemRoot& root, const std::string& name) {
   NicFacts nic;
   nic.name = name;
   const fs::path folder = root / ("sys/class/net/" + name);
-  const auto megabits = read_line_file(folder / "speed");  // -1 where it is unknown
+  const auto megabits = read_line_file(folder / "speed");  // -1 if unknown
   if (megabits) nic.bytes_per_second = std::max(0.0, std::strtod(megabits->c_str(), nullptr)) * 1e6 / 8;
   const auto mtu = read_line_file(folder / "mtu");
   if (mtu) nic.mtu = static_cast<unsigned>(std::strtoul(mtu->c_str(), nullptr, 10));
@@ -151,7 +151,7 @@ void look_at_nfs(const SystemRoot& root, const MountFacts& mount, std::uint64_t 
   facts.origin.nfs_mount = mount.mount_point;
   for (const char* option : {"vers", "nconnect", "rsize", "wsize", "proto"}) {
     std::string value = option_of(mount.options, option);
-    if (value.empty() && std::string_view(option) == "nconnect") value = "1";  // the kernel shows others only
+    if (value.empty() && std::string_view(option) == "nconnect") value = "1";  // the kernel omits this value
     if (!value.empty()) facts.settings.emplace_back(option, value);
   }
   const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));

@@ -1,5 +1,5 @@
-// What lies under a mount: a local drive, NVMe over a network, a NAS; its settings, and where its bytes are
-// counted.
+// The storage under a mount (local drive, NVMe over a network, NAS), its settings, and the counter of its
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace spark::bench {
 
-// `device`: st_dev of the path.
+// `device` is the path's st_dev.
 StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount, std::uint64_t device);
 
-// What has to be the same before and after a cell: mount options, and each controller with its state.
+// State that must not change during a cell: the mount options, and each controller with its state.
 std::string state_of(const SystemRoot& root, const StorageFacts& facts, const std::string& mount_options);
 
-// The network card that packets to `address` would leave by; empty if there is none. Sends nothing.
+// The network card on the route to `address`; empty if there is none. Sends nothing.
 std::string nic_towards(const std::string& address);
 
 }  // namespace spark::bench

@@ -17,14 +17,14 @@ std::vector<fs::path> folders_in(const fs::path& folder, const std::string& pref
   return found;
 }
 
-// sysfs has thousandths of a degree Celsius.
+// The sysfs value is in thousandths of a degree Celsius.
 std::optional<double> degrees(const fs::path& file) {
   const auto text = read_line_file(file);
   if (!text || text->empty()) return std::nullopt;
   return std::strtod(text->c_str(), nullptr) / 1000;
 }
 
-// Of a drive's controller: its sensors are in hwmonN, or in hwmon/hwmonN.
+// The sensors of a drive's controller are in hwmonN or in hwmon/hwmonN.
 std::optional<DriveTemperature> sensor_of(const fs::path& controller) {
   std::vector<fs::path> sensors = folders_in(controller / "hwmon", "hwmon");
   for (fs::path& sensor : folders_in(controller, "hwmon")) sensors.push_back(std::move(sensor));
@@ -35,8 +35,8 @@ std::optional<DriveTemperature> sensor_of(const fs::path& controller) {
   return std::nullopt;
 }
 
-// The device of a block device, of a partition's whole drive; with native multipath the subsystem, which has
-// the controllers in it.
+// The device of a block device; for a partition, that of its whole drive. With native multipath it is the
+// subsystem, which contains the controllers.
 std::vector<fs::path> controllers_of(const SystemRoot& root, const std::string& device) {
   std::error_code error;
   fs::path block = fs::canonical(root / "sys/class/block" / device, error);

@@ -1,4 +1,4 @@
-// How hot a local drive is, and from where on it slows itself down.
+// The temperature of a local drive, and its throttling threshold.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace spark::bench {
 
-// From the kernel's sensors (hwmon: NVMe drives, and others with `drivetemp`); the hottest of several drives.
-// No value for a remote path and where there is no sensor.
+// From the kernel's sensors (hwmon: NVMe drives, and other drives with `drivetemp`); the hottest of several
+// drives. No value for a remote path or if there is no sensor.
 std::optional<DriveTemperature> drive_temperature(const SystemRoot& root, const StorageFacts& storage);
 
 }  // namespace spark::bench

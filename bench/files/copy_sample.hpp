@@ -1,4 +1,4 @@
-// The small files that the scenario `stagecopy` copies: folders of the dataset, other ones in each round.
+// Small files that the scenario `stagecopy` copies: folders of the dataset, different ones in each round.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace spark::bench {
 
 struct CopySample {
-  std::string source;             // the folder that all of them are in; empty: there is nothing to copy
+  std::string source;             // the common parent folder; empty if there is nothing to copy
   std::vector<DataFile> folders;  // with their bytes, in random order; none inside another
 
-  // The folders of a round, as paths in the source: at least one, no more than `at_most` bytes of several.
-  // Empty: all of the source. The target may still have an earlier round's in its memory, so they come again
-  // last.
+  // The folders of a round, as paths relative to the source: at least one; several only up to `at_most`
+  // bytes. Empty means the whole source. Folders are reused as late as possible, since the target may still
+  // have them in its memory.
   std::vector<std::string> of_round(unsigned round, Bytes at_most) const;
 };
 

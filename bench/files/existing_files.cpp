@@ -76,7 +76,7 @@ class Walk {
     const std::string path = (folder.path == "/" ? "" : folder.path) + "/" + name;
     if (S_ISDIR(status.st_mode)) {
       here_.has_folders = true;
-      if (std::string_view(name).starts_with(kScratchPrefix)) return;  // another run's
+      if (std::string_view(name).starts_with(kScratchPrefix)) return;  // belongs to another run
       if (folder.depth < limits_.depth) {
         waiting_.push_back({path, folder.depth + 1});
       } else {
@@ -104,7 +104,7 @@ class Walk {
     }
   }
 
-  // Each of the files seen so far is kept with the same probability.
+  // Reservoir sampling: each file seen so far is kept with the same probability.
   void sample(DataFile file) {
     std::vector<DataFile>& files = found_.files;
     ++suitable_;
@@ -131,12 +131,13 @@ class Walk {
   const WalkLimits& limits_;
   const std::chrono::steady_clock::time_point end_;
   dev_t device_ = 0;
-  std::deque<Folder> waiting_;  // breadth first: a shallow big file is found before the time is over
+  std::deque<Folder> waiting_;  // breadth first, to find a large file near the top before a limit ends the
+                                // walk
   FoundFiles found_;
   struct {
     Bytes bytes = 0;
     bool has_folders = false;
-  } here_;  // in the folder that is being read
+  } here_;  // of the folder being read
   std::uint64_t suitable_ = 0;
   std::mt19937_64 random_{limits_.sample.value_or(0)};
 };

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBuffer = kMiB;
 
-// Six significant bits: bins 3 % wide, as fio's are.
+// Six significant bits, so bins are 3 % wide like fio's.
 std::uint64_t bin_of(std::uint64_t nanoseconds) {
   unsigned shift = 0;
   while ((nanoseconds >> shift) >= 64) ++shift;
@@ -88,7 +88,7 @@ Result<> one_pass(const FileReading& reading, const std::vector<std::string>& fi
   const Clock::time_point start = Clock::now();
   const auto ran = run_in_threads(workers.size(), [&](std::size_t number) { workers[number].run(); });
   if (!ran) return fail_with(ran.error(), "reading files");
-  // Fewer threads would measure another load.
+  // A pass with fewer threads would be a different load.
   if (*ran < workers.size()) {
     return fail(Errc::Failed,
                 "starting " + std::to_string(workers.size()) + " threads that read: the system allows " +
@@ -114,7 +114,7 @@ Result<> write_all(const UniqueFd& file, const std::string& bytes, const std::st
   return {};
 }
 
-// The kernel's nfs_setattr() returns the file's delegation first.
+// The kernel's nfs_setattr() returns the file's delegation before it sets the mode.
 bool set_same_mode(const UniqueFd& file) {
   struct stat status {};
   return ::fstat(file.get(), &status) == 0 && ::fchmod(file.get(), status.st_mode & 07777) == 0;

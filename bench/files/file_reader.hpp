@@ -1,5 +1,5 @@
-// Reads whole files as a data loader does: open, read to the end, close, by several threads. Every call here
-// touches the path and may hang: run it apart (process.hpp).
+// Reads whole files like a data loader: several threads open a file, read it to the end and close it. Every
+// call here touches the path and may hang: run it in a child (process.hpp).
 #pragma once
 
 #include <atomic>
@@ -12,45 +12,46 @@
 
 namespace spark::bench {
 
-// An NFS client that holds a file's delegation opens it without asking the server, and gets it by opening the
-// file. A dataset has more files than a client holds delegations, so a pass should find none.
+// An NFS client that holds a file's delegation opens the file without asking the server, and opening the file
+// gets it the delegation. A dataset has more files than a client can hold delegations for, so a pass should
+// start without any.
 enum class Delegations {
   None,      // not NFS
-  GiveBack,  // before each pass: by setting the mode that the file has, which is only for files of our own
-  Avoid,     // files are not opened before they are read for the first time: nothing of them should be cached
+  GiveBack,  // before each pass, by setting the file's unchanged mode; only for files of our own
+  Avoid,     // do not open a file before its first read, so that nothing of it is cached
 };
 
 struct FileReading {
   std::vector<std::string> files;
-  std::size_t first = 0;  // of the files to read; past their number they come again
-  std::size_t pass = 0;   // files in a pass; the next has the files after them. 0: all
+  std::size_t first = 0;  // index of the first file to read; wraps around at the end of the list
+  std::size_t pass = 0;   // files in a pass; the next pass continues after them. 0: all files
   Delegations delegations = Delegations::None;
   unsigned threads = 1;
-  bool cold = true;        // the page cache is emptied of the files before each pass
-  Duration at_least{0};    // passes are repeated until they took this long; 0: one pass
-  Bytes rate = 0;          // bytes per second at most, all threads together; 0: no limit
-  std::uint64_t seed = 0;  // of the order of the files in a pass
-  std::atomic<std::uint64_t>* progress = nullptr;  // bytes read so far, for another process to see
+  bool cold = true;        // evict the files from the page cache before each pass
+  Duration at_least{0};    // repeat passes until this time is over; 0: one pass
+  Bytes rate = 0;          // limit in bytes per second for all threads together; 0: no limit
+  std::uint64_t seed = 0;  // for the order of the files within a pass
+  std::atomic<std::uint64_t>* progress = nullptr;  // bytes read so far, shared with another process
 };
 
 struct FilesRead {
   Bytes bytes = 0;
   std::uint64_t files = 0;
-  double seconds = 0;  // of reading alone
+  double seconds = 0;  // reading time only
   Bins bins;           // each file's time from open to close
 };
 
 Result<FilesRead> read_files(const FileReading& reading);
 
-// Empties the page cache of what is written in these files. The kernel may keep pages that others use: what
-// came from the storage is counted, not believed.
+// Evicts these files' clean pages from the page cache. The kernel may keep pages that other processes use, so
+// the bytes from the storage are counted as well.
 Result<> evict_from_cache(const std::vector<std::string>& files, bool give_back_delegations = false);
 
-// Makes a file of each size, which can't be compressed, in the new folder, and flushes them. `rate`: bytes
-// per second at most; 0: no limit.
+// Creates an incompressible file of each size in the new folder and flushes the files. `rate` is the limit in
+// bytes per second; 0: no limit.
 Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate);
 
-// The names that make_small_files gives.
+// The file names that make_small_files() uses.
 std::vector<std::string> small_file_names(const std::string& folder, std::uint64_t count);
 
 }  // namespace spark::bench

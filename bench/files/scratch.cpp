@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Between mkdir and the marker a run is milliseconds old; a folder without a marker is a leftover after this.
+// A run writes the marker milliseconds after mkdir(). A folder still unmarked after this time is a leftover.
 constexpr std::int64_t kUnmarkedSeconds = 600;
 
 // Field 22 of /proc/PID/stat; 0 if there is no such process.
@@ -55,7 +55,7 @@ std::string marker_of(const Owner& owner) {
          "\n";
 }
 
-// The marker may have been planted by anyone: no link is followed and no FIFO waited for.
+// Any user may have placed the marker: follow no link and wait for no FIFO.
 Result<std::string> read_marker(const std::string& folder) {
   const std::string path = folder + "/" + kScratchMarker;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -139,10 +139,10 @@ Result<> remove_scratch(const std::string& folder) {
   if (!opened) return fail_errno(errno, doing);
   for (const char* name : {kScratchSmall, kScratchStaged}) {
     std::error_code error;
-    fs::remove_all(fs::path(folder) / name, error);  // follows no link
+    fs::remove_all(fs::path(folder) / name, error);  // does not follow links
     if (error) return fail_errno(error.value(), doing);
   }
-  // The marker last: until then the folder is recognised as ours.
+  // The marker is removed last: it identifies the folder as ours until then.
   for (const std::string& name : scratch_files()) {
     if (::unlinkat(opened.get(), name.c_str(), 0) != 0 && errno != ENOENT) return fail_errno(errno, doing);
   }

@@ -16,7 +16,7 @@ std::string option(std::string_view name, std::uint64_t value) {
   return option(name, std::to_string(value));
 }
 
-// What every run of ours has. Threads, not processes: then killing fio ends all of it.
+// Options of every run. Threads, not processes, so that killing fio ends all of them.
 std::vector<std::string> common(const FioSetup& setup) {
   return {setup.program,
           "--output-format=json+",
@@ -35,9 +35,9 @@ std::vector<std::string> common(const FioSetup& setup) {
 std::vector<std::string> common(const FioSetup& setup, bool direct) {
   std::vector<std::string> command = common(setup);
   command.emplace_back(direct ? "--direct=1" : "--direct=0");
-  // Through the page cache a loader's own thread waits in read().
+  // A data loader reads through the page cache with blocking read() calls.
   command.push_back(option("ioengine", direct ? setup.engine : "psync"));
-  // A loader gives the kernel no advice: fio's would double the read-ahead, or switch it off.
+  // A data loader gives the kernel no advice; fio's advice would double the read-ahead or disable it.
   if (!direct) command.emplace_back("--fadvise_hint=0");
   return command;
 }
@@ -77,7 +77,8 @@ std::vector<Stream> deal_streams(const std::vector<DataFile>& files, unsigned co
 
 void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& files, unsigned round,
                      Bytes block) {
-  constexpr double kGolden = 0.6180339887;  // spreads the starts evenly, however many rounds there are
+  constexpr double kGolden = 0.6180339887;  // golden ratio: spreads the starting points evenly for any number
+                                            // of rounds
   const double whole = kGolden * round;
   const double share = (whole - static_cast<double>(static_cast<std::uint64_t>(whole))) / 2;
   for (Stream& stream : streams) {
@@ -112,7 +113,7 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
   command.emplace_back("--file_service_type=sequential");
   command.emplace_back("--allow_file_create=0");
   if (scenario.writes) {
-    // Scrambled random buffers: incompressible, without the CPU cost of filling each anew.
+    // Scrambled random buffers are incompressible, without the CPU cost of refilling each one.
     for (const char* text : {"--scramble_buffers=1", "--overwrite=1", "--end_fsync=1"})
       command.emplace_back(text);
   } else {
@@ -149,7 +150,7 @@ std::vector<std::string> layout_command(const FioSetup& setup, const std::vector
 }
 
 std::string job_file(const std::vector<std::string>& command) {
-  // Of the program and its output, not of the job.
+  // Options of the fio program and its output, not of the job.
   constexpr std::array kNotOfTheJob = {"output-format", "status-interval", "eta", "aux-path"};
   std::string text;
   for (std::size_t i = 1; i < command.size(); ++i) {

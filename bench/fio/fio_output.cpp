@@ -18,7 +18,7 @@ const char* key_of(Direction direction) {
 }
 
 void add_bins(const json::object& side, Bins& bins) {
-  // lat_ns has the bins when fio runs with lat_percentiles=1, clat_ns by its default.
+  // fio reports the bins in lat_ns with lat_percentiles=1, otherwise in clat_ns.
   for (const char* name : {"lat_ns", "clat_ns"}) {
     const json::object* latency = get_object(side, name);
     const json::object* counts = latency == nullptr ? nullptr : get_object(*latency, "bins");
@@ -44,7 +44,7 @@ std::string words_of_error(std::int64_t number) {
   return std::strerror(static_cast<int>(number));
 }
 
-// The first error that a job of the object reports, 0 if none does.
+// The first error reported by a job of the object; 0 if there is none.
 std::int64_t job_error(const json::object& fio) {
   const json::array* jobs = get_array(fio, "jobs");
   if (jobs == nullptr) return 0;

@@ -1,6 +1,6 @@
-// What fio printed, made into a result or a reason why it is none. Knows fio's habits (field tests in
-// tests/unit/bench/fixtures): JSON objects one after another, noise between them, and an exit status that
-// counts for more than the object's own `error`.
+// Parses fio's output into a result, or into the reasons why it is invalid. Handles fio's behaviour (fixtures
+// from field tests in tests/unit/bench/fixtures): consecutive JSON objects with noise between them, and an
+// exit status that overrides the object's own `error`.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@
 
 namespace spark::bench {
 
-// Splits fio's stdout, as it arrives, into complete objects and the lines around them.
+// Splits fio's stdout incrementally into complete objects and the lines around them.
 class FioStream {
  public:
-  // The objects that `bytes` completed, in order. One that isn't JSON goes to the noise.
+  // The objects that `bytes` completed, in order. Invalid JSON is treated as noise.
   std::vector<json::object> feed(std::string_view bytes);
 
   const std::string& noise() const { return noise_; }
-  // An object was begun and not finished: the output was cut.
+  // True if an object has begun but not ended; at the end of the output, it was cut.
   bool is_inside_object() const { return depth_ > 0; }
 
  private:
@@ -35,32 +35,32 @@ class FioStream {
 // How a fio process ended.
 struct FioEnd {
   int exit_status = 0;
-  bool timed_out = false;            // killed past its deadline
-  bool stopped = false;              // ended because the user asked
-  bool abandoned = false;            // killed and still not gone: it hangs in the kernel
+  bool timed_out = false;            // killed after its deadline
+  bool stopped = false;              // ended at the user's request
+  bool abandoned = false;            // killed but still not ended: it hangs in the kernel
   bool cut = false;                  // its output ends inside an object
-  std::optional<json::object> last;  // cumulative: the final one is the whole run
-  std::string words;                 // everything it said that is not JSON, both outputs
+  std::optional<json::object> last;  // cumulative: the last object covers the whole run
+  std::string words;                 // all non-JSON text of both outputs
   std::vector<std::string> command;
 };
 
 enum class Direction { Read, Write };
 
-// Cumulative counters of one object, all jobs together.
+// Cumulative counters of one object, summed over all jobs.
 struct FioCounters {
   Bytes bytes = 0;
   double seconds = 0;  // of the longest job
   std::uint64_t ios = 0;
-  double cpu_seconds = 0;  // fio's own, user and system; kernel threads are not in it
+  double cpu_seconds = 0;  // user and system time of fio itself, without kernel threads
   Bins bins;
 };
 FioCounters counters_of(const json::object& fio, Direction direction);
 
-// Why this run is no result, in words; empty if it is one. `asked_seconds`: the time-based runtime asked for,
-// 0 if the job ends by size.
+// The reasons why this run is invalid; empty if it is valid. `asked_seconds` is the requested runtime of a
+// time-based job, 0 if the job ends by size.
 std::vector<std::string> faults_of(const FioEnd& end, Direction direction, double asked_seconds);
 
-// fio's words without repetition and with control characters made visible, at most ~300 bytes from the end.
+// fio's messages without repetition, control characters escaped, at most about 300 bytes from the end.
 std::string tail_of(std::string_view words);
 
 }  // namespace spark::bench

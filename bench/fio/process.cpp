@@ -26,7 +26,7 @@ bool is_set(const StopFlag* stop) {
   return stop != nullptr && stop->load();
 }
 
-// How long to wait before looking at the stop flag and the deadline again, in ms for poll.
+// Time in ms for poll() until the next check of the stop flag and the deadline.
 int next_look(SteadyPoint end) {
   const auto left = std::chrono::duration_cast<Duration>(end - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp(left, Duration(0), kStopCheck).count());
@@ -41,7 +41,7 @@ bool has_ended(int pidfd, Duration wait) {
   }
 }
 
-// Reaps within `wait`; a status, or no value if it still runs.
+// Reaps the child within `wait`. Returns its status, or no value if it still runs.
 std::optional<int> reap(pid_t pid, int pidfd, Duration wait) {
   if (!has_ended(pidfd, wait)) return std::nullopt;
   int status = 0;
@@ -83,7 +83,7 @@ Result<FioEnd> run_fio(const FioRun& run) {
   if (end.stopped || end.timed_out) ::kill(-child->pid, SIGKILL);
   auto status = reap(child->pid, child->pidfd.get(), kKillGrace);
   if (!status && !end.stopped) {
-    // Its outputs are closed and it lives on: threads of it still hang in the kernel.
+    // Its outputs are closed but it has not ended: some of its threads hang in the kernel.
     end.timed_out = true;
     ::kill(-child->pid, SIGKILL);
     status = reap(child->pid, child->pidfd.get(), kKillGrace);
@@ -133,7 +133,7 @@ Result<json::value> run_apart(const ApartOptions& options, const std::function<R
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(errno, options.doing + ": starting a helper process");
   if (pid == 0) {
-    ::setpgid(0, 0);  // a ^C at the terminal reaches the parent alone
+    ::setpgid(0, 0);  // a ^C at the terminal reaches only the parent
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     answer_and_exit(work, write_end.get());

@@ -1,5 +1,6 @@
-// The two kinds of child that the benchmark starts: fio, and a copy of ourselves that touches a path for us.
-// Both may hang in the kernel when a path is dead; both are killed past a deadline, or left behind.
+// The benchmark's two kinds of child: fio, and a forked copy of this program that touches a path. On a dead
+// path either may hang in the kernel; it is killed after its deadline, or abandoned if the kill has no
+// effect.
 #pragma once
 
 #include <functional>
@@ -16,23 +17,23 @@ namespace spark::bench {
 struct FioRun {
   std::vector<std::string> command;
   Duration deadline{};
-  const StopFlag* stop = nullptr;  // seen within 200 ms; null: can't be interrupted
-  // Each cumulative status object as it arrives, about one a second with --status-interval=1.
+  const StopFlag* stop = nullptr;  // checked every 200 ms; null: can't be interrupted
+  // Called with each cumulative status object, about one per second with --status-interval=1.
   std::function<void(const json::object&)> on_status;
 };
 
-// Runs fio to its end, its deadline, or `stop`. An Error only if it could not be started.
+// Runs fio until its end, its deadline, or `stop`. Returns an Error only if fio could not be started.
 Result<FioEnd> run_fio(const FioRun& run);
 
 struct ApartOptions {
-  std::string doing;  // "preparing /mnt/a", for the error
+  std::string doing;  // "preparing /mnt/a", for the error message
   Duration deadline{};
   const StopFlag* stop = nullptr;
   std::function<void()> on_wait = {};  // about every 200 ms
 };
 
-// Runs `work` in a forked child and returns its answer: for system calls on a path that may never return.
-// TimedOut when it hangs (it is killed, or left behind if even that hangs); Cancelled on `stop`.
+// Runs `work` in a forked child and returns its result; for system calls on a path that may never return.
+// TimedOut if the child hangs (it is killed, or abandoned if the kill has no effect); Cancelled on `stop`.
 // The caller's other threads don't exist in `work`.
 Result<json::value> run_apart(const ApartOptions& options, const std::function<Result<json::value>()>& work);
 

@@ -11,7 +11,7 @@ Launcher launcher_for(const char* slurm_job) {
 std::vector<std::string> command_on(Launcher launcher, const std::string& host,
                                     const std::vector<std::string>& command) {
   if (launcher == Launcher::Ssh) {
-    // ssh hands one line to the shell of the other host.
+    // ssh passes a single line to the shell of the remote host.
     return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", "--", host, shell_line(command)};
   }
   std::vector<std::string> words = {"srun",      "--overlap",  "--quiet",           "--unbuffered",

@@ -1,4 +1,4 @@
-// How a program is started on another host.
+// Starts a program on another host.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 namespace spark::bench {
 
 enum class Launcher {
-  Ssh,   // asks no question: a host that needs a password is an error
-  Srun,  // a step of the allocation that this process runs in
+  Ssh,   // never prompts: a host that needs a password is an error
+  Srun,  // a step in the allocation of this process
 };
 
-// Srun within an allocation of Slurm (`slurm_job` is its number), else Ssh.
+// Srun within a Slurm allocation (`slurm_job` is its number), otherwise Ssh.
 Launcher launcher_for(const char* slurm_job);
 
-// What runs `command` on `host`, with its stdin, stdout and stderr as ours.
+// The local command line that runs `command` on `host` and passes our stdin, stdout and stderr through.
 std::vector<std::string> command_on(Launcher launcher, const std::string& host,
                                     const std::vector<std::string>& command);
 
-// "ssh -o BatchMode=yes spark2 true": for the user to try.
+// "ssh -o BatchMode=yes spark2 true": a command for the user to try.
 std::string trial_of(Launcher launcher, const std::string& host);
 
 }  // namespace spark::bench

@@ -22,7 +22,7 @@ constexpr std::size_t kMostWords = 4096;
 constexpr std::string_view kReady = "ready ", kRecord = "record ";
 constexpr int kNoSuchProgram = 127, kSshFailed = 255;
 
-// What a program said last on stderr, without its name before it.
+// The last line that a program printed on stderr, without the program's name in front.
 std::string last_words(const std::string& text) {
   std::string last;
   for (const std::string& line : split(text, '\n')) {
@@ -49,7 +49,7 @@ HostRun::~HostRun() {
   child_.in.reset();
   const auto end = std::chrono::steady_clock::now() + kTidyTime;
   while ((child_.out || child_.err) && std::chrono::steady_clock::now() < end) read_some();
-  ::kill(child_.pid, SIGTERM);  // has no effect on a child that has ended: it is reaped below
+  ::kill(child_.pid, SIGTERM);  // no effect on a child that has ended: it is reaped below
   pollfd ended{child_.pidfd.get(), POLLIN, 0};
   if (::poll(&ended, 1, 1000) != 1) ::kill(child_.pid, SIGKILL);
   ::waitpid(child_.pid, nullptr, WNOHANG);

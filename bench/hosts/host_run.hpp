@@ -1,6 +1,6 @@
-// The same run on another host, cell by cell in step with ours. Its program says "ready 0" once it has
-// begun and "ready N" before its cell N, and waits for a line on stdin each time. It ends with "record JSON".
-// When its stdin ends it tidies up and ends.
+// The same run on another host, in step with ours cell by cell. The remote program prints "ready 0" once it
+// has started and "ready N" before its cell N, and waits for a line on stdin each time. At the end it prints
+// "record JSON". At the end of its stdin it cleans up and exits.
 #pragma once
 
 #include <chrono>
@@ -19,24 +19,24 @@ using HostDeadline = std::chrono::steady_clock::time_point;
 
 class HostRun {
  public:
-  // Starts the program; whether the host can be reached is seen later. An Error only where ssh or srun is
-  // missing.
+  // Starts the program. A host that can't be reached is detected by the next wait. Returns an Error only if
+  // ssh or srun is missing.
   static Result<HostRun> start(Launcher launcher, const std::string& host,
                                const std::vector<std::string>& command);
 
   HostRun(HostRun&&) noexcept = default;
   HostRun& operator=(HostRun&&) = delete;
-  // Ends its stdin and waits up to half a minute for it to tidy up.
+  // Closes its stdin and waits up to 30 s for it to clean up.
   ~HostRun();
 
   const std::string& host() const { return host_; }
 
-  // Until it has reached that cell. Its end, its silence past the deadline, or another cell is an Error that
-  // names it.
+  // Waits until the host has reached that cell. Returns an Error that names the host if its program ended,
+  // missed the deadline, or reached another cell.
   Result<> wait_for_cell(unsigned cell, HostDeadline end, const StopFlag& stop);
-  void let_go_on();  // that it is gone shows at the next wait
+  void let_go_on();  // if the host is gone, the next wait reports it
 
-  // Until it has ended well.
+  // Waits for a successful end.
   Result<Record> record(HostDeadline end, const StopFlag& stop);
 
  private:
@@ -44,7 +44,7 @@ class HostRun {
       : launcher_(launcher), host_(std::move(host)), child_(std::move(child)) {}
 
   Result<std::string> next_line(HostDeadline end, const StopFlag& stop);
-  bool read_some();  // false: its output has ended
+  bool read_some();  // false: end of its output
   Error ended();
 
   Launcher launcher_;
@@ -53,11 +53,11 @@ class HostRun {
   std::string out_, err_;
 };
 
-// On the other host: says that it has reached the cell and waits for the word to go on, on the descriptor
-// `in`. False where that has ended or `stop` is set.
+// On the remote host: reports that it has reached the cell and waits for permission to continue, on the
+// descriptor `in`. False at the end of `in` or if `stop` is set.
 bool wait_for_word(int in, std::ostream& out, unsigned cell, const StopFlag& stop);
 
-// On the other host, at its end.
+// On the remote host, at the end of the run.
 void send_record(std::ostream& out, const json::object& record);
 
 }  // namespace spark::bench

@@ -17,7 +17,7 @@ std::string of_host(const Record& record, const std::string& words) {
   return record.host.name + ": " + words;
 }
 
-// Rates are summed up while hosts are added, and divided at the end.
+// Rates are summed while hosts are added, and divided at the end.
 class Sum {
  public:
   explicit Sum(Cell& into) : cell_(into) { add_rates(into); }

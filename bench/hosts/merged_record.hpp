@@ -1,13 +1,13 @@
-// One record of several hosts that measured at once.
+// Merges the records of several hosts that measured at the same time.
 #pragma once
 
 #include "bench/record/record.hpp"
 
 namespace spark::bench {
 
-// The first host's record, with the mean rate of all hosts in each cell: what the target gives to one of them
-// while it serves all. A cell that is no result on one host is none; the reason names the host. At least one
-// record.
+// The first host's record with the mean rate of all hosts in each cell: the rate of one host while the target
+// serves all of them. A cell that is invalid on one host is invalid in the result; the reason names the host.
+// Needs at least one record.
 Record merged_record(const std::vector<Record>& records);
 
 }  // namespace spark::bench

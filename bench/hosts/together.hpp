@@ -1,4 +1,4 @@
-// Several other hosts that measure in step with this one.
+// Other hosts that measure in step with this one.
 #pragma once
 
 #include "bench/hosts/host_run.hpp"
@@ -7,16 +7,16 @@ namespace spark::bench {
 
 class Together {
  public:
-  // Starts `command` on each. An Error names the host; the others are ended.
+  // Starts `command` on each host. An Error names the failed host; the others are ended.
   Result<> start(Launcher launcher, const std::vector<std::string>& hosts,
                  const std::vector<std::string>& command);
 
-  // Waits until all have reached the cell, then lets them measure. `tell` is called with the name of each
-  // that is waited for.
+  // Waits until all hosts have reached the cell, then lets them measure. Calls `tell` with the name of each
+  // host that is still awaited.
   Result<> step(unsigned cell, Duration patience, const StopFlag& stop,
                 const std::function<void(const std::string&)>& tell);
 
-  // Of each, in the order of start().
+  // The records of all hosts, in the order of start().
   Result<std::vector<Record>> records(Duration patience, const StopFlag& stop);
 
  private:

@@ -26,7 +26,7 @@ namespace {
 
 constexpr Duration kAnswerTime{20'000};
 constexpr Duration kRemoveTime{30'000};
-constexpr double kSlowestFiles = 20;  // made a second
+constexpr double kSlowestFiles = 20;  // per second
 constexpr const char* kNoDirect =
     "its file system refuses direct I/O (O_DIRECT), and through the page cache "
     "this would measure memory";
@@ -39,7 +39,7 @@ Result<json::value> refuse_what_is_no_folder(const std::string& path, mode_t mod
   return fail(Errc::Invalid, path + " is not a folder", "give a folder to measure in");
 }
 
-// Runs apart. {folder, device, size, free, read_only_reason, notes}
+// Runs in a child. {folder, device, size, free, read_only_reason, notes}
 Result<json::value> look_at(const std::string& path) {
   const std::string shown = printable(path);
   struct stat status {};
@@ -73,7 +73,7 @@ Result<json::value> look_at(const std::string& path) {
                       {"notes", notes}};
 }
 
-// Unsupported if the file system won't do direct I/O on the file; reads one block if the file has one.
+// Unsupported if the file system rejects direct I/O on the file. Reads one block if the file has one.
 Result<> try_direct(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!file && errno == EINVAL) return fail(Errc::Unsupported, kNoDirect);
@@ -84,7 +84,7 @@ Result<> try_direct(const std::string& path) {
   return fail_errno(errno, "reading " + printable(path));
 }
 
-// Runs apart. {files: []}; the data file does not exist yet.
+// Runs in a child. {files: []}; the data file does not exist yet.
 Result<json::value> open_scratch(const std::string& folder, const Owner& owner) {
   if (auto made = make_scratch(folder, owner); !made) return made.take_error();
   auto direct = try_direct(folder + "/" + kScratchMarker);
@@ -92,7 +92,7 @@ Result<json::value> open_scratch(const std::string& folder, const Owner& owner) 
   return json::object{{"files", json::array{}}, {"notes", json::array{}}};
 }
 
-// Runs apart. {files: [{path, bytes}], notes: []}
+// Runs in a child. {files: [{path, bytes}], notes: []}
 Result<json::value> open_existing(const std::string& folder) {
   const FoundFiles found = find_files(folder, {});
   json::array notes;
@@ -257,7 +257,7 @@ Result<> BenchTarget::close() {
   return {};
 }
 
-// Reached with a folder still open only when a run ends by an error, which is what gets reported.
+// The folder is still open here only if a run ends with an error, and that error is reported instead.
 BenchTarget::~BenchTarget() {
   (void)close();
 }

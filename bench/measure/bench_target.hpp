@@ -1,5 +1,5 @@
-// A path made ready to be measured: inspected, given a folder of its own or its existing files found, and
-// left as it was found.
+// A path prepared for measurement: inspected, then given its own folder or a list of its existing files, and
+// finally restored.
 #pragma once
 
 #include <string>
@@ -13,51 +13,51 @@
 
 namespace spark::bench {
 
-// What a run lays out in each path that it may write in.
+// The files that a run lays out in each writable path.
 struct Layout {
   Bytes size = 0;       // of kLargeFiles files together
-  SmallWork small;      // no sizes: no small files are needed
-  std::string dataset;  // its folder; empty: unknown
-  Bytes rate = 0;       // bytes per second at most; 0: no limit
+  SmallWork small;      // without sizes: no small files are needed
+  std::string dataset;  // the dataset's folder; empty: unknown
+  Bytes rate = 0;       // limit in bytes per second; 0: no limit
 };
 
 class BenchTarget {
  public:
-  // Looks at the path and removes what killed runs left there; makes nothing. Errors are the user's to mend:
-  // NotFound, Invalid (no folder, or a name that fio can't take), Refused (a raw device), Denied. A path that
-  // does not answer is no error: the record says why it is unusable.
+  // Inspects the path and removes leftovers of killed runs; creates nothing. Errors are for the user to fix:
+  // NotFound, Invalid (no folder, or a name that fio can't take), Refused (a raw device), Denied. An
+  // unresponsive path is not an error: the record gives the reason why it is unusable.
   static Result<BenchTarget> inspect(const PathUnderTest& path, const SystemRoot& root, const StopFlag& stop);
 
   BenchTarget(BenchTarget&&) noexcept = default;
   BenchTarget& operator=(BenchTarget&&) = delete;
   ~BenchTarget();
 
-  // Makes the folder with its marker and the small files in it, or looks for existing files; files of the
-  // dataset are read where they are. Shows that direct I/O is possible. What goes wrong makes the path
-  // unusable. The large files don't exist yet.
+  // Creates the folder with its marker and the small files, or looks for existing files. Files of the dataset
+  // are read in place. Checks that direct I/O works. Any failure marks the path as unusable. The large files
+  // don't exist yet.
   void open(const Owner& owner, const Layout& layout, const StopFlag& stop);
 
-  // Removes the folder. An error says what was left and why; the second call does nothing.
+  // Removes the folder. The error names the remaining files and the reason. A second call does nothing.
   Result<> close();
 
-  // Of a local drive; remote ones have no sensor here.
+  // For a local drive; a remote one has no sensor on this host.
   void look_at_heat(const SystemRoot& root);
 
   PathRecord record;
-  std::optional<DriveTemperature> hottest;  // of all looks
+  std::optional<DriveTemperature> hottest;  // of all samples
   std::uint64_t device = 0;                 // st_dev
   std::vector<std::string> small_files;     // to read whole, in passes of `window`
   std::size_t window = 0;
-  std::size_t files_read = 0;  // of small_files, one after the other, then all again
+  std::size_t files_read = 0;  // position in small_files; wraps around at the end
   CopySample copy_sample;      // of small files
 
-  // Of the small files.
+  // For the small files.
   Delegations delegations() const;
   void count_read(std::size_t files);
 
   bool is_usable() const { return record.unusable.empty(); }
   bool is_writable() const { return record.read_only_reason.empty(); }
-  const std::string& scratch() const { return scratch_.folder; }  // empty: none
+  const std::string& scratch() const { return scratch_.folder; }  // empty if there is none
 
  private:
   explicit BenchTarget(const PathUnderTest& path);
@@ -66,15 +66,15 @@ class BenchTarget {
   void take_small_work(const SmallWork& work);
   void make_small_files_in(const Layout& layout, const StopFlag& stop);
 
-  struct Scratch {  // the folder to remove; moves empty
+  struct Scratch {  // the folder to remove; empty after a move
     std::string folder;
     Scratch() = default;
     Scratch(Scratch&& other) noexcept : folder(std::exchange(other.folder, {})) {}
   } scratch_;
 };
 
-// NoSpace with the numbers if `size` bytes in each would not fit on the writable targets' file systems, or
-// would leave less than 5 % free. Targets that share a file system share its space.
+// NoSpace with the numbers if `size` bytes in each writable target would not fit on its file system, or would
+// leave less than 5 % free. Targets on the same file system share its space.
 Result<> check_space(const std::vector<BenchTarget>& targets, Bytes size);
 
 }  // namespace spark::bench

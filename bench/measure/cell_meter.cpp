@@ -66,7 +66,7 @@ class Meter {
     }
   }
 
-  // Bytes per second of all streams together; 0: as fast as it goes.
+  // Limit in bytes per second for all streams together; 0: no limit.
   double rate() const {
     const auto limit = static_cast<double>(bench_.options.rate_limit);
     const double demand = scenario_.at_demand ? bench_.options.asked.demand.bytes_per_second : 0;
@@ -159,12 +159,12 @@ class Meter {
   }
 
   struct CopyWork {
-    std::string source;             // empty: there is none
+    std::string source;             // empty: nothing to copy
     std::vector<std::string> only;  // see CopyOptions
   };
 
-  // Small files when the dataset is made of such. Else a large file. Each round others: of ours, or of the
-  // existing ones that are not larger than ours would be.
+  // Small files if the dataset consists of them, otherwise a large file; different files in each round.
+  // Existing files are used only up to the size of our own files.
   CopyWork copy_work() const {
     const Bytes at_most = layout_size(bench_.options) / kLargeFiles;
     if (has_small_files(bench_.options.asked))
@@ -173,12 +173,12 @@ class Meter {
     for (const DataFile& file : target_.record.files) {
       if (file.bytes <= at_most) fitting.push_back(file.path);
     }
-    // The largest first where they exist already: the four largest will do.
+    // Existing files are sorted by size; the four largest are enough.
     const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
     return fitting.empty() ? CopyWork() : CopyWork{fitting[cell_.round % turns], {}};
   }
 
-  // Runs apart. The copy is removed again before the next.
+  // Runs in a child. Removes the copy before the next one.
   Result<json::value> copy_as_json(const CopyWork& work, const SharedCounter& counter) const {
     const std::filesystem::path folder = std::filesystem::path(bench_.local->scratch()) / kScratchStaged;
     std::error_code error;

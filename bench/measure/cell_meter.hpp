@@ -1,4 +1,4 @@
-// Measures one cell by its scenario's method, with the host's counters read around it.
+// Measures one cell with its scenario's method, and reads the host's counters before and after.
 #pragma once
 
 #include "base/threads.hpp"
@@ -10,20 +10,20 @@
 
 namespace spark::bench {
 
-// What all cells of a run share. Owned by the run, which outlives every meter.
+// State shared by all cells of a run. Owned by the run, which outlives every meter.
 struct Bench {
   const BenchOptions& options;
   const FioSetup& fio;
   const StopFlag& stop;
-  BenchTarget* local = nullptr;       // where copies go; null: nowhere
+  BenchTarget* local = nullptr;       // destination of copies; null: no copies
   const RunFolder* folder = nullptr;  // null: nothing is kept
 };
 
-// Fills in everything but the cell's names and numbers. A target that stops answering is marked unusable.
+// Fills in the cell except its names and numbers. Marks an unresponsive target as unusable.
 void measure_cell(const Bench& bench, const Scenario& scenario, BenchTarget& target, Cell& cell,
                   const RateSink& tell);
 
-// Runs fio, telling the rate of each second.
+// Runs fio and reports the rate of each second.
 FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const RateSink& tell);
 
 }  // namespace spark::bench

@@ -40,7 +40,7 @@ void CounterSnapshot::fill(Cell& cell) const {
   for (const std::string& fault : change_faults(state_, state())) cell.reasons.push_back(fault);
 }
 
-// The mount table is asked again: a mount that was made over this one is another one.
+// Rereads the mount table to detect a mount made over this one.
 std::string CounterSnapshot::state() const {
   const auto table = read_file(root_ / "proc/self/mountinfo");
   const auto mount = table ? find_mount(*table, target_.record.folder, target_.device) : std::nullopt;

@@ -1,5 +1,5 @@
-// The host's counters around a cell: where its bytes came from, what it cost, and whether its mount stayed
-// the same.
+// The host's counters around a cell: the source of its bytes, its CPU cost, and whether its mount stayed the
+// same.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace spark::bench {
 
-// What the host burns when nothing of ours runs: two seconds of it, told about every 250 ms.
+// Measures the host's CPU use without our load for two seconds; calls the function about every 250 ms.
 IdleCpu listen_to_idle(const SystemRoot& root, const StopFlag& stop, const std::function<void()>& tell);
 
-// Looks when it is made. Root and target outlive it.
+// Takes the snapshot on construction. Root and target outlive it.
 class CounterSnapshot {
  public:
   CounterSnapshot(const SystemRoot& root, const BenchTarget& target);
 
-  // Fills in CPU and origin since then; what changed meanwhile is added to the reasons.
+  // Fills in CPU use and origin since construction; adds changes of the mount to the reasons.
   void fill(Cell& cell) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace spark::bench {
 namespace {
 
-// The names that the files would have; a run draws a new one for its folder.
+// Example names; each run generates a new name for its folder.
 std::vector<DataFile> files_in(const PathUnderTest& path, const BenchOptions& options) {
   std::vector<DataFile> files;
   const std::string folder =

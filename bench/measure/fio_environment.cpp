@@ -28,7 +28,7 @@ Result<FioEnvironment> FioEnvironment::open(const std::string& fio_program, cons
 
 FioEnvironment::~FioEnvironment() {
   if (setup.aux_folder.empty()) return;
-  std::error_code ignored;  // a temporary folder that stays is swept by the system
+  std::error_code ignored;  // the system cleans its temporary folder
   std::filesystem::remove_all(setup.aux_folder, ignored);
 }
 
@@ -36,7 +36,7 @@ Result<> FioEnvironment::make_folder(const Owner& owner) {
   std::error_code error;
   const std::string temporary = std::filesystem::temp_directory_path(error).string();
   const std::string parent = error ? "/tmp" : temporary;
-  (void)sweep_leftovers(parent, ::time(nullptr));  // nobody's data: not worth a word
+  (void)sweep_leftovers(parent, ::time(nullptr));  // contains no user data: not reported
   const std::string folder = parent + "/" + new_scratch_name();
   if (auto made = make_scratch(folder, owner); !made) return made;
   setup.aux_folder = folder;

@@ -1,4 +1,4 @@
-// The fio of this run: where it keeps its own files, its version, and the I/O engine that works here.
+// The fio of this run: its temporary files, its version, and a working I/O engine.
 #pragma once
 
 #include "base/threads.hpp"
@@ -8,8 +8,8 @@
 
 namespace spark::bench {
 
-// Owns a scratch folder (scratch.hpp) in the system's temporary one, for fio's own files; removed with it, or
-// by the next run if this one is killed.
+// Owns a scratch folder (scratch.hpp) in the system's temporary folder for fio's own files. Removed by the
+// destructor, or by the next run if this one is killed.
 class FioEnvironment {
  public:
   // NotFound if there is no fio; Unsupported if neither io_uring nor libaio works.

@@ -1,4 +1,4 @@
-// The rate of a child's work while it goes on.
+// The rate of a child's work while it runs.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,10 @@
 
 namespace spark::bench {
 
-// Bytes per second lately; 0: not known yet.
+// Current rate in bytes per second; 0: unknown yet.
 using RateSink = std::function<void(double)>;
 
-// The rate since the look before, of a number that grows.
+// The rate of a growing number since the previous sample.
 class RateMeter {
  public:
   double rate_after(double seconds, Bytes bytes);
@@ -22,21 +22,21 @@ class RateMeter {
   Bytes bytes_ = 0;
 };
 
-// A number that a forked child counts up and its parent reads.
+// A number that a forked child increments and its parent reads.
 class SharedCounter {
  public:
   SharedCounter();
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
   ~SharedCounter();
-  std::atomic<std::uint64_t>* get() const { return counter_; }  // null: no memory for it, nothing is told
+  std::atomic<std::uint64_t>* get() const { return counter_; }  // null: no memory for it, no rate reported
 
  private:
   std::atomic<std::uint64_t>* counter_ = nullptr;
 };
 
-// Tells the counter's rate about once a second, however often it is called. The sink and the counter outlive
-// it.
+// Reports the counter's rate about once per second, however often it is called. The sink and the counter
+// outlive it.
 class Teller {
  public:
   Teller(const RateSink& tell, const SharedCounter& counter) : tell_(tell), counter_(counter) {}

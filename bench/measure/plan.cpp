@@ -134,7 +134,7 @@ std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const S
     for (const Scenario* scenario : scenarios) {
       std::vector<std::size_t> order(paths);
       std::iota(order.begin(), order.end(), 0);
-      // Fisher-Yates by hand: std::shuffle draws differently from library to library.
+      // Own Fisher-Yates: std::shuffle gives different orders in different libraries.
       for (std::size_t left = paths; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
       for (const std::size_t path : order) cells.push_back({path, scenario, round});
     }
@@ -184,7 +184,7 @@ Duration layout_deadline(const BenchOptions& options) {
 }
 
 Duration longest_run(const BenchOptions& options, std::size_t cells) {
-  const auto around = std::chrono::minutes(2);  // preparing and removing, each with its own deadline
+  const auto around = std::chrono::minutes(2);  // preparation and removal, each with its own deadline
   return static_cast<std::int64_t>(cells) * (cell_deadline(options) + std::chrono::seconds(10)) +
          static_cast<std::int64_t>(options.paths.size()) * (layout_deadline(options) + around);
 }

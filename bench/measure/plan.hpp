@@ -1,4 +1,4 @@
-// What will run, in which order, and how long it may take. Pure.
+// The cells of a run, their order, and their time limits. Pure.
 #pragma once
 
 #include <vector>
@@ -14,35 +14,35 @@ struct PlannedCell {
   unsigned round;  // from 1
 };
 
-// Checks the options and gives the scenarios that they name, in the order of all_scenarios.
+// Checks the options and returns the selected scenarios in the order of all_scenarios().
 Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
 
 // Interleaved: in each round, from the warm-up (0) to `rounds`, each scenario visits every path once, in an
-// order drawn from `seed`. Drift of a machine or a network then falls on all paths alike.
+// order drawn from `seed`. Drift of a machine or network then affects all paths equally.
 std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
                                     unsigned rounds, std::uint64_t seed);
 
-// What is laid out in each writable path: large files of equal size, together a multiple of 16 MiB; and small
-// ones where a scenario reads whole files.
+// The files laid out in each writable path: large files of equal size, together a multiple of 16 MiB, and
+// small files if a scenario reads whole files.
 inline constexpr unsigned kLargeFiles = 4;
 inline constexpr Bytes kSmallFileSize = 128 * kKiB;
 inline constexpr std::size_t kMostSmallFiles = 2048;
 inline constexpr Bytes kLargestSmallFile = kMiB;
 Bytes layout_size(const BenchOptions& options);
-Bytes small_bytes_at_most(const BenchOptions& options);  // of the small files, together
+Bytes small_bytes_at_most(const BenchOptions& options);  // total size of the small files
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
-// Room that the run takes in each writable path, and on the local one for the copy.
+// Space that the run needs in each writable path, and on the local path for the copy.
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
-// Past these a path counts as not answering.
+// A path that exceeds one of these deadlines counts as unresponsive.
 Duration cell_deadline(const BenchOptions& options);
 Duration layout_deadline(const BenchOptions& options);
 
-// No run lasts longer than this, whatever hangs.
+// Upper limit for the duration of a run, even if paths hang.
 Duration longest_run(const BenchOptions& options, std::size_t cells);
 
-// What a cell takes: its runtime and fio's start and end, or its copy.
+// Expected duration of a cell: its runtime plus fio's start and end, or its copy.
 Duration cell_time(const BenchOptions& options, const Scenario& scenario);
 
 }  // namespace spark::bench

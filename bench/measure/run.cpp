@@ -92,7 +92,7 @@ class Runner {
     return {};
   }
 
-  // Every path reads files of the same sizes: the dataset's; else those of a path that may not be written.
+  // Every path reads files of the same sizes: those of the dataset, else those of a read-only path.
   void choose_small_work(const std::vector<BenchTarget>& targets) {
     const std::uint64_t count = small_file_count(options_, scenarios_);
     small_ = made_up_work(count);
@@ -135,7 +135,7 @@ class Runner {
   }
 
   static BenchTarget* local_of(std::vector<BenchTarget>& targets) {
-    Record paths;  // baseline_of asks a record
+    Record paths;  // baseline_of() takes a record
     for (const BenchTarget& target : targets) paths.paths.push_back(target.record);
     BenchTarget& target = targets[baseline_of(paths)];
     const PathKind kind = target.record.storage.kind;
@@ -185,7 +185,7 @@ class Runner {
     }
   }
 
-  // The scenarios in which some path's rounds still lie apart, once more.
+  // Adds another round of the scenarios in which the rounds of a path still differ too much.
   void add_unsteady_cells(unsigned round) {
     for (const PlannedCell& cell : plan_cells(options_.paths.size(), scenarios_, round, record_.seed)) {
       if (cell.round == round && is_unsteady(*cell.scenario)) cells_.push_back(cell);
@@ -205,7 +205,7 @@ class Runner {
     return std::chrono::steady_clock::now() - start_ + needed < options_.patience;
   }
 
-  // A killed run leaves what it had by then, as an interrupted one.
+  // A killed run leaves its results so far, recorded as interrupted.
   void keep_so_far(const std::vector<BenchTarget>& targets) {
     if (!folder_) return;
     Record so_far = record_;
@@ -229,7 +229,7 @@ class Runner {
     progress_(now);
   }
 
-  // Before the first cell from the estimate of the whole; then from the cells that are left.
+  // Before the first cell from the estimate of the whole run, then from the remaining cells.
   Duration time_left(unsigned cell) {
     const auto now = std::chrono::steady_clock::now();
     if (cell == 0) {

@@ -1,4 +1,4 @@
-// What tells one run from another.
+// A unique identifier for each run.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace spark::bench {
 
 std::uint64_t random_seed();
 
-// "20261120T162126Z-1f3a": sorts by time, differs between hosts that start together.
+// "20261120T162126Z-1f3a": sorts by time; hosts that start together get different ones.
 std::string run_id_of(WallTime started, std::uint64_t seed);
 
 }  // namespace spark::bench

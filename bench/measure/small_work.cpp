@@ -42,7 +42,7 @@ CopySample copy_sample(const std::string& source, std::vector<DataFile> folders)
   return folders.empty() ? CopySample() : CopySample{source, std::move(folders)};
 }
 
-// Fisher-Yates by hand, as in plan_cells.
+// Own Fisher-Yates, as in plan_cells().
 void shuffle(std::vector<DataFile>& folders, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t left = folders.size(); left > 1; --left)

@@ -1,4 +1,4 @@
-// The small files that every path reads in the scenario `smallfiles`: of the same sizes everywhere.
+// The small files for the scenario `smallfiles`, with the same sizes on every path.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@
 namespace spark::bench {
 
 struct SmallWork {
-  std::string folder;  // that was sampled; empty: nothing was, and all paths get files of kSmallFileSize
+  std::string folder;  // the sampled folder; empty: no sample, and all paths get files of kSmallFileSize
   std::vector<DataFile> files;  // a random sample of its files of up to 1 MiB
-  CopySample copy;              // of it; without a source: none of its folders is small enough
-  std::size_t window = 0;       // of `files` in a pass; each pass reads others, if there are
-  std::vector<Bytes> sizes;     // of those that are laid out where the folder is not: as the first window's
+  CopySample copy;              // without a source: none of the folder's subfolders is small enough
+  std::size_t window = 0;       // files per pass, taken from `files`; the next pass reads different ones if
+                                // there are more
+  std::vector<Bytes> sizes;     // for files laid out on the other paths: the sizes of the first window
 
   bool is_in(const std::string& folder_of_path) const;
 };
@@ -25,10 +26,11 @@ struct SmallWork {
 // Without a sample: `count` files of kSmallFileSize.
 SmallWork made_up_work(std::uint64_t count);
 
-// Samples `folder`, as much as `at_most` bytes a round. Blocks on the path: run it apart (process.hpp).
+// Samples `folder`, up to `at_most` bytes for each round. Blocks on the path: run it in a child
+// (process.hpp).
 SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_most, std::uint64_t seed);
 
-// The same in a process of its own, since the folder may not answer. NotFound: it holds no small file.
+// The same in a child process, since the folder may not answer. NotFound: it contains no small file.
 Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOptions& options,
                                     std::uint64_t seed, const StopFlag& stop);
 

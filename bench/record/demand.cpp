@@ -11,7 +11,8 @@ namespace {
 
 struct Job {
   std::string_view name, model, accelerator;
-  double bytes_per_second;  // of one accelerator: batch x record / compute time, MLPerf Storage's job files
+  double bytes_per_second;  // of one accelerator: batch x record / compute time, from MLPerf Storage's job
+                            // files
 };
 
 constexpr std::array kJobs = {

@@ -1,4 +1,4 @@
-// What a training job consumes: given as a rate, or as a known job.
+// The data rate that a training job consumes, given as a number or as a known job.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace spark::bench {
 
-// How the job goes through a large file.
+// The job's access order within a large file.
 enum class ReadOrder { Unknown, Sequential, Random };
 const char* to_string(ReadOrder order);
 
 struct Demand {
-  double bytes_per_second = 0;  // 0: as fast as the storage goes
-  std::string words;            // "unet3d on one H100"; empty: the rate says all
+  double bytes_per_second = 0;  // 0: as fast as the storage delivers
+  std::string words;            // "unet3d on one H100"; empty: the rate alone
   ReadOrder order = ReadOrder::Unknown;
   Bytes mean_file = 0;  // of the files that the job was seen to read; 0: unknown
 };
 
-// "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest.
+// "unet3d", "resnet50-a100", "8xresnet50" (eight accelerators). Invalid names the nearest match.
 Result<Demand> demand_like(const std::string& job);
 
 }  // namespace spark::bench

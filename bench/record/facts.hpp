@@ -1,4 +1,4 @@
-// What was measured on: mounts, storage, network cards, and what the host counted. Plain values.
+// Facts about the measured system: mounts, storage, network cards, and the host's counters. Plain values.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,17 @@ struct MountFacts {
   std::string options;  // of the mount and of the file system, comma-separated
 };
 
-// Where the bytes of a path are counted.
+// The counter of a path's bytes.
 struct OriginSource {
   std::string device;                     // "nvme1n1p1"; empty: no block device
   std::vector<std::string> path_devices;  // native multipath: the hidden devices that do the I/O
   std::string nfs_mount;                  // mount point; empty: no NFS
-  std::string nic;                        // that leads to the target; empty: local, or unknown
+  std::string nic;                        // on the route to the target; empty: local, or unknown
 };
 
-// Bytes read from the storage between two looks.
+// Bytes read from the storage between two samples.
 struct Origin {
-  std::optional<Bytes> bytes;  // none: nothing counts them here
+  std::optional<Bytes> bytes;  // no value: no counter exists here
   std::string counter;         // "block device nvme1n1", "NFS mount", "network card eth0"
   std::optional<Bytes> nic_bytes;
 };
@@ -45,12 +45,12 @@ struct StorageFacts {
   PathKind kind = PathKind::Unknown;
   std::string address;                                        // of the target; empty: local
   std::vector<std::string> controllers;                       // "nvme1"
-  std::vector<std::pair<std::string, std::string>> settings;  // as sysfs and the mount say
+  std::vector<std::pair<std::string, std::string>> settings;  // as reported by sysfs and the mount
   OriginSource origin;
   NicFacts nic;
 };
 
-// A file to measure on, and how much of it holds data.
+// A file to measure on, and the size of its data.
 struct DataFile {
   std::string path;
   Bytes bytes = 0;
@@ -59,18 +59,18 @@ struct DataFile {
 // Of a local drive, in degrees Celsius.
 struct DriveTemperature {
   double celsius = 0;
-  double limit = 0;  // from here on it warns and slows down; 0: unknown
+  double limit = 0;  // warning threshold, above which the drive slows down; 0: unknown
   bool is_hot() const { return limit > 0 && celsius >= limit; }
 };
 
-// CPU time of everything on the host, kernel threads and interrupts included.
+// CPU time of the whole host, including kernel threads and interrupts.
 struct CpuUse {
-  double seconds = 0;                   // between the two looks
+  double seconds = 0;                   // between the two samples
   double busy = 0, kernel_threads = 0;  // CPU seconds
   double idle_share = 1;                // of all cores
-  double busiest_core = 0;              // the share of its time that the busiest one was busy
+  double busiest_core = 0;              // the share of its time that the busiest core was busy
 };
-// What the host burns when nothing is measured, in CPU seconds a second, and how sure that is.
+// The host's CPU use without a measurement, in CPU seconds per second, with its error.
 struct IdleCpu {
   double rate = 0;
   double error = 0;  // standard error of `rate`

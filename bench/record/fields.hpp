@@ -1,6 +1,6 @@
-// The fields of a record's JSON, each listed once, in the order of the file: what writes a record and what
-// reads one visit the same list. A field that is missing here is neither written nor read, so the number of
-// each struct's members is checked.
+// The fields of a record's JSON, each listed once, in the order of the file. The writer and the reader visit
+// the same list. A field missing here is neither written nor read, so the number of each struct's members is
+// checked.
 #pragma once
 
 #include "base/described.hpp"
@@ -8,10 +8,9 @@
 
 namespace spark::bench {
 
-// visit(record, v) calls v(key, field) for each field. v.object(key, more) nests an object, v.part(field)
-// merges an optional struct's fields into this object, v.choice(key, field, values) stores an enum by its
-// to_string() and reads an unknown word as the first value, and v.derived(key, value) is written and never
-// read.
+// visit(record, v) calls v(key, field) for each field. v.object(key, more) nests an object. v.part(field)
+// merges an optional struct's fields into this object. v.choice(key, field, values) stores an enum as its
+// to_string() and reads an unknown word as the first value. v.derived(key, value) is written and never read.
 template <class T>
 struct Fields;
 
@@ -81,7 +80,7 @@ struct Fields<NicFacts> {
 
 template <>
 struct Fields<StorageFacts> {
-  static constexpr std::size_t kMembers = 6;  // `origin` is of this host while it measures
+  static constexpr std::size_t kMembers = 6;  // `origin` is valid only on this host during the measurement
   static void visit(auto& storage, const auto& v) {
     using enum PathKind;
     v.choice("kind", storage.kind, {Unknown, Local, RemoteBlock, Nas, Memory});
@@ -207,7 +206,7 @@ struct Fields<Record> {
     v("seconds", record.seconds);
     v("interrupted", record.interrupted);
     v("hosts", record.hosts);
-    v.text("seed", record.seed);  // JSON's numbers stop at 2^53
+    v.text("seed", record.seed);  // JSON numbers are exact only up to 2^53
     v("size_bytes", record.size);
     v("runtime_s", record.runtime);
     v("rounds", record.rounds);

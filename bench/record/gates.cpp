@@ -43,7 +43,7 @@ void check_link(Record& record, const PathRecord& path) {
   }
 }
 
-// The typical latency of a path in the scenario `latency`; no value without one.
+// The median latency of a path in the scenario `latency`; no value without that scenario.
 std::optional<std::uint64_t> typical_latency(const Record& record, const PathRecord& path) {
   return percentile(summarize(record, path.name, "latency").bins, 50);
 }
@@ -125,7 +125,7 @@ std::string slump_words(const std::vector<double>& rates, const std::optional<Dr
     const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(at);
     const double before = median({rates.begin(), middle});
     const double after = median({middle, rates.end()});
-    // Not one dip: the drive stays below, to its last second.
+    // A single dip does not count: the drive must stay below until the last second.
     const bool stays = *std::max_element(middle, rates.end()) < 0.8 * before;
     if (before <= 0 || !stays || after / before >= least) continue;
     least = after / before;

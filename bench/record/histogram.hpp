@@ -1,4 +1,4 @@
-// Latency histograms: merged over threads and rounds before any percentile is taken. Percentiles are never
+// Latency histograms. Threads and rounds are merged before any percentile is taken; percentiles are never
 // averaged.
 #pragma once
 
@@ -15,8 +15,8 @@ void merge_into(Bins& into, const Bins& from);
 std::uint64_t sample_count(const Bins& bins);
 
 // The smallest bin that at least `percent` % of the samples do not exceed, in ns; percent in (0, 100]. No
-// value when there are too few samples to mean it: fewer than 10 beyond the percentile (p99 needs 1,000), and
-// at least 20 in all.
+// value if there are too few samples: it needs at least 10 beyond the percentile (1,000 for p99), and at
+// least 20 in all.
 std::optional<std::uint64_t> percentile(const Bins& bins, double percent);
 
 }  // namespace spark::bench

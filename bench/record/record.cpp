@@ -26,7 +26,7 @@ void add_result(Summary& summary, const Cell& cell, bool counts_ios) {
   merge_into(summary.bins, cell.bins);
 }
 
-// CPU seconds by gigabyte over all valid rounds, what the host burns when idle taken off.
+// CPU seconds per gigabyte over all valid rounds, minus the host's idle use.
 void add_cpu(Summary& summary, const Record& record, const std::vector<const Cell*>& valid) {
   double busy = 0, kernel = 0, seconds = 0, gigabytes = 0;
   for (const Cell* cell : valid) {

@@ -1,4 +1,4 @@
-// The record of a run: everything measured and everything needed to read it. Reports are made from it alone.
+// The record of a run: all results and all data needed to interpret them. Reports are made from it alone.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace spark::bench {
 inline constexpr const char* kRecordSchema = "spark-stage-bench/2";
 
 struct HostFacts {
-  std::string name, kernel, machine;  // as uname says: "spark-1", "6.17.0-…", "aarch64"
+  std::string name, kernel, machine;  // as uname reports them: "spark-1", "6.17.0-…", "aarch64"
   unsigned cpus = 0;                  // online
   Bytes memory = 0;
 };
@@ -29,21 +29,21 @@ struct HostFacts {
 struct FioFacts {
   std::string version;      // "fio-3.33"
   std::string engine;       // io_uring or libaio
-  std::string engine_note;  // why not io_uring; empty if it is
+  std::string engine_note;  // why io_uring is not used; empty if it is
 };
 
-// A path under test: what it is, and what was read or written there.
+// A path under test, with its facts and its files.
 struct PathRecord {
   std::string name, path;
-  std::string folder;  // `path` with links resolved
+  std::string folder;  // `path` with symbolic links resolved
   std::optional<MountFacts> mount;
   StorageFacts storage;
   Bytes size = 0, free = 0;      // of its file system, before the run
-  std::string read_only_reason;  // empty: the run had a folder of its own there
-  std::string unusable;  // why nothing could be measured here, or from some cell on; empty: all went well
-  std::vector<DataFile> files;    // large ones, that were read, and written if they are the run's own
-  std::uint64_t small_files = 0;  // that were read whole
-  Bytes small_bytes = 0;          // in them
+  std::string read_only_reason;  // empty: the run had its own folder there
+  std::string unusable;  // why the path could not be measured, at all or from some cell on; empty: no failure
+  std::vector<DataFile> files;    // the large files read; also written if they are the run's own
+  std::uint64_t small_files = 0;  // files that were read whole
+  Bytes small_bytes = 0;          // their total size
   std::vector<std::string> notes;
 };
 
@@ -55,66 +55,67 @@ struct ScenarioRecord {
 
 enum class CellStatus {
   Valid,
-  Invalid,      // measured, and no result: `reasons`
-  NotMeasured,  // not tried: `reasons`
+  Invalid,      // measured, but invalid for `reasons`
+  NotMeasured,  // not attempted, for `reasons`
 };
 const char* to_string(CellStatus status);
 
 // One path in one scenario in one round.
 struct Cell {
   std::string path, scenario;  // names in the record
-  unsigned round = 1;          // 0: the warm-up, shown and in no figure
+  unsigned round = 1;          // 0: the warm-up, shown but not part of any figure
   unsigned order = 0;          // the n-th cell of the run
   double at_s = 0;             // since the start of the run
   CellStatus status = CellStatus::NotMeasured;
   std::vector<std::string> reasons;
-  std::vector<std::string> cautions;  // a result, but read it with this in mind
-  std::string command;                // fio's, exactly, as typed into a shell; empty: not fio
-  std::string raw_file;               // fio's own output, beside the record; empty: none was kept
+  std::vector<std::string> cautions;  // valid, but to be interpreted with these
+  std::string command;                // the exact fio command as typed into a shell; empty: not fio
+  std::string raw_file;               // fio's own output, next to the record; empty: not kept
   Bytes bytes = 0;
   std::uint64_t ios = 0;
   double seconds = 0;
-  double cpu_seconds = 0;  // fio's own; a kernel's threads are not in it
-  Bins bins;               // latency of each I/O, submission to completion; of each file, open to close
+  double cpu_seconds = 0;  // of fio itself, without kernel threads
+  Bins bins;               // latency of each I/O, submission to completion; or of each file, open to close
   Origin origin;
   std::optional<CpuUse> cpu;
 };
 
-// What the run was asked to answer.
+// The question that the run should answer.
 struct AskedFor {
-  std::string dataset;      // as it was named; empty: none was
-  std::string folder;       // of it; empty: only its size is known
+  std::string dataset;      // as given by the user; empty if not given
+  std::string folder;       // the dataset's folder; empty: only its size is known
   Bytes dataset_bytes = 0;  // 0: unknown
   std::uint64_t dataset_files = 0;
-  unsigned epochs = 0;  // 0: not said
+  unsigned epochs = 0;  // 0: not given
   Demand demand;
-  unsigned nodes = 0;        // that read from the target at once; 0 and 1: this one alone
-  Bytes cache_room = 0;      // what the cache could give the dataset, by evicting others; 0: unknown
-  bool is_staged = false;    // the cache has a copy of it already
-  Bytes target_memory = 0;   // of the remote target, which may answer from it; 0: unknown
-  unsigned fleet_hosts = 0;  // that stage together, this one included; 0: no fleet is configured
+  unsigned nodes = 0;        // nodes that read from the target at the same time; 0 and 1: only this one
+  Bytes cache_room = 0;      // space that the cache could free for the dataset by evicting others; 0: unknown
+  bool is_staged = false;    // the cache already contains a copy
+  Bytes target_memory = 0;   // of the remote target, which may serve reads from it; 0: unknown
+  unsigned fleet_hosts = 0;  // hosts that stage together, including this one; 0: no fleet is configured
 };
 
-// On average: of the dataset, or of the files that the job was seen to read; 0: unknown.
+// Mean file size of the dataset, or of the files that the job was seen to read; 0: unknown.
 Bytes mean_dataset_file(const AskedFor& asked);
 
-// Files smaller than a MiB on average: reading them is another thing than reading a few large ones.
+// True if files are smaller than 1 MiB on average: reading them is a different load from a few large files.
 bool has_small_files(const AskedFor& asked);
 
-// The scenarios that read as the job does, the one that is most like it first.
+// The scenarios that read like the job, best match first.
 std::vector<std::string> fitting_scenarios(const AskedFor& asked);
 
 struct Record {
   std::string run_id, tool_version;
   WallTime started;
-  double seconds = 0;      // the whole run
-  std::uint64_t seed = 0;  // of the order of the paths in each round
+  double seconds = 0;      // duration of the whole run
+  std::uint64_t seed = 0;  // for the order of the paths in each round
   bool interrupted = false;
-  std::vector<std::string> hosts;  // that measured at once, whose mean the cells are; empty: `host` alone
+  std::vector<std::string> hosts;  // hosts that measured at the same time; the cells are their mean. Empty:
+                                   // only `host`
   Bytes size = 0;                  // laid out in each writable path
   std::chrono::seconds runtime{};
   unsigned rounds = 0, max_rounds = 0;
-  Bytes rate_limit = 0;  // bytes per second of every measurement; 0: none
+  Bytes rate_limit = 0;  // limit in bytes per second for every measurement; 0: no limit
   AskedFor asked;
   HostFacts host;
   IdleCpu idle_cpu;
@@ -125,10 +126,10 @@ struct Record {
   std::vector<std::string> warnings;
 };
 
-// Invalid when it is no record, or one of another schema. What it holds may be nonsense; it is safe to show.
+// Invalid if it is no record, or one of another schema. Its values may be implausible but are safe to show.
 Result<Record> record_from_json(const json::object& object);
 
-// One path in one scenario over all rounds but the warm-up.
+// One path in one scenario over all rounds except the warm-up.
 struct Summary {
   std::map<unsigned, double> headline;          // by round: bytes per second, or I/Os per second
   std::map<unsigned, double> rate_of_round;     // bytes per second of each valid round
@@ -136,34 +137,35 @@ struct Summary {
   std::vector<double> io_rates;                 // I/Os per second, likewise
   std::vector<double> warm_up;                  // the headline of the warm-up
   Bins bins;                                    // of all valid rounds
-  CellStatus status = CellStatus::NotMeasured;  // Valid if any round is
-  std::vector<std::string> reasons;             // of the rounds that are not, each once
-  std::vector<std::string> cautions;            // each once
-  std::string cache;                        // what was read from: "cold 99.8 %", "direct", "served by RAM"
-  std::optional<double> cpu_per_gb;         // of the whole host; none: not above what it burns when idle
-  std::optional<double> kernel_cpu_per_gb;  // of it, in kernel threads
+  CellStatus status = CellStatus::NotMeasured;  // Valid if at least one round is
+  std::vector<std::string> reasons;             // of the invalid rounds, without duplicates
+  std::vector<std::string> cautions;            // without duplicates
+  std::string cache;                            // the source of the data: "cold 99.8 %", "direct", "served by
+                                                // RAM"
+  std::optional<double> cpu_per_gb;             // of the whole host; no value: not above its idle use
+  std::optional<double> kernel_cpu_per_gb;      // part of it, in kernel threads
 
   std::vector<double> headlines() const;
 };
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario);
 
-// Both paths' headlines in the rounds in which both are valid; `b` compared with `a`.
+// Compares the headlines of `b` with those of `a`, in the rounds in which both are valid.
 PairedComparison compare_summaries(const Summary& a, const Summary& b);
 
-// Of the small files that were read whole; 0: there are none.
+// Mean size of the small files that were read whole; 0 if there are none.
 Bytes mean_small_file(const PathRecord& path);
 
-// Two paths compare where they were asked for the same: of `smallfiles`, files of like sizes (10 %).
+// True if both paths had comparable work: for `smallfiles`, files of similar sizes (within 10 %).
 bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& scenario);
 
 const PathRecord* find_path(const Record& record, const std::string& name);
 const ScenarioRecord* find_scenario_record(const Record& record, const std::string& id);
 
-// At least one cell is valid; if not, the run has failed (exit status 1) and the reasons stand in the cells.
+// True if at least one cell is valid. If not, the run has failed (exit status 1); the cells contain the
+// reasons.
 bool has_results(const Record& record);
 
-// The path that the others are compared with: the one named "local", else the first local one, else the
-// first.
+// The path to compare the others with: the one named "local", else the first local path, else the first path.
 std::size_t baseline_of(const Record& record);
 
 }  // namespace spark::bench

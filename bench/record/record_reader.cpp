@@ -1,5 +1,5 @@
-// A record is read back field by field: what is missing or of another type keeps its default, so that a
-// record of an interrupted or an older run of the same schema is shown as far as it goes.
+// Reads a record field by field. A missing field, or one of another type, keeps its default, so that a record
+// of an interrupted or older run of the same schema is shown as far as possible.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -25,7 +25,7 @@ unsigned small_count_of(const json::object& object, std::string_view key) {
   return static_cast<unsigned>(std::min<std::uint64_t>(count_of(object, key), 1'000'000'000));
 }
 
-// Not negative, and small enough that sums and products of some stay finite.
+// Not negative, and small enough that sums and products of several values stay finite.
 double number_of(const json::object& object, std::string_view key) {
   const double number = get_double(object, key).value_or(0);
   return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
@@ -70,7 +70,7 @@ Bins bins_of(const json::object& object) {
   return bins;
 }
 
-// Each overload reads a field that is of its type in the file, and leaves another one at its default.
+// Each overload reads a field of the expected type; a field of another type keeps its default.
 class FieldReader {
  public:
   static constexpr bool kWrites = false;
@@ -151,7 +151,7 @@ Result<Record> record_from_json(const json::object& object) {
   Record record;
   Fields<Record>::visit(record, FieldReader(object));
   for (Cell& cell : record.cells) {
-    if (cell.seconds < 1e-6) cell.seconds = 0;  // no rate can be made of it
+    if (cell.seconds < 1e-6) cell.seconds = 0;  // too short for a rate
   }
   return record;
 }

@@ -1,4 +1,4 @@
-// A record's fields as JSON.
+// Writes a record's fields as JSON.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// What is measured: each scenario is one shape of I/O that a training node really does.
+// The scenarios: each is one I/O pattern of a real training node.
 #pragma once
 
 #include <span>
@@ -11,37 +11,37 @@
 namespace spark::bench {
 
 enum class Method {
-  Fio,    // fio on the large file, or on existing ones
-  Files,  // whole small files: open, read, close, as a data loader does
-  Copy,   // our own engine, from the path to the local drive
+  Fio,    // fio on the large files, or on existing ones
+  Files,  // whole small files: open, read, close, like a data loader
+  Copy,   // the copy engine, from the path to the local drive
 };
 
-// What stands between the storage and the reader.
+// The cache between the storage and the reader.
 enum class Cache {
   Direct,  // page cache bypassed
-  Cold,    // through the page cache, emptied of these files before
-  Warm,    // as the measurement before left the page cache; only in records of earlier versions
+  Cold,    // through the page cache, after the files were evicted from it
+  Warm,    // page cache as left by the previous measurement; only in records of earlier versions
 };
 
 struct Scenario {
-  std::string_view id;     // stable: stands in records and on the command line
-  std::string_view title;  // for people
-  std::string_view shape;  // block size and depth, for people
+  std::string_view id;     // stable: used in records and on the command line
+  std::string_view title;  // for users
+  std::string_view shape;  // block size and depth, for users
   Method method;
   Cache cache;
   std::string_view fio_rw;
   Bytes block;
   unsigned depth;    // I/Os in flight in each stream
-  unsigned streams;  // threads, each in its own part of the data
+  unsigned streams;  // threads, each on its own part of the data
   bool writes = false;
-  bool counts_ios = false;  // its headline is I/Os (files) per second, not bytes per second
-  bool at_demand = false;   // throttled to what the job consumes; only with a demand
+  bool counts_ios = false;  // the headline is I/Os (files) per second, not bytes per second
+  bool at_demand = false;   // throttled to the job's rate; only with a demand
 };
 
-// All of them, in the order in which they run and are shown.
+// In the order in which they run and are shown.
 std::span<const Scenario> all_scenarios();
 
-// Invalid, with the nearest name or the list, where there is none of that id.
+// Invalid, with the nearest match or the list, if no scenario has that id.
 Result<const Scenario*> find_scenario(std::string_view id);
 
 const char* to_string(Cache cache);

@@ -26,7 +26,7 @@ bool all_positive(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
 }
 
-// At least two values.
+// Needs at least two values.
 Interval student_interval(const std::vector<double>& values) {
   const auto rounds = static_cast<double>(values.size());
   const boost::math::students_t student(rounds - 1);
@@ -34,7 +34,7 @@ Interval student_interval(const std::vector<double>& values) {
   return {mean(values) - half, mean(values) + half};
 }
 
-// Of the geometric mean. At least two values, all positive.
+// Interval of the geometric mean. Needs at least two values, all positive.
 Interval interval_of_logarithms(const std::vector<double>& logarithms) {
   const Interval interval = student_interval(logarithms);
   return {std::exp(interval.low), std::exp(interval.high)};
@@ -60,7 +60,7 @@ std::optional<Estimate> estimate_of(const std::vector<double>& rates) {
   std::vector<double> logarithms;
   for (const double rate : rates) logarithms.push_back(std::log(rate));
   Estimate estimate{median(rates), interval_of_logarithms(logarithms)};
-  // The interval is of the geometric mean, which one odd round pulls away from the median.
+  // The interval belongs to the geometric mean, which a single outlier moves away from the median.
   estimate.range.low = std::min(estimate.range.low, estimate.value);
   estimate.range.high = std::max(estimate.range.high, estimate.value);
   return estimate;

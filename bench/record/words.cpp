@@ -38,7 +38,7 @@ double as_printed(double value, const ScenarioRecord& scenario) {
   const std::string text = headline_text(value, scenario);
   const double shown = std::strtod(text.c_str(), nullptr);
   if (shown <= 0) return value;
-  // The unit is a power of 1,000: the one that brings what is shown nearest to the value.
+  // The unit is the power of 1,000 that brings the shown number nearest to the value.
   return shown * std::pow(1000, std::round(std::log(value / shown) / std::log(1000.0)));
 }
 

@@ -1,4 +1,4 @@
-// Figures as people read them, alike in every report.
+// Formats figures for users, identically in every report.
 #pragma once
 
 #include <optional>
@@ -8,22 +8,22 @@
 
 namespace spark::bench {
 
-// Three significant digits or all of them: 92, 9994, 12.5k, 310k, 1.25M.
+// Three significant digits, or all digits below 9,995: 92, 9994, 12.5k, 310k, 1.25M.
 std::string count_text(double count);
 
-// "92 us", "3.10 ms"; "-" for none.
+// "92 us", "3.10 ms"; "-" without a value.
 std::string latency_text(std::optional<std::uint64_t> nanoseconds);
 
 // "2.75 GB/s", "10.0k IOPS", "812 files/s".
 std::string headline_text(double value, const ScenarioRecord& scenario);
 
-// The value that headline_text shows, without its unit's rounding error: for ratios that can be checked.
+// The value that headline_text() shows, in the same unit as `value`, so that users can verify printed ratios.
 double as_printed(double value, const ScenarioRecord& scenario);
 
-// "0.39x", of the medians; with "≈" before it when the rounds show no clear difference.
+// "0.39x", the ratio of the medians; preceded by "≈" if the rounds show no clear difference.
 std::string ratio_text(const PairedComparison& comparison, double of_medians);
 
-// "0.21"; "-" for none.
+// "0.21"; "-" without a value.
 std::string small_number(const std::optional<double>& number);
 
 }  // namespace spark::bench

@@ -14,10 +14,10 @@ namespace spark::bench {
 namespace {
 
 constexpr Duration kDrawingTime{20'000};
-// Seen on white and on black.
+// Legible on white and on black.
 constexpr std::array kColours = {"#2f81f7", "#d9730d", "#2da44e", "#bf5af2", "#d4a72c", "#e5534b"};
 
-// gnuplot's language is kept from what a record says: letters, digits and a few marks.
+// Keeps gnuplot syntax out of a record's text: only letters, digits and a few other characters pass.
 std::string safe(const std::string& text) {
   std::string kept;
   for (const char c : text) {
@@ -35,7 +35,7 @@ std::string number(double value) {
 }
 
 constexpr unsigned kNarrow = 460,
-                   kWide = 1150;  // pixels, for a card of a grid and for the page's whole width
+                   kWide = 1150;  // pixels: for a card of the grid, and for the page's whole width
 
 std::string head(unsigned width, unsigned height) {
   return "set terminal svg size " + std::to_string(width) + "," + std::to_string(height) +
@@ -75,7 +75,8 @@ Result<std::string> draw(const std::string& script, const std::string& title) {
   return as_element(std::move(drawn->out), title);
 }
 
-// Where the quickest way of either kind takes as long as the other; empty where that is not in the picture.
+// Marks the point where the quickest staged and the quickest direct way take equally long; empty if it is
+// outside the chart.
 std::string break_even_mark(const Verdict& verdict, double last) {
   const Decision& decision = verdict.decision;
   if (!decision.staged || !decision.direct) return {};
@@ -92,7 +93,7 @@ std::string break_even_mark(const Verdict& verdict, double last) {
          "\nset tmargin 2\n";
 }
 
-// Hours by epochs, a line for each way with the band of what is uncertain.
+// Hours over epochs: a line for each way, with its uncertainty as a band.
 std::string break_even_script(const Verdict& verdict, unsigned width) {
   const Question& question = verdict.question;
   std::string data, plot;
@@ -102,7 +103,7 @@ std::string break_even_script(const Verdict& verdict, unsigned width) {
     const std::string name = "$d" + std::to_string(colour);
     const std::string line = kColours[colour % kColours.size()];
     const double epoch = (way.seconds.value - way.copying) / question.epochs;
-    // The band grows from what is uncertain at the end.
+    // The band grows to the uncertainty at the end.
     data += name + " << EOD\n";
     for (int step = 0; step <= 20; ++step) {
       const double epochs = last * step / 20;
@@ -117,7 +118,7 @@ std::string break_even_script(const Verdict& verdict, unsigned width) {
             line + "' title '" + safe(way.source) + (way.staged ? ", staged" : ", directly") + "'";
     ++colour;
   }
-  // A telephone has room for one column of names.
+  // A phone has room for one column of names.
   const std::size_t names = verdict.decision.ways.size();
   const std::size_t rows = width == kWide ? 3 : names;
   return head(width, width == kWide ? 400 : static_cast<unsigned>(300 + 20 * names)) +
@@ -128,7 +129,7 @@ std::string break_even_script(const Verdict& verdict, unsigned width) {
          data + plot + "\n";
 }
 
-// A round distance between marks, so that about four stand on the axis.
+// A round distance between tick marks that puts about four on the axis.
 double mark_distance(double largest) {
   const double rough = std::max(largest, 1e-9) / 4;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -138,7 +139,7 @@ double mark_distance(double largest) {
   return 10 * power;
 }
 
-// Where the job is fed; empty if that is unknown, or not what the scenario shows.
+// Marks the job's demand; empty if it is unknown or does not apply to the scenario.
 std::string demand_line(const Record& record, const ScenarioRecord& scenario, double& largest) {
   const double demand = record.asked.demand.bytes_per_second / 1e9;
   if (demand <= 0 || scenario.counts_ios || scenario.writes || scenario.id == "stagecopy") return {};
@@ -148,7 +149,7 @@ std::string demand_line(const Record& record, const ScenarioRecord& scenario, do
          ", graph 1 offset 0,0.6 center tc rgb '#2da44e'\nset tmargin 2\n";
 }
 
-// The rounds of a path lie in a row, one a little below the other, so that equal ones are seen.
+// The rounds of a path form a row, each slightly below the previous one, so that equal values stay visible.
 std::string dots_of(const std::vector<double>& values, std::size_t row) {
   std::string dots;
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -16,7 +16,8 @@ std::string change_text(double ratio) {
   return text;
 }
 
-// Rounds of two runs are no pairs, so the intervals of the two medians have to leave each other out.
+// Rounds of two runs are not paired, so a difference is clear only if the intervals of the two medians do not
+// overlap.
 void judge_difference(ComparedRow& row, const Summary& before, const Summary& after) {
   const auto a = estimate_of(before.headlines());
   const auto b = estimate_of(after.headlines());

@@ -7,7 +7,7 @@
 namespace spark::bench {
 namespace {
 
-// Nothing but this page's own style is let in, so nothing can be asked of a network.
+// The policy allows only this page's own style, so the page can make no network request.
 constexpr char kHead[] = R"(<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -116,7 +116,7 @@ std::string charts(const Record& record) {
   return text + "</div>\n";
 }
 
-// Remarks are numbered: each stands once below the table, however many rows it is about.
+// Remarks are numbered: each appears once below the table, even if it applies to several rows.
 std::string marks_of(const std::vector<std::string>& remarks, std::vector<std::string>& known) {
   std::string marks;
   for (const std::string& remark : remarks) {

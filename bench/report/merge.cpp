@@ -16,7 +16,7 @@ struct Span {
   double from = 0, to = 0;  // seconds since the epoch
 };
 
-// When one host measured a path in a scenario, the rounds that count.
+// The times at which one host measured a path in a scenario, for the rounds that count.
 std::vector<Span> spans_of(const Record& record, const std::string& path, const std::string& scenario) {
   std::vector<Span> spans;
   const double start = std::chrono::duration<double>(record.started.time_since_epoch()).count();
@@ -34,7 +34,7 @@ double length_of(const std::vector<Span>& spans) {
   return length;
 }
 
-// Seconds in which both were at it.
+// Seconds in which both hosts measured.
 double shared(const std::vector<Span>& a, const std::vector<Span>& b) {
   double seconds = 0;
   for (const Span& one : a) {
@@ -44,7 +44,7 @@ double shared(const std::vector<Span>& a, const std::vector<Span>& b) {
   return seconds;
 }
 
-// The least share of a host's time in which each other host measured the same.
+// The smallest share of a host's measuring time in which another host measured the same.
 double overlap_of(const std::vector<std::vector<Span>>& hosts) {
   double least = 1;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -85,7 +85,7 @@ class Merger {
  private:
   void add(const ScenarioRecord& scenario, const PathRecord& path,
            std::vector<std::vector<std::string>>& rows) {
-    // A local drive is every host's own: nothing to add up.
+    // Each host has its own local drive, so there is nothing to add up.
     if (path.storage.kind != PathKind::RemoteBlock && path.storage.kind != PathKind::Nas) return;
     std::vector<double> medians;
     std::vector<std::vector<Span>> spans;

@@ -5,7 +5,7 @@
 namespace spark::bench {
 namespace {
 
-// A cell of a Markdown table: what would end it is escaped.
+// A cell of a Markdown table, with its delimiters escaped.
 std::string md(const std::string& text) {
   std::string safe;
   for (const char c : printable(text)) {

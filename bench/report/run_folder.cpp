@@ -82,7 +82,7 @@ std::string RunFolder::keep(const Cell& cell, const std::vector<std::string>& co
 Result<> keep_merged(const fs::path& runs, const Record& merged, const std::vector<Record>& hosts) {
   const fs::path folder = runs / merged.run_id;
   for (const Record& record : hosts) {
-    std::string name = record.host.name;  // as the other host says
+    std::string name = record.host.name;  // reported by the other host, so not trusted
     std::replace(name.begin(), name.end(), '/', '_');
     auto written = write_file_atomically(folder / ("host-" + name + ".json"), json_text(record));
     if (!written) return written;

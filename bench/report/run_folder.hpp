@@ -1,4 +1,4 @@
-// Where a run is kept: a folder with its record, each job as fio takes it, and what fio printed.
+// The folder of a kept run: its record, each fio job file, and fio's output.
 #pragma once
 
 #include <filesystem>
@@ -16,14 +16,14 @@ std::filesystem::path default_runs_folder(bool is_root);
 
 class RunFolder {
  public:
-  // Makes RUNS/RUN_ID, and RUNS where it is missing.
+  // Creates RUNS/RUN_ID, and RUNS if it is missing.
   static Result<RunFolder> make(const std::filesystem::path& runs, const std::string& run_id);
 
   // Replaces the record by this one.
   Result<> write(const Record& record) const;
 
-  // Keeps a cell's job and fio's output as "0007-shards-nfs-r2.fio" and ".json"; names the latter. Empty if
-  // it can't be written: a run goes on without.
+  // Keeps a cell's job and fio's output as "0007-shards-nfs-r2.fio" and ".json"; returns the name of the
+  // latter. Empty if it can't be written: the run continues without it.
   std::string keep(const Cell& cell, const std::vector<std::string>& command,
                    const std::string& output) const;
 
@@ -34,15 +34,16 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-// Replaces the record of a kept run by what several hosts measured at once, and puts each host's own beside
-// it, as "host-NAME.json".
+// Replaces the record of a kept run with the merged one of several hosts, and stores each host's own record
+// next to it as "host-NAME.json".
 Result<> keep_merged(const std::filesystem::path& runs, const Record& merged,
                      const std::vector<Record>& hosts);
 
-// A run's record by its id, the id's beginning or end, its folder, or its file. NotFound names what there is.
+// Finds a run's record by its id, the beginning or end of the id, its folder, or its file. NotFound lists the
+// available runs.
 Result<Record> load_record(const std::filesystem::path& runs, const std::string& run);
 
-// What can be told of every run in the folder, the oldest first. An unreadable record has only its name.
+// A summary of every run in the folder, oldest first. An unreadable record has only its name.
 struct RunEntry {
   std::string id;
   std::string problem;  // why its record can't be read; empty if it can

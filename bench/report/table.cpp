@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kTableWidth = 80;
 constexpr std::size_t kLabelWidth = 19;
-constexpr std::size_t kNarrowest = 12;  // of a path's column
+constexpr std::size_t kNarrowest = 12;  // width of a path's column
 constexpr std::size_t kGap = 2;
 
 std::string padded(const std::string& text, std::size_t width) {
@@ -19,7 +19,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(shown < width ? width - shown : 0, ' ');
 }
 
-// One path in one scenario, a text for each of its lines.
+// One path in one scenario; one text per line.
 using Column = std::array<std::string, 4>;
 constexpr std::array<const char*, 4> kLabels = {"  median", "  min to max", "  p50 / p99",
                                                 "  CPU s/GB, source"};
@@ -73,7 +73,7 @@ class Table {
     }
   }
 
-  // As wide as its widest text: nothing is cut but a path's name.
+  // As wide as the widest text: only a path's name is ever cut.
   std::size_t width_of(std::size_t path) const {
     std::size_t width = kNarrowest;
     for (const Column& column : columns_[path]) {
@@ -136,7 +136,7 @@ class Table {
     return "not measured";
   }
 
-  // "2.31 to 2.55 GB/s", or "980 MB/s to 1.02 GB/s" across a unit.
+  // "2.31 to 2.55 GB/s", or "980 MB/s to 1.02 GB/s" if the units differ.
   static std::string range(const std::vector<double>& values, const ScenarioRecord& scenario) {
     if (values.size() < 2) return "";
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -160,7 +160,7 @@ class Table {
     return small_number(summary.cpu_per_gb) + ", " + words;
   }
 
-  // "[2]" for reasons that stand below the table; the same reasons share a mark.
+  // "[2]" for reasons listed below the table; equal reasons share a number.
   std::string mark_of(const Summary& summary) {
     std::vector<std::string> remarks = summary.reasons;
     if (!remarks.empty() && !summary.rates.empty()) remarks[0] = "not every round is valid: " + remarks[0];
@@ -213,7 +213,7 @@ class Table {
 
   const Record& record_;
   std::string out_;
-  std::vector<std::vector<Column>> columns_;  // of each path, by scenario
+  std::vector<std::vector<Column>> columns_;  // for each path, by scenario
   std::vector<std::string> footnotes_;
 };
 

@@ -42,7 +42,7 @@ Way stage_first(const Question& question, const Source& source, const Rate& loca
   return way;
 }
 
-// While the copy is made the job gets its share of the path, at most half of it; then the local drive's.
+// While the copy is made, the job gets its share of the path, at most half; then it reads the local drive.
 std::optional<Streaming> stream_first(const Question& question, const Source& source, const Rate& local) {
   if (question.is_staged || !source.copy) return std::nullopt;
   const auto size = static_cast<double>(question.dataset);
@@ -51,7 +51,7 @@ std::optional<Streaming> stream_first(const Question& question, const Source& so
   const double job = std::min({wish, source.read.typical.value, path / 2});
   const double copying = size / std::min(source.copy->typical.value, path - job);
   const double left = question.epochs * size - job * copying;
-  if (left <= 0) return std::nullopt;  // the job is over before the copy is
+  if (left <= 0) return std::nullopt;  // the job ends before the copy does
   return Streaming{
       source.name,
       copying + left / size * epoch_seconds(question.dataset, local.typical.value, question.demand)};
@@ -91,7 +91,7 @@ Advice advice_of(const Decision& decision) {
   return Advice::NotDecided;
 }
 
-// The epochs that one byte's copy costs, inverted: not above 0 where staging never pays.
+// The inverse of the break-even in epochs, per byte; not positive if staging never pays off.
 double paid_back_by_an_epoch(double read, double copy, double local, double demand) {
   const auto seconds = [&](double rate) { return demand > 0 ? std::max(1 / rate, 1 / demand) : 1 / rate; };
   return copy * (seconds(read) - seconds(local));
@@ -138,7 +138,7 @@ BreakEven break_even_of(const Source& source, const Rate& local, double demand) 
   even.has_range = true;
   even.best = epochs_from(range->high);
   even.worst = epochs_from(range->low);
-  // The medians lie outside where one odd round pulls the mean away.
+  // A single outlier can move the mean so far that the interval excludes the median.
   if (even.epochs && (!even.best || *even.best > *even.epochs)) even.best = even.epochs;
   if (even.worst && (!even.epochs || *even.worst < *even.epochs)) even.worst = even.epochs;
   return even;

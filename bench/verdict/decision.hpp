@@ -1,5 +1,5 @@
-// Stage first, or train from the network? Arithmetic on measured rates, with the uncertainty of each carried
-// to the end. Pure; docs/bench-method.md has the formulas in words.
+// Stage first, or train from the network? Calculates with measured rates and carries the uncertainty of each
+// to the end. Pure; docs/bench-method.md explains the formulas.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 
 namespace spark::bench {
 
-// What the user wants to know it for.
+// The user's parameters for the decision.
 struct Question {
   Bytes dataset = 0;
   double epochs = 0;
-  double demand = 0;       // bytes per second that the job consumes; 0: unknown, as fast as they come
-  Bytes local_room = 0;    // for the dataset, on the drive that would be staged to
-  bool is_staged = false;  // there is a copy already: copying costs nothing
+  double demand = 0;       // bytes per second that the job consumes; 0: unknown, as fast as data arrives
+  Bytes local_room = 0;    // free for the dataset, on the drive to stage to
+  bool is_staged = false;  // a copy exists already, so copying takes no time
 };
 
-using ByRound = std::map<unsigned, double>;  // a figure of each valid round
+using ByRound = std::map<unsigned, double>;  // one figure for each valid round
 
 // Bytes per second: the median of the rounds with its interval, and the rounds themselves.
 struct Rate {
@@ -32,49 +32,49 @@ struct Rate {
 // No value for fewer than three rounds.
 std::optional<Rate> rate_of_rounds(ByRound rounds);
 
-// A path that the dataset could be read from, or staged from.
+// A path to read the dataset from, or to stage it from.
 struct Source {
   std::string name;
   Rate read;
-  std::optional<Rate> copy;  // staging from it to the local drive; none: not measured
+  std::optional<Rate> copy;  // rate of staging from it to the local drive; no value: not measured
 };
 
-// Staging needs this much of the dataset's size to be free.
+// Staging needs free space of the dataset's size times this.
 inline constexpr double kRoomFactor = 1.05;
 
-// Seconds of one epoch: what is slower of storage and job counts.
+// Seconds of one epoch, at the slower of the storage's rate and the job's demand.
 double epoch_seconds(Bytes dataset, double rate, double demand);
 
-// How much of the demand a rate feeds, at most 1; 1 without a demand.
+// The share of the demand that a rate covers, at most 1; 1 without a demand.
 double fed_share(double rate, double demand);
 
-// After how many epochs the copy has paid for itself (it does not depend on the dataset's size); no value:
-// never, since an epoch from the local drive takes no less.
+// The number of epochs after which the copy has paid off (independent of the dataset's size). No value:
+// never, since an epoch from the local drive is not faster.
 std::optional<double> break_even(double read, double copy, double local, double demand);
 
 struct BreakEven {
   std::optional<double> epochs;  // at the typical rates
-  // Student's 95 % interval over the rounds, read, copy and local drive of one round belonging together. An
-  // end without a value is "never". No range with fewer than three such rounds.
+  // Student's 95 % interval over the rounds. Read, copy and local rates of one round belong together. A bound
+  // without a value is "never". No range with fewer than three such rounds.
   bool has_range = false;
   std::optional<double> best, worst;
 };
 BreakEven break_even_of(const Source& source, const Rate& local, double demand);
 
-// The first whole epoch at whose end staging has won.
+// The first whole epoch after which staging is faster.
 double pays_from(double break_even_epochs);
 
-// One way to train: so many seconds for all epochs.
+// One way to train, with its seconds for all epochs.
 struct Way {
   std::string source;
   bool staged = false;
   Estimate seconds;
-  double copying = 0;  // of them, typically
+  double copying = 0;  // part of `seconds`, typical value
   ByRound rounds;      // seconds at the rates of each round
 };
 
-// The first epoch from the network while the copy is made, the others from the copy. Estimated: job and copy
-// share what the path gives to one of them alone.
+// The first epoch reads from the network while the copy is made; the others read the copy. Estimated: the job
+// and the copy share the path's rate.
 struct Streaming {
   std::string source;
   double seconds = 0;
@@ -85,16 +85,16 @@ enum class Advice { NotDecided, StageFirst, TrainDirectly, NoClearDifference };
 struct Decision {
   Advice advice = Advice::NotDecided;
   std::vector<std::string> not_decided_because;
-  std::vector<Way> ways;               // the quickest first
-  std::vector<BreakEven> break_even;   // of each source, in their order; empty for one without a copy rate
+  std::vector<Way> ways;               // quickest first
+  std::vector<BreakEven> break_even;   // for each source, in their order; empty without a copy rate
   bool has_room = true;                // for the staged dataset
-  std::optional<Way> staged, direct;   // the quickest of each
-  PairedComparison difference;         // seconds of `staged` by those of `direct`, round by round
-  std::optional<Streaming> streaming;  // from the source of `staged`, where that is another way
+  std::optional<Way> staged, direct;   // the quickest of each kind
+  PairedComparison difference;         // seconds of `staged` divided by those of `direct`, by round
+  std::optional<Streaming> streaming;  // from the source of `staged`; none if the job would end before
 };
 
-// StageFirst and TrainDirectly only where the interval of the ratio of both, paired by rounds, leaves 1 out,
-// and the ratio is 3 % away from it.
+// StageFirst or TrainDirectly only if the interval of the ratio of both, paired by rounds, excludes 1 and the
+// ratio differs from 1 by at least 3 %.
 Decision decide(const Question& question, const std::vector<Source>& sources,
                 const std::optional<Rate>& local);
 

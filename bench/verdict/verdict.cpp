@@ -50,7 +50,7 @@ class Judge {
     verdict_.nodes = std::max({1U, asked.nodes, static_cast<unsigned>(record_.hosts.size())});
   }
 
-  // So many nodes share what one host got while it measured, alone or beside others.
+  // The number of nodes that share the rate measured by one host, alone or with others.
   double sharers_of(const PathRecord& path) const {
     const double measured = std::max(1.0, static_cast<double>(record_.hosts.size()));
     return is_remote(path) ? verdict_.nodes / measured : 1;
@@ -85,7 +85,7 @@ class Judge {
     return true;
   }
 
-  // What the cache says if it was asked; else what is free. A size that is only assumed fits.
+  // The space that the cache reported, otherwise the free space. A size that is only assumed always fits.
   Bytes room_on(const PathRecord& local) const {
     if (verdict_.dataset_assumed) return std::numeric_limits<Bytes>::max();
     return record_.asked.cache_room > 0 ? record_.asked.cache_room : local.free;
@@ -107,7 +107,8 @@ class Judge {
     verdict_.sources.push_back(std::move(source));
   }
 
-  // Hosts of a fleet read each byte once from what they can't write, and get the rest from each other.
+  // Hosts of a fleet together read each byte once from a source they can't write, and get the rest from each
+  // other.
   std::optional<Rate> copy_of(const PathRecord& path, std::vector<std::string>& why) {
     const unsigned together = std::min(record_.asked.fleet_hosts, verdict_.nodes);
     const bool can_exchange = path.storage.kind == PathKind::Nas || !path.read_only_reason.empty();
@@ -126,7 +127,7 @@ class Judge {
     return rate;
   }
 
-  // Bytes per second that one host can take from its peers and write, as far as that is known.
+  // Bytes per second that one host can receive from its peers and write, as far as known.
   double exchange_limit(const PathRecord& path) const {
     double limit = std::numeric_limits<double>::max();
     if (path.storage.nic.bytes_per_second > 0) limit = path.storage.nic.bytes_per_second;
@@ -143,7 +144,7 @@ class Judge {
     return false;
   }
 
-  // Bytes per second that one of `sharers` nodes gets, in at least three valid rounds.
+  // Bytes per second for one of `sharers` nodes, from at least three valid rounds.
   std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, double sharers,
                               std::vector<std::string>& why) const {
     const Summary summary = summarize(record_, path.name, scenario);
@@ -174,7 +175,7 @@ class Judge {
         "every epoch after the first from RAM on any path");
   }
 
-  // A target that has just taken the benchmark's files may give them back from its memory.
+  // A target that has just received the benchmark's files may serve them from its memory.
   void add_target_notes() {
     const Bytes memory = record_.asked.target_memory;
     for (const PathRecord& path : record_.paths) {

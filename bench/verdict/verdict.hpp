@@ -1,5 +1,4 @@
-// A record's answer: stage first, or train from the network. Takes valid cells only, and says what is
-// missing.
+// A record's answer: stage first, or train from the network. Uses valid cells only, and reports missing data.
 #pragma once
 
 #include <string>
@@ -10,22 +9,22 @@
 
 namespace spark::bench {
 
-// Where the user said nothing. The break-even does not depend on the size of the dataset.
+// Used if the user gives no size. The break-even does not depend on the dataset's size.
 inline constexpr Bytes kAssumedDataset = 1'000'000'000'000;
 inline constexpr unsigned kAssumedEpochs = 30;
 
 struct Verdict {
   Question question;
   bool dataset_assumed = false, epochs_assumed = false, files_assumed = false;
-  unsigned nodes = 1;              // that share what a target gives
-  std::vector<std::string> hosts;  // that measured at once; empty: one alone
+  unsigned nodes = 1;              // nodes that share the target's rate
+  std::vector<std::string> hosts;  // hosts that measured at the same time; empty: only this one
   std::string demand_words;
-  std::string judged_by;  // the scenario whose rates were taken
-  std::string local;      // the path that would be staged to; empty: none was measured
+  std::string judged_by;  // the scenario of the rates used
+  std::string local;      // the path to stage to; empty: none was measured
   std::optional<Rate> local_read;
   std::vector<Source> sources;
-  Decision decision;               // its not_decided_because names what is missing
-  std::vector<std::string> notes;  // what else to know: a path left out and why, memory
+  Decision decision;               // its not_decided_because names the missing data
+  std::vector<std::string> notes;  // further remarks: a path that was left out and why, memory
 };
 
 // "whole files of 20.1 kB on average"
@@ -33,7 +32,7 @@ std::string reading_words(const AskedFor& asked);
 
 Verdict verdict_of(const Record& record);
 
-// The answer first, then its reasons. Each a sentence.
+// The answer first, then its reasons, each as a sentence.
 std::vector<std::string> sentences_of(const Verdict& verdict);
 
 json::object to_json(const Verdict& verdict);

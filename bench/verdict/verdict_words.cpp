@@ -91,14 +91,14 @@ std::string break_even_text(const Source& source, const BreakEven& even, bool is
          (is_bound_by_job ? "." : ", if the job takes whatever it gets.");
 }
 
-// Empty where one host measured alone.
+// Empty if only one host measured.
 std::string hosts_text(const Verdict& verdict) {
   if (verdict.hosts.size() < 2) return "";
   return "Measured on " + std::to_string(verdict.hosts.size()) + " hosts at once (" +
          join(verdict.hosts, ", ") + "): a rate is what one of them got, on average.";
 }
 
-// The rates behind it, and below which demand staging is no use.
+// The rates used, and the demand below which staging gains nothing.
 std::string rates_text(const Verdict& verdict) {
   std::string text = "Measured by '" + verdict.judged_by + "':";
   double fastest = 0;
@@ -149,7 +149,7 @@ std::string assumed_text(const Verdict& verdict) {
   return assumed.empty() ? "" : "Assumed: " + join(assumed, ", ") + ".";
 }
 
-// By 3 % at least, and where there is advice that it could add to.
+// True if streaming is at least 3 % faster and the decision already gives advice.
 bool is_worth_streaming(const Decision& decision) {
   return decision.advice != Advice::NotDecided && decision.streaming && decision.staged && decision.direct &&
          decision.streaming->seconds <

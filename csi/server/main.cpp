@@ -1,4 +1,4 @@
-// spark-stage-csi: datasets as volumes of Kubernetes' pods.
+// spark-stage-csi: provides datasets as volumes for Kubernetes pods.
 #include <csignal>
 #include <cstdio>
 #include <string>

@@ -95,7 +95,7 @@ Result<Options> read_options(int argc, char** argv) {
   if (options.socket.empty()) options.socket = cli::kDefaultSocket;
   if (options.node_id.empty()) options.node_id = host_name();
   std::string log = environment("SPARK_STAGE_LOG");
-  opterr = 0;  // the sentence is ours
+  opterr = 0;  // getopt prints nothing; the error message is our own
   for (int choice; (choice = ::getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
     switch (choice) {
       case Socket:

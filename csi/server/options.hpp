@@ -9,9 +9,9 @@
 namespace spark::csi {
 
 struct Options {
-  std::string socket;  // spark-staged's
+  std::string socket;  // socket of spark-staged
   std::filesystem::path kubelet_dir = "/var/lib/kubelet";
-  std::string node_id;  // the name that the cluster has for this node
+  std::string node_id;  // the cluster's name for this node
   bool logs_json = false;
   bool shows_help = false, shows_version = false;
 

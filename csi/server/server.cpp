@@ -19,11 +19,11 @@
 namespace spark::csi {
 namespace {
 
-// A call that waits for a staging has a thread; a node has a few hundred pods at most.
+// Each call that waits for a staging has a thread; a node has at most a few hundred pods.
 constexpr int kMostThreads = 512;
 constexpr std::chrono::seconds kReconcileEvery{60}, kEndWithin{2};
-constexpr std::chrono::milliseconds kLook{100};  // how soon a stop is seen
-// Shorter than the CLI's: kubelet repeats a call.
+constexpr std::chrono::milliseconds kLook{100};  // interval of checking `stop`
+// Shorter than the CLI's, since kubelet repeats a call.
 constexpr cli::ClientDeadlines kDeadlines{Duration(1'000), Duration(5'000)};
 
 class Server {
@@ -45,13 +45,13 @@ class Server {
     for (const auto& socket : {options_.csi_socket(), options_.registration_socket()}) {
       if (auto made = make_folder_of(socket); !made) return made;
     }
-    ::umask(0077);  // nobody but root may connect
+    ::umask(0077);  // only root may connect
     grpc::ResourceQuota quota;
     quota.SetMaxThreads(kMostThreads);
     grpc::ServerBuilder builder;
     builder.SetResourceQuota(quota);
     int csi_port = 0, registration_port = 0;
-    const auto credentials = grpc::InsecureServerCredentials();  // of a socket that only root may open
+    const auto credentials = grpc::InsecureServerCredentials();  // for a socket that only root may open
     builder.AddListeningPort("unix://" + options_.csi_socket().native(), credentials, &csi_port);
     builder.AddListeningPort("unix://" + options_.registration_socket().native(), credentials,
                              &registration_port);
@@ -83,7 +83,7 @@ class Server {
 
   void reconcile_until_stopped() {
     auto next = std::chrono::steady_clock::now();
-    std::string last_trouble;  // said once
+    std::string last_trouble;  // each distinct message is logged once
     while (!stop_) {
       if (std::chrono::steady_clock::now() >= next) {
         const auto done = node_.reconcile(options_.kubelet_dir);
@@ -97,8 +97,8 @@ class Server {
     }
   }
 
-  // A call that asks a silent daemon, or a mount that hangs, can't be ended. Nothing depends on its end: a
-  // mount is there or not, and kubelet repeats the call.
+  // A call to an unresponsive daemon, or a hanging mount, can't be ended. It is safe to exit anyway: the
+  // mount either exists or not, and kubelet repeats the call.
   void end(grpc::Server& server) {
     const int status = why_refused_.empty() ? 0 : 1;
     auto watchdog = start_thread([this, status] {

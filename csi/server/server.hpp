@@ -1,4 +1,4 @@
-// The two sockets of the driver, and all that answers on them.
+// The driver's two sockets and their gRPC services.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace spark::csi {
 
-// Serves until `stop` is set, or kubelet refuses the driver, which is the error. Leaves mounts and leases as
-// they are. A call that waits ends at once; whatever does not is left alone after two seconds, and the
-// process ends.
+// Serves until `stop` is set, or until kubelet rejects the driver, which is returned as an error. Mounts and
+// leases are kept. A waiting call ends at once; calls that do not end within two seconds are abandoned when
+// the process exits.
 Result<> serve(const Options& options, StopFlag& stop, const std::function<void(const std::string&)>& say);
 
 }  // namespace spark::csi

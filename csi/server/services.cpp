@@ -39,7 +39,7 @@ grpc::Status IdentityService::GetPluginInfo(grpc::ServerContext* /*context*/,
 grpc::Status IdentityService::GetPluginCapabilities(
     grpc::ServerContext* /*context*/, const ::csi::v1::GetPluginCapabilitiesRequest* /*request*/,
     ::csi::v1::GetPluginCapabilitiesResponse* /*answer*/) {
-  return grpc::Status::OK;  // it has no controller
+  return grpc::Status::OK;  // this driver has no controller
 }
 
 grpc::Status IdentityService::Probe(grpc::ServerContext* /*context*/,
@@ -52,7 +52,7 @@ grpc::Status IdentityService::Probe(grpc::ServerContext* /*context*/,
 Call NodeService::call_of(const grpc::ServerContext& context) const {
   Call call;
   call.begin = std::chrono::steady_clock::now();
-  // A call without a deadline has one in the far future.
+  // For a call without a deadline, gRPC returns one in the far future.
   const auto left = context.deadline() - std::chrono::system_clock::now();
   call.end = call.begin + std::clamp<std::chrono::system_clock::duration>(left, Duration(0), kKubeletWaits);
   call.is_abandoned = [&context, this] { return stop_.load() || context.IsCancelled(); };

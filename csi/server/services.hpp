@@ -1,4 +1,4 @@
-// kubelet's calls, from gRPC to Node and back.
+// Converts kubelet's calls from gRPC to Node and back.
 #pragma once
 
 #include <csi.grpc.pb.h>
@@ -29,7 +29,7 @@ class IdentityService final : public ::csi::v1::Identity::Service {
 
 class NodeService final : public ::csi::v1::Node::Service {
  public:
-  // `stop`: calls that wait end when it is set.
+  // `stop` ends waiting calls when it is set.
   NodeService(Node& node, std::string node_id, const StopFlag& stop)
       : node_(node), node_id_(std::move(node_id)), stop_(stop) {}
   grpc::Status NodePublishVolume(grpc::ServerContext* context,
@@ -57,7 +57,7 @@ class NodeService final : public ::csi::v1::Node::Service {
 
 class RegistrationService final : public ::pluginregistration::Registration::Service {
  public:
-  // `refused`: kubelet will not use the driver, and why.
+  // `refused` is called with the reason if kubelet rejects the driver.
   RegistrationService(std::string endpoint, std::function<void(const std::string&)> say,
                       std::function<void(const std::string&)> refused)
       : endpoint_(std::move(endpoint)), say_(std::move(say)), refused_(std::move(refused)) {}

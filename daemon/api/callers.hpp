@@ -1,5 +1,5 @@
-// What each user has of a server: connections now, and requests in the long run. Root has no limit of its
-// own, and what a user may have leaves room for root.
+// The use of a server by each user: current connections, and requests over time. Root has no limit of its
+// own, and the other users' limits leave room for root.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,11 @@ class Callers {
  public:
   explicit Callers(const Limits& limits) : limits_(limits) {}
 
-  // False: too many connections already; otherwise leave() follows.
+  // False: too many connections already. Otherwise the caller must call leave() later.
   bool enter(const Caller& caller);
   void leave(const Caller& caller);
 
-  // How long the caller's next request has to wait. After a pause a second's worth of requests waits for
-  // nothing.
+  // Delay before the caller's next request. After a pause, a second's worth of requests is not delayed.
   SteadyTime::duration until_turn(const Caller& caller, SteadyTime now);
 
  private:

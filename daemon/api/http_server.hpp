@@ -1,5 +1,5 @@
-// HTTP/1.1 on a stream socket of any kind: connections within limits, requests read, answers and events
-// written. Private to this folder.
+// HTTP/1.1 on a stream socket of any kind: limits on connections, reading of requests, writing of answers and
+// events. Private to this folder.
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -21,13 +21,13 @@ namespace spark::api {
 using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
 using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
-// The answer of `handler` to a caller who may use it, or why there is none.
+// The answer of `handler` for a permitted caller, otherwise an error.
 asio::awaitable<Answer> answer_message(const Handler& handler, const HttpRequest& message, Caller caller);
 HttpResponse to_response(const Answer& answer, unsigned version, bool keep_alive);
 Answer too_large(const Limits& limits);
 Answer too_many(const Caller& caller);
 
-// Lives as long as its coroutines, which hold it.
+// Kept alive by its coroutines.
 template <class Protocol>
 class HttpServer : public Server, public std::enable_shared_from_this<HttpServer<Protocol>> {
  public:
@@ -73,7 +73,7 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
 
   asio::awaitable<void> accept_all(Self self) {
     while (acceptor_.is_open()) {
-      // Too many callers: those that are there come first, the others wait in the kernel.
+      // Too many connections: the existing ones come first, new ones wait in the kernel.
       if (connections_ >= limits_.connections) {
         co_await pause();
         continue;

@@ -1,4 +1,4 @@
-// From HTTP to the handler's words and back.
+// Converts between HTTP and the handler's types.
 #include <charconv>
 
 #include "base/text.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-// The version of Prometheus's text format, as its servers ask for it.
+// The version of Prometheus's text format that its servers request.
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 
 unsigned status_of(Errc kind) {

@@ -26,8 +26,8 @@ std::optional<gid_t> group_id(const std::string& name) {
   return found->gr_gid;
 }
 
-// A process has up to 65,536 supplementary groups (NGROUPS_MAX); the kernel says how much room its list
-// needs. Empty for a peer that has none.
+// A process has up to 65,536 supplementary groups (NGROUPS_MAX); the kernel returns the required size of the
+// list. Empty for a peer without groups.
 std::vector<gid_t> groups_of(int fd) {
   std::vector<gid_t> groups(64);
   auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
@@ -87,7 +87,7 @@ class LocalServer final : public HttpServer<Local> {
   std::optional<gid_t> users_;
 };
 
-// A socket file that nobody listens on is left over from a daemon that was killed.
+// A socket file without a listener is left over from a killed daemon.
 Result<> clear_leftover(const std::filesystem::path& socket, asio::any_io_executor executor) {
   std::error_code ignored;
   std::filesystem::create_directories(socket.parent_path(), ignored);
@@ -102,7 +102,7 @@ Result<> clear_leftover(const std::filesystem::path& socket, asio::any_io_execut
   return {};
 }
 
-// Whoever reaches the address may ask: the handler has to be harmless.
+// Every client that reaches the address is accepted, so the handler must be harmless.
 Result<Caller> anybody(Tcp::socket& /*from*/) {
   Caller caller;
   caller.uid = kNobody;

@@ -1,6 +1,6 @@
-// HTTP/1.1 on a Unix socket: who calls (SO_PEERCRED), what for, and the answer or the stream of events; and
-// on an address, for anybody. Knows nothing of volumes or datasets: that is the handler's. This folder is the
-// only code of the daemon that sees Beast.
+// HTTP/1.1 on a Unix socket, with the caller's identity (SO_PEERCRED), the answer or the stream of events;
+// and on an address, without authentication. Independent of volumes and datasets: those belong to the
+// handler. Only this folder of the daemon uses Beast.
 #pragma once
 
 #include <sys/types.h>
@@ -38,26 +38,26 @@ struct Request {
   Caller caller;
 };
 
-// Gives one line after the other; none: the stream ends.
+// Returns one line at a time; none ends the stream.
 using EventSource = std::function<asio::awaitable<std::optional<json::object>>()>;
 
 struct Answer {
   unsigned status = 200;
   json::value body;
-  std::optional<std::string> metrics;  // if set, the body is this instead: Prometheus's text format
-  EventSource events;                  // if set, the body is a stream of these instead
+  std::optional<std::string> metrics;  // if set, replaces the body: Prometheus's text format
+  EventSource events;                  // if set, the body is this stream
 };
 
 using Handler = std::function<asio::awaitable<Answer>(Request)>;
 
-// What callers may cost. Users other than root have parts of their own.
+// Limits on the cost of callers. Users other than root have their own limits.
 struct Limits {
   std::uint64_t body = 1 << 20;               // bytes
   std::uint32_t header = 16 << 10;            // bytes
-  std::size_t connections = 512;              // at a time; more wait
-  std::size_t user_connections = 128;         // at a time; more are answered 429
-  unsigned user_requests_per_second = 100;    // in the long run; more wait
-  std::chrono::milliseconds slowest{30'000};  // to send a request, or to take an answer
+  std::size_t connections = 512;              // concurrent; more wait
+  std::size_t user_connections = 128;         // concurrent; more are answered 429
+  unsigned user_requests_per_second = 100;    // on average; more wait
+  std::chrono::milliseconds slowest{30'000};  // to send a request, or to receive an answer
 };
 
 // {"error": …} with the HTTP status of its kind.
@@ -65,18 +65,18 @@ Answer error_answer(const Error& error);
 
 class Server {
  public:
-  // Makes the socket: owner root, the group if it exists, mode 0660. Unavailable: another daemon answers on
+  // Creates the socket: owner root, the group if it exists, mode 0660. Unavailable: another daemon answers on
   // it.
   static Result<std::shared_ptr<Server>> listen(asio::any_io_executor executor,
                                                 const std::filesystem::path& socket, const std::string& group,
                                                 Handler handler, Limits limits = {});
-  // Anybody who reaches it may use what `handler` answers. `address`: IPv4 or IPv6.
+  // Every client that reaches the address may use `handler`. `address`: IPv4 or IPv6.
   static Result<std::shared_ptr<Server>> listen_on_address(asio::any_io_executor executor,
                                                            const std::string& address, std::uint16_t port,
                                                            Handler handler, Limits limits);
   virtual ~Server() = default;
   virtual void start() = 0;
-  // Removes the socket; connections under way get the answer that they wait for.
+  // Removes the socket; open requests are still answered.
   virtual void stop() = 0;
 };
 

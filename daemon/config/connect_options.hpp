@@ -5,8 +5,9 @@
 
 namespace spark::config {
 
-// The only list of them, in the order of `config show`. The parser and `config show` visit it, and a reload
-// compares what is shown: an option missing here can't be set, and its change is missed.
+// The only list of the options, in the order of `config show`. The parser and `config show` visit it, and a
+// reload compares the output of `config show`: an option missing here can't be set, and a change of it is
+// missed.
 template <class Options, class Visitor>
 void for_each_option(Options& options, const Visitor& visit) {
   visit("interface", options.interface, parse_interface);

@@ -1,4 +1,4 @@
-// Names that people type, found in the config in force.
+// Finds names that people type in the config in force.
 #include <algorithm>
 
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-// Which mount options a user may add to a volume, and why not the others.
+// The mount options that a user may add to a volume, and the reasons against the others.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ constexpr std::string_view kOtherOperation = "asks for another operation than mo
 constexpr std::string_view kFstab =
     "means something in fstab only; the volume's own keys say when and how it is mounted";
 
-// By name, whatever value follows '='.
+// By name, with any value after '='.
 constexpr std::array kNever = {
     Refusal{"loop", kAnotherDevice},
     Refusal{"offset", kAnotherDevice},
@@ -84,7 +84,7 @@ Result<std::string> parse_mount_option(std::string_view text, Access access, boo
                 "one a list entry, as in [noatime, nodev]");
   }
   const std::string_view name = text.substr(0, text.find('='));
-  // libmount acts on these itself (folders, owners, dm-verity) or keeps them as remarks for fstab.
+  // libmount handles these itself (folders, owners, dm-verity) or stores them as remarks for fstab.
   const bool userspace = name.starts_with("x-") || name.starts_with("X-") || name.starts_with("verity.");
   if (userspace) return fail(Errc::Invalid, "option " + quoted + " " + std::string(kFstab));
   if (const Refusal* refusal = refusal_of(name, access, is_nfs)) {

@@ -1,5 +1,5 @@
-// Which volume is mounted where, for questions about paths: each costs the path's depth, however many volumes
-// there are.
+// Finds the volume mounted at a path, in time proportional to the path's depth, whatever the number of
+// volumes.
 #pragma once
 
 #include <filesystem>
@@ -19,12 +19,13 @@ class MountPoints {
   }
   void add(const Volume& volume);
 
-  // A volume's name, or null. `at` is mounted at this very path, `above` at it or above it, `below` below it.
+  // A volume's name, or null. `at`: mounted at exactly this path; `above`: at the path or above it; `below`:
+  // below it.
   const std::string* at(const std::filesystem::path& path) const;
   const std::string* above(const std::filesystem::path& path) const;
   const std::string* below(const std::filesystem::path& path) const;
 
-  // Of a volume that one of them has named.
+  // For a volume that one of those functions has returned.
   std::filesystem::path of(const std::string& volume) const { return mounts_.at(volume); }
 
  private:

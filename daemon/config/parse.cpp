@@ -23,7 +23,7 @@ Config read_config(const Node& root, Problems& problems) {
   Config config;
   Section top(root, "", problems);
   check_version(top);
-  // In this order: each section is checked against those before it.
+  // In this order: each section is checked against the sections before it.
   if (const Node* node = top.map("targets")) config.targets = read_targets(*node, problems);
   if (const Node* node = top.map("volumes")) config.volumes = read_volumes(*node, config, problems);
   if (const Node* node = top.map("cache")) config.cache = read_cache(*node, config, problems);

@@ -11,7 +11,8 @@
 namespace spark::config {
 namespace {
 
-// What a change of each key costs. A key that is not here costs a new connection, which changes everything.
+// The effect of a change of each key. A key not listed here requires a new connection, which applies every
+// change.
 struct Cost {
   std::string_view key;
   Action action;
@@ -22,7 +23,7 @@ constexpr std::array kCosts = {
     Cost{"fast_fail", Action::SetLive},
     Cost{"on_loss", Action::SetLive},
     Cost{"io_policy", Action::SetLive},
-    Cost{"target", Action::SetLive},  // its name; what it is made of has keys of its own
+    Cost{"target", Action::SetLive},  // its name only; the target's settings have keys of their own
     Cost{"filesystem", Action::Remount},
     Cost{"mount", Action::Remount},
     Cost{"access", Action::Remount},
@@ -75,7 +76,7 @@ std::vector<Difference> differences(const Settings& before, const Settings& afte
   return found;
 }
 
-// A file system that is named in the config now, and is the one that is mounted, stays.
+// A file system that is new in the config, but already the mounted one, stays mounted.
 bool is_what_is_mounted(const InForce& old, const Volume& wanted) {
   if (!wanted.nvme) return false;
   const auto fits = [](const std::string& asked, const std::string& is) {

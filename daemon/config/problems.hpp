@@ -1,4 +1,4 @@
-// All that is wrong with a config file, so that a person can mend it in one go.
+// All problems of a config file, so that a person can fix them in one pass.
 #pragma once
 
 #include <compare>
@@ -17,9 +17,9 @@ class Problems {
  public:
   void add(Position at, std::string sentence);
   bool none() const { return problems_.empty(); }
-  // More are counted, not shown: they need no suggestion.
+  // Further problems are counted, not shown, and need no suggestion.
   bool are_many() const { return problems_.size() >= kMostShown; }
-  // "file:line:column: sentence", one a line, in the file's order; the first hundred.
+  // "file:line:column: sentence", one per line, in the file's order; at most a hundred.
   std::string report(const std::string& file_name) const;
 
  private:

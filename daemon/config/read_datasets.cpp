@@ -12,12 +12,12 @@ namespace {
 
 constexpr seconds kYear{366 * 86400};
 
-// What datasets are checked against, made once for all of them.
+// The data that datasets are checked against, prepared once for all of them.
 struct Before {
   explicit Before(const Config& so_far) : mount_points(so_far.volumes), cache(so_far.cache.path) {
     for (const Volume& volume : so_far.volumes) volumes.insert(volume.name);
   }
-  std::set<std::string> volumes;  // their names
+  std::set<std::string> volumes;  // by name
   MountPoints mount_points;
   std::filesystem::path cache;
 };
@@ -36,7 +36,7 @@ void read_own_path(Dataset& dataset, Section& section, const Before& before) {
   const auto path = section.checked<std::filesystem::path>("path", parse_absolute_path);
   if (!path) return;
   dataset.path = path->string();
-  // By the path alone, an unmounted volume's empty folder would be staged in its place.
+  // With the path alone, an unmounted volume's empty folder would be staged instead.
   if (const std::string* volume = before.mount_points.above(*path)) {
     const std::string below = path->lexically_relative(before.mount_points.of(*volume)).string();
     section.problem("path",
@@ -106,7 +106,7 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
     if (*capacity == Amount{}) section.problem("capacity", "of nothing holds no dataset");
   }
   cache.keep_free = section.checked<Amount>("keep_free", parse_amount).value_or(cache.keep_free);
-  // A scrub reads all that is staged: not more often than every hour.
+  // A scrub reads all staged data, so at most once an hour.
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
   read_engine(cache.engine, section);

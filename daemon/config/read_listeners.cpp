@@ -1,4 +1,4 @@
-// What others may connect to: /metrics, and the fleet.
+// Sections with listening addresses: /metrics and the fleet.
 #include <set>
 
 #include "base/text.hpp"
@@ -9,7 +9,7 @@
 namespace spark::config {
 namespace {
 
-// A part of the link, or a rate.
+// A percentage of the link, or a rate.
 Result<Amount> parse_upload(std::string_view text) {
   auto amount = text.ends_with('%') ? parse_amount(text) : Result<Amount>(Amount{});
   if (!text.ends_with('%')) {
@@ -20,6 +20,14 @@ Result<Amount> parse_upload(std::string_view text) {
   if (amount && *amount == Amount{})
     return fail(Errc::Invalid, quote(text) + " would serve no peer", "write a part of the link or a rate");
   return amount;
+}
+
+// Unlike a subsystem's, a host's NQN has the form of the specification.
+Result<std::string> parse_host_nqn(std::string_view text) {
+  if (!text.starts_with("nqn."))
+    return fail(Errc::Invalid, quote(text) + " is not a host NQN",
+                "write the content of the host's /etc/nvme/hostnqn");
+  return parse_nqn(text);
 }
 
 void read_peers(FleetSettings& fleet, const Node& node, std::uint16_t port, Problems& problems) {
@@ -50,10 +58,16 @@ FleetSettings read_fleet(const Node& node, Problems& problems) {
   if (!section.has("key_file")) section.missing("key_file", "`spark-stage fleet key` prints a new key");
   fleet.upload = section.checked<Amount>("upload", parse_upload).value_or(fleet.upload);
   const std::uint16_t port = fleet.listen ? fleet.listen->port : 1;
+  if (const auto name = section.text("dns")) fleet.dns = section.accept("dns", parse_portal(*name, port));
+  for (const std::string& text : section.texts("allow")) {
+    if (auto nqn = section.accept("allow", parse_host_nqn(text))) fleet.allow.push_back(std::move(*nqn));
+  }
   if (const Node* peers = section.map("peers")) {
     read_peers(fleet, *peers, port, problems);
-  } else {
-    section.missing("peers", "write the other hosts: peers: {spark2: [10.0.0.2]}");
+  } else if (!section.has("dns")) {
+    section.missing(
+        "peers",
+        "write the other hosts: peers: {spark2: [10.0.0.2]}, or a name that leads to all: dns: sparks.lan");
   }
   return fleet;
 }

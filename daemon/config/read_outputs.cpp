@@ -54,7 +54,7 @@ void check_volume(const Output& output, Section& section, const Config& so_far, 
                                 (problems.are_many() ? "" : did_you_mean(output.volume, names)));
 }
 
-// Each host has a part of it, so that no file which names all the others can be looked for.
+// Each host has only its part, so a rule based on a file that names all others can't work.
 void check_nodes(const Output& output, Section& section, const Config& so_far) {
   if (output.nodes == 0) return;
   const bool looks_for_files = output.complete == Complete::Dcp || output.complete == Complete::HuggingFace ||

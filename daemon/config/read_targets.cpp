@@ -48,7 +48,7 @@ struct OptionReader {
   void operator()(const char* key, std::optional<seconds>& to, const char* none) const {
     to = from.duration_or(key, none, seconds(1), kLongest);
   }
-  // `missing`: a hint if the key has to be there.
+  // `missing`: a hint if the key is required.
   template <class T>
   void operator()(const char* key, std::string& to, Result<T> (*parse)(std::string_view),
                   const char* missing = nullptr) const {
@@ -70,7 +70,7 @@ struct OptionReader {
   }
 };
 
-// The kernel accepts combinations that can't work: these are SPDK's rules for the same three times.
+// The kernel accepts combinations that can't work: these are SPDK's rules for the same three timeouts.
 void check_timeouts(const nvmetcp::ConnectOptions& options, Section& section) {
   const auto delay = options.reconnect_delay;
   const auto& loss = options.controller_loss;

@@ -34,7 +34,7 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
   NvmeSource source;
   source.target = section.text("target").value_or("");
   source.subsystem = section.checked<std::string>("subsystem", parse_nqn).value_or("");
-  constexpr std::int64_t kLastNamespace = 0xFFFFFFFE;  // above it stands the one that means all
+  constexpr std::int64_t kLastNamespace = 0xFFFFFFFE;  // the next number means all namespaces
   source.nsid = static_cast<std::uint32_t>(section.integer("namespace", 1, kLastNamespace).value_or(1));
   read_filesystem(source, section, problems);
   if (!section.has("target")) {
@@ -96,7 +96,8 @@ void read_options(Volume& volume, Section& section) {
   }
 }
 
-// A volume hidden by another one, or in it: which is mounted first would decide what is seen.
+// For a volume hidden by another one, or inside it, the order of mounting would decide which files are
+// visible.
 void check_overlap(const Volume& volume, const MountPoints& before, Section& section) {
   if (volume.mount.empty()) return;
   if (const std::string* same = before.at(volume.mount)) {

@@ -1,5 +1,5 @@
-// The sections of the file, each from its node to its part of the model. What is wrong is among the problems,
-// and the part is then as complete as it can be, for the checks that follow.
+// The sections of the file, each read from its node into its part of the model. Errors are added to the
+// problems. The part is then as complete as possible, for the checks that follow.
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ std::map<std::string, Output> read_outputs(const Node& node, const Config& so_fa
 FleetSettings read_fleet(const Node& node, Problems& problems);
 MetricsSettings read_metrics(const Node& node, Problems& problems);
 
-// The key `namespaces` of a dataset or an output: names of Kubernetes namespaces. `without_it` says what
-// leaving the key out means, for an empty list.
+// The key `namespaces` of a dataset or an output: names of Kubernetes namespaces. An empty list is an error;
+// `without_it` tells the user the meaning of leaving the key out.
 std::vector<std::string> read_namespaces(Section& section, const std::string& without_it);
 
-// For a mapping of names to sections: a problem where the name is none, or where the node is not a mapping.
+// For a mapping of names to sections: reports invalid names, and nodes that are not mappings.
 void check_names(const Node& node, const std::string& path, const std::string& kind, Problems& problems);
 
 }  // namespace spark::config

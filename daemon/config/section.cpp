@@ -64,7 +64,7 @@ std::optional<std::string> Section::text(std::string_view key) {
     problem(key, std::string("has to be a single value, not ") + kind_name(*value));
     return std::nullopt;
   }
-  // Escapes in quoted YAML can bring in what the file itself may not hold.
+  // Escapes in quoted YAML can produce characters that are not allowed in the file.
   if (printable(value->text) != value->text || value->text.empty()) {
     problem(key, value->text.empty() ? "is empty" : "holds a control character: " + quote(value->text));
     return std::nullopt;
@@ -153,7 +153,7 @@ void Section::problem(std::string_view key, const std::string& sentence) {
 }
 
 void Section::missing(std::string_view key, const std::string& hint) {
-  // A section that is no mapping has had its sentence.
+  // A section that is not a mapping has already been reported.
   if (node_.kind == Node::Kind::Map) problem(key, "is missing; " + hint);
 }
 
@@ -181,7 +181,7 @@ bool is_name(std::string_view name) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  // Of very many names only the first are compared.
+  // With very many names only the first are compared.
   constexpr std::size_t kMostCompared = 200;
   const std::string near = nearest(word, std::span(known).first(std::min(known.size(), kMostCompared)));
   return near.empty() ? "" : "; did you mean '" + near + "'?";

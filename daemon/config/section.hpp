@@ -1,4 +1,4 @@
-// One mapping of the file, read key by key. What was never asked for is an unknown key.
+// One mapping of the file, read key by key. A key that no getter has read is an unknown key.
 #pragma once
 
 #include <chrono>
@@ -18,13 +18,13 @@ namespace spark::config {
 
 using std::chrono::seconds;
 
-// Every getter: no value if the key is absent, or if its value is wrong, which is among the problems then.
-// Owns nothing: node and problems outlive it.
+// All getters return no value if the key is absent, or if its value is wrong; a wrong value is also added to
+// the problems. Owns nothing: node and problems outlive it.
 class Section {
  public:
-  // `path` as in "targets.rose", empty at the top; it begins every sentence.
+  // `path` as in "targets.rose", empty at the top level; it begins every message.
   Section(const Node& node, std::string path, Problems& problems);
-  // Reports what no getter has asked for, with the nearest of what they did ask for.
+  // Reports the keys that no getter has read, each with the most similar known key.
   ~Section();
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
@@ -39,10 +39,10 @@ class Section {
   bool is_empty_list(std::string_view key);
   // Whole seconds within [least, most].
   std::optional<seconds> duration(std::string_view key, seconds least, seconds most);
-  // The same, or none for the word ("never", "off").
+  // The same, or none for the given word ("never", "off").
   std::optional<seconds> duration_or(std::string_view key, std::string_view word, seconds least,
                                      seconds most);
-  // As text, and then as `check` makes of it; an Error of its is reported here.
+  // The text, converted by `check`; its error is reported here.
   template <class T>
   std::optional<T> checked(std::string_view key, const std::function<Result<T>(std::string_view)>& check) {
     const auto value = text(key);
@@ -64,7 +64,7 @@ class Section {
   // A mapping below, or none if it is absent or empty.
   const Node* map(std::string_view key);
 
-  // The value, or its error as a problem with that key.
+  // The value; an error becomes a problem with that key.
   template <class T>
   std::optional<T> accept(std::string_view key, Result<T> value) {
     if (value) return std::move(*value);

@@ -1,4 +1,4 @@
-// The config in force, in the file's own form: what is printed here can be read back.
+// Prints the config in force in the file's format, so that it can be read back.
 #include <array>
 
 #include "daemon/config/connect_options.hpp"
@@ -6,7 +6,7 @@
 
 namespace spark::config {
 
-// Without quotes where YAML can't take the word for anything but itself.
+// Without quotes if YAML can only read the word as this text.
 std::string yaml_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
   const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos &&
@@ -45,7 +45,7 @@ json::value number_or_auto(std::uint64_t number) {
   return number == 0 ? json::value("auto") : json::value(number);
 }
 
-// Shows each option; an empty text or section is left out.
+// Writes each option; empty texts and sections are omitted.
 struct OptionWriter {
   json::object& to;
 
@@ -163,11 +163,15 @@ json::object show(const FleetSettings& fleet) {
     json::array& all = peers[name].emplace_array();
     for (const nvmetcp::Portal& address : addresses) all.emplace_back(to_string(address));
   }
-  return {{"listen", to_string(*fleet.listen)},
-          {"key_file", fleet.key_file.string()},
-          {"peers", std::move(peers)},
-          {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
-                                              : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
+  json::object shown{
+      {"listen", to_string(*fleet.listen)},
+      {"key_file", fleet.key_file.string()},
+      {"peers", std::move(peers)},
+      {"upload", fleet.upload.percent > 0 ? json::value(to_string(fleet.upload))
+                                          : json::value(std::to_string(fleet.upload.bytes) + "B/s")}};
+  if (fleet.dns) shown["dns"] = to_string(*fleet.dns);
+  if (!fleet.allow.empty()) shown["allow"] = list(fleet.allow);
+  return shown;
 }
 
 std::string yaml_value(const json::value& value) {

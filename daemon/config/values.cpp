@@ -44,7 +44,7 @@ bool is_host_name(std::string_view text) {
   for (const std::string& label : split(text, '.')) {
     if (label.empty() || label.size() > 63 || !all(label, usable) || label[0] == '-') return false;
   }
-  // Digits and dots alone are an IPv4 address that went wrong.
+  // Only digits and dots: an invalid IPv4 address.
   return !all(text, [](char c) { return is_digit(c) || c == '.'; });
 }
 
@@ -140,7 +140,7 @@ Result<NfsSource> parse_nfs(std::string_view text) {
   if (colon != std::string_view::npos) {
     const std::string_view host = text.substr(0, colon);
     std::string_view path = text.substr(colon + 1);
-    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // as the kernel shows it
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // in the kernel's form
     const bool host_ok = bracketed ? close + 1 == colon && is_ipv6(text.substr(1, close - 1))
                                    : parse_address(host).has_value();
     if (host_ok && path.starts_with('/')) return NfsSource{std::string(host), std::string(path)};

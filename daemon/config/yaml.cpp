@@ -13,7 +13,7 @@
 namespace spark::config {
 namespace {
 
-constexpr std::size_t kMaxDepth = 16;  // the contract needs five
+constexpr std::size_t kMaxDepth = 16;  // the format needs five
 
 Position position(const YAML::Mark& mark) {
   return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
@@ -23,7 +23,7 @@ Position position(const YAML::Mark& mark) {
   throw YAML::ParserException(mark, why);
 }
 
-// Builds the tree from yaml-cpp's events. (Its own Node tree drops duplicate keys without a word.)
+// Builds the tree from yaml-cpp's events. (Its own Node tree silently drops duplicate keys.)
 class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(Problems& problems) : problems_(problems) {}
@@ -70,11 +70,11 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  // A list or map whose end has not been seen, and the key whose value comes next.
+  // An unfinished list or map, and the key of the next value.
   struct Open {
     Node node;
     std::optional<Member> pending;
-    std::unordered_map<std::string, int> lines;  // of a map: each key's first line
+    std::unordered_map<std::string, int> lines;  // for a map: the first line of each key
   };
 
   static void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -113,7 +113,7 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (Open& top = stack_.back(); top.node.kind == Node::Kind::List) {
       top.node.items.push_back(std::move(node));
     } else if (!top.pending) {
-      // A list or mapping has no text, and is no key.
+      // A list or mapping has no text, and is not a key.
       top.pending = Member{std::move(node.text), node.at, {}};
     } else {
       add_member(top, std::move(node));
@@ -127,8 +127,8 @@ class TreeBuilder final : public YAML::EventHandler {
       problems_.add(member.at, "a key has to be a word");
       return;
     }
-    // An absent value has no place of its own (yaml-cpp gives that of whatever follows), and what is missing
-    // in a mapping is missed at its name.
+    // An absent value has no position of its own (yaml-cpp returns that of the next token). A key missing in
+    // a mapping is reported at the mapping's name.
     if (value.kind == Node::Kind::Null || value.kind == Node::Kind::Map) value.at = member.at;
     member.value = std::move(value);
     const auto [first, is_new] = top.lines.emplace(member.key, member.at.line);
@@ -146,7 +146,7 @@ class TreeBuilder final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// yaml-cpp takes some control characters for the end of the file and drops the rest.
+// yaml-cpp treats some control characters as the end of the file and drops the rest.
 bool is_clean_text(std::string_view text, Problems& problems) {
   bool clean = true;
   int line_number = 0;

@@ -1,4 +1,4 @@
-// YAML as a plain tree with positions: what the readers of each section walk. yaml.cpp alone sees yaml-cpp.
+// YAML as a plain tree with positions, input of the section readers. Only yaml.cpp uses yaml-cpp.
 #pragma once
 
 #include <optional>
@@ -28,9 +28,9 @@ struct Member {
   Node value;
 };
 
-// No value if it is not one YAML document; why is among the problems then. Duplicate keys are problems too,
-// and the first one counts. Anchors, aliases, merge keys and tags are refused: a config is to be read as it
-// stands, and nothing in it may grow.
+// No value if the text is not one YAML document; the problems then have the reason. Duplicate keys are
+// problems too, and the first one counts. Anchors, aliases, merge keys and tags are refused: a config must be
+// readable as written, and must not expand.
 std::optional<Node> read_yaml(std::string_view text, Problems& problems);
 
 }  // namespace spark::config

@@ -17,7 +17,7 @@ std::string doing(const Task& task) {
   return "staging " + printable(task.dataset.name);
 }
 
-// A copy of a file system that changes underneath is of no state that it ever had.
+// A copy of a file system that changes meanwhile matches none of its states.
 tl::unexpected<Error> refuse_doubtful(const Task& task) {
   return fail(Errc::Refused,
               doing(task) + ": volume " + task.dataset.volume + " is " + task.attempt.doubt->reason,
@@ -30,7 +30,7 @@ Slot slot_for(const Task& task, const SourcePlace& source) {
   return {source.drive, demand.max_rate != 0 ? SlotKind::Limited : SlotKind::Full};
 }
 
-// The names in an answer of a worker's.
+// The names in a worker's result.
 std::vector<std::string> names_in(const json::object& answer, std::string_view key) {
   std::vector<std::string> names;
   const json::array* array = get_array(answer, key);
@@ -45,10 +45,10 @@ bool is_reserved(const Outcome& looked) {
 
 struct Retries {
   unsigned tries;
-  Duration pause;  // before the next
+  Duration pause;  // before the next attempt
 };
 
-// The worker says so after it had begun to read it.
+// The worker reported it after it had started to read the source.
 bool is_trouble_of_source(const Task& task, const Error& error) {
   return task.attempt.is_given_up || (task.attempt.has_begun && error.kind == Errc::Unavailable);
 }
@@ -61,7 +61,7 @@ tl::unexpected<Error> give_up(const Task& task, const Error& last, unsigned trie
               "look at the drives behind it; what is copied stays for the next attempt");
 }
 
-// Anyone may ask for VOLUME:PATHs that are not there: of those only some are kept.
+// Any caller may request a VOLUME:PATH that does not exist, so only some of those are kept.
 void keep_failure(Activity& activity, const config::Config& config, const std::string& name,
                   std::string why) {
   constexpr std::size_t kMostFailed = 1000;
@@ -92,11 +92,11 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   task->changed.cancel();
   if (task->users > 0) co_return;
   std::vector<TaskPtr> alone{task};
-  (void)co_await end_holds(leases_, std::move(alone));  // no request is told what has become of it
+  (void)co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
-// While its volume is away that is waited out, however long; a source that fails although all looks well has
-// some tries.
+// Waits, without a limit, while the volume is away. A source that fails although it looks healthy gets a
+// limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
   co_await wait_while_settling(context_, task);
@@ -148,8 +148,8 @@ bool Attempts::must_wait(const Task& task) const {
   return source && !turns_.is_free(slot_for(task, *source));
 }
 
-// What is in the cache needs no turn: another's copy may last for hours. A prefetch learns at once whether
-// there is room for it.
+// A cached dataset needs no turn, because another copy may take hours. A prefetch learns immediately whether
+// there is space for it.
 bool Attempts::looks_first(const Task& task) const {
   if (task.demand().is_prefetch) return !task.has_room && must_wait(task);
   const auto names = catalog_.names();
@@ -189,7 +189,7 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
   if (source->is_exchanged && !source->device.empty() && !source->doubt) task->state = *source;
   if (source->doubt && !task->allow_dirty) {
     task->attempt.doubt = source->doubt;
-    only_cached = true;  // what is in the cache was copied before the writer came
+    only_cached = true;  // cached data was copied before the other host started to write
   } else if (!only_cached) {
     turns_.take(*task, slot_for(*task, *source));
   }
@@ -220,7 +220,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   if (!source) {
     attempt.saw_outage = true;
     attempt.back_since = now;
-    turns_.give_back(task);  // others need not wait for that volume
+    turns_.give_back(task);  // other stagings need not wait for that volume
     task.show_stalled(goes_on_when_over(source.error()));
   } else if (attempt.saw_outage &&
              now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {

@@ -1,4 +1,4 @@
-// One dataset, until it is staged or has failed for good: its turn, and trouble of its source.
+// Stages one dataset until it is ready or has failed: waiting for its turn, retries while its source fails.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -24,11 +24,10 @@ class Attempts {
         turns_(turns),
         prefetches_(prefetches) {}
 
-  // To the end of the task, which it records.
+  // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
 
-  // Those whose source, or what of it belongs to the dataset, is another in the new configuration begin
-  // again.
+  // Restarts the tasks with a different source, or a different part of it, in the new configuration.
   void config_changed();
 
  private:

@@ -11,7 +11,7 @@ namespace spark::datasets {
 namespace {
 
 constexpr std::chrono::seconds kCatalogDeadline{60};
-constexpr std::chrono::hours kRecoveryDeadline{1};  // it may delete millions of files
+constexpr std::chrono::hours kRecoveryDeadline{1};  // recovery may delete millions of files
 
 }  // namespace
 
@@ -34,7 +34,7 @@ asio::awaitable<Result<>> Catalog::recover() {
   co_return *answer_ ? Result<>() : fail(answer_->error());
 }
 
-// The catalog is as the disk is: it can be shown.
+// The catalog now matches the disk, so it can be shown.
 asio::awaitable<void> Catalog::look_over() {
   co_await refresh();
   is_looked_over_ = answer_ && *answer_;
@@ -58,13 +58,13 @@ asio::awaitable<void> Catalog::refresh() {
   call.deadline = kCatalogDeadline;
   const std::uint64_t turn = ++asked_;
   auto answer = co_await context_.runner.run(std::move(call));
-  if (turn < answered_) co_return;  // a later question was answered before: this is the past
+  if (turn < answered_) co_return;  // a later request was answered first: this answer is outdated
   answered_ = turn;
   answer_ = std::move(answer);
   tell_writable();
 }
 
-// Once for each reason.
+// Logs each reason once.
 void Catalog::tell_writable() {
   const json::object* usage = *answer_ ? get_object(**answer_, "usage") : nullptr;
   const std::string why = usage == nullptr ? "" : get_string(*usage, "writable_because").value_or("");

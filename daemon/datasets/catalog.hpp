@@ -1,4 +1,5 @@
-// The cache's catalog as this daemon knows it, asked of workers, and its recovery after the daemon's start.
+// The daemon's view of the cache's catalog, read by workers, and the recovery of the cache after the daemon's
+// start.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,18 +19,18 @@ class Catalog {
  public:
   Catalog(const Context& context, const Activity& activity) : context_(context), activity_(activity) {}
 
-  json::object request() const;  // that every call on the cache begins with
+  json::object request() const;  // the first part of every request about the cache
 
-  // Datasets that can't be recovered are listed with the reason; what fails here is opening the cache.
+  // Datasets that can't be recovered are listed with the reason; only opening the cache can fail here.
   asio::awaitable<Result<>> recover();
   asio::awaitable<void> refresh();
   void could_not_open(const Error& why);
 
-  // {"datasets", "usage"}. Unavailable until it was looked over after the daemon's start; its error while it
-  // can't be read.
+  // {"datasets", "usage"}. Unavailable until the cache was checked after the daemon's start; an error while
+  // it can't be read.
   Result<const json::object*> known() const;
   Result<std::vector<std::string>> names() const;
-  Result<> check_listed(const std::string& dataset) const;  // NotFound, with the name that was meant
+  Result<> check_listed(const std::string& dataset) const;  // NotFound suggests the most similar name
 
  private:
   asio::awaitable<void> look_over();
@@ -37,10 +38,10 @@ class Catalog {
 
   const Context& context_;
   const Activity& activity_;
-  std::optional<Result<json::object>> answer_;  // the newest; none: not asked yet
-  bool is_looked_over_ = false;                 // it is as the disk is, since the daemon's start
-  std::string writable_because_;  // why jobs can change the copies, as it was told; empty: they can't
-  std::uint64_t asked_ = 0, answered_ = 0;  // refreshes; the one that answer_ is of
+  std::optional<Result<json::object>> answer_;  // the newest; none before the first request
+  bool is_looked_over_ = false;                 // it has been compared with the disk since the daemon's start
+  std::string writable_because_;  // why jobs can change the copies, as logged; empty means they can't
+  std::uint64_t asked_ = 0, answered_ = 0;  // counts of refreshes: started, and the one that produced answer_
 };
 
 }  // namespace spark::datasets

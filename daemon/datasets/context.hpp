@@ -1,5 +1,4 @@
-// What the components of this folder share: the configuration in force, where a dataset can be read, and how
-// long they wait for what.
+// Shared by the components of this folder: the configuration in force, access to datasets' sources, timeouts.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,37 +16,38 @@ namespace spark::datasets {
 
 namespace asio = boost::asio;
 
-// Why what is read at a place can't be trusted.
+// Why the data at a place can't be trusted.
 struct Doubt {
   std::string reason;   // "being written by …"
-  bool passes = false;  // without anyone's help, in seconds
+  bool passes = false;  // it ends within seconds without intervention
 };
 
-// Where a dataset can be read.
+// The place from which a dataset can be read.
 struct SourcePlace {
   std::string path;   // absolute
-  std::string mount;  // the volume's mount point that has to carry it; empty: any folder
+  std::string mount;  // the volume must be mounted there; empty means any folder
   std::optional<Doubt> doubt{};
-  // Of a volume that another host may write: what has to be unchanged after the copy. Else no device.
+  // For a volume that another host may write: the device that must be unchanged after the copy. Otherwise
+  // empty.
   std::string device{};
   std::uint64_t stamp = 0;       // of the device's superblock
-  std::uint64_t generation = 0;  // that its writer published last; 0: none
-  bool is_exchanged = false;     // with peers; never what this host writes
-  std::string drive{};           // that is read: a volume, or the mount that carries a folder
+  std::uint64_t generation = 0;  // published last by its writer; 0 means none
+  bool is_exchanged = false;     // with peers; never a volume that this host writes
+  std::string drive{};           // the drive that is read: a volume, or the mount that contains a folder
 };
 
 struct Timings {
   Duration retry{2000};             // after the first failure of a source that looks healthy; then doubled
-  unsigned tries = 5;               // of such a source, without a byte copied
-  Duration look{1000};              // at a volume that is away
+  unsigned tries = 5;               // attempts with such a source if no byte is copied
+  Duration look{1000};              // between checks of a volume that is away
   Duration stalled{10'000};         // without a byte: longer than any healthy flush or reconnect delay
   Duration stuck{60'000};           // without a byte although the volume is back: the worker is replaced
-  Duration upkeep{60'000};          // between two looks for a copy to scrub
+  Duration upkeep{60'000};          // between two checks for a copy to scrub
   Duration scrub_again{3'600'000};  // after a scrub that could not be done
-  Duration settling{100};           // between looks at a volume that is on its first attempt
-  Duration doubt{30'000};           // until a doubt that should have passed counts
-  Duration recover_again{30'000};   // after a recovery of the cache that could not begin
-  JobTimings jobs{};                // of schedulers
+  Duration settling{100};           // between checks of a volume on its first attempt
+  Duration doubt{30'000};           // after which a temporary doubt counts as permanent
+  Duration recover_again{30'000};   // after a recovery of the cache that could not start
+  JobTimings jobs{};                // for jobs of schedulers
 };
 
 struct Context {
@@ -56,9 +56,9 @@ struct Context {
   const Clock& clock;
   std::string state_dir;
   std::function<const config::Config&()> config;  // in force now
-  // Or why it can't be read: its volume is not ready.
+  // The place of a dataset, or why it can't be read: its volume is not ready.
   std::function<Result<SourcePlace>(const config::Dataset&)> find_source;
-  // Its volume is on its first attempt, as after the daemon's start: worth the moment that it takes.
+  // Its volume is on its first attempt, as after the daemon's start, so a short wait is worthwhile.
   std::function<bool(const config::Dataset&)> is_settling;
   Timings timings{};
 };

@@ -36,7 +36,7 @@ asio::awaitable<void> Datasets::start() {
   co_await upkeep_.keep_scrubbing();
 }
 
-// Leases first: no copy is shown or evicted before it is known who holds it.
+// Leases first: no copy is shown or evicted before its holders are known.
 asio::awaitable<Result<>> Datasets::open() {
   auto loaded = co_await leases_.load();
   if (!loaded) co_return loaded;

@@ -1,5 +1,5 @@
-// Datasets: staged one at a time from each drive, shared by all who ask, verified, scrubbed, evicted. Thinks
-// only; the copying is a worker's.
+// Datasets: staged one at a time from each drive, shared by all requests, verified, scrubbed, evicted.
+// Decides only; workers do the copying.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,9 +20,9 @@ class Datasets {
  public:
   Datasets(Context context, Jobs& jobs);
 
-  // Reads the leases and has the cache recovered, again and again until that succeeds; no staging waits for
-  // it. Then runs each scrub when it is due, until the daemon stops. Requests that need the catalog fail with
-  // its error, and change nothing, while it is unreadable.
+  // Reads the leases and starts the recovery of the cache, with retries until it succeeds; stagings do not
+  // wait for it. Then runs each scrub when it is due, until the daemon stops. While the catalog is
+  // unreadable, requests that need it fail with its error and change nothing.
   asio::awaitable<void> start();
 
   Requests& requests() { return requests_; }
@@ -31,7 +31,7 @@ class Datasets {
   const Leases& leases() const { return leases_; }
   JobLeases& job_leases() { return job_leases_; }
   const Totals& totals() const { return activity_.totals; }
-  // A training job uses a copy, and what is copied meanwhile stands back (`cache.yield`).
+  // A training job uses a copy, so copying must reduce its load (`cache.yield`).
   bool must_yield() const { return turns_.must_yield(); }
   void config_changed() { attempts_.config_changed(); }
 

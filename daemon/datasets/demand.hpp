@@ -1,4 +1,4 @@
-// How requests want a dataset staged, and what a copy that they share is made for.
+// The requests' requirements for a staging, and the combined requirements of a shared copy.
 #pragma once
 
 #include <algorithm>
@@ -11,27 +11,28 @@
 
 namespace spark::datasets {
 
-// A prefetched copy is kept for its job so long: after the time that it was asked for by, or, where none was
-// given, after it was there.
+// How long a prefetched copy is kept for its job: after the requested time, or without one, after it was
+// ready.
 inline constexpr std::chrono::hours kKeptAfterBy{24}, kKeptWithoutBy{7 * 24};
 
-// Of one request.
+// The requirements of one request.
 struct Demand {
-  Bytes max_rate = 0;            // bytes per second; 0: no limit
-  bool is_prefetch = false;      // for a job to come: behind everything else
-  std::optional<WallTime> by{};  // when a prefetch has to be there; none: whenever nothing else is copied
+  Bytes max_rate = 0;        // bytes per second; 0 means no limit
+  bool is_prefetch = false;  // for a future job: lowest priority
+  // When a prefetch has to be ready; none means whenever nothing else is copied.
+  std::optional<WallTime> by{};
 
   auto operator<=>(const Demand&) const = default;
 };
 
-// Of all requests that share a copy.
+// The requirements of all requests that share a copy.
 class Demands {
  public:
   void add(const Demand& demand) { all_.insert(demand); }
   void remove(const Demand& demand) { all_.erase(all_.find(demand)); }
 
-  // A staging takes over from every prefetch: of stagings the loosest limit counts, of prefetches the
-  // earliest time.
+  // A staging takes precedence over all prefetches. Among stagings the highest limit counts, among prefetches
+  // the earliest time.
   Demand combined() const {
     std::optional<Demand> combined;
     for (const Demand& one : all_) {
@@ -50,13 +51,13 @@ class Demands {
   std::multiset<Demand> all_;
 };
 
-// Until when a copy that was prefetched by now is kept.
+// Until when a copy that is prefetched by `now` is kept.
 inline WallTime kept_until(const Demand& prefetch, WallTime now) {
   return prefetch.by ? std::max(*prefetch.by, now) + kKeptAfterBy : now + kKeptWithoutBy;
 }
 
-// By how much a copy that ends at that time is later than a prefetch was asked for; no value: in time, or
-// asked for by no time.
+// How much later than requested a prefetch is ready if it ends at `end`; no value if it is in time, or no
+// time was requested.
 inline std::optional<std::chrono::seconds> lateness(const Demand& prefetch, WallTime end) {
   if (!prefetch.by) return std::nullopt;
   const auto late = std::chrono::duration_cast<std::chrono::seconds>(end - *prefetch.by);

@@ -28,7 +28,7 @@ json::object empty_row(const std::string& name, const char* state) {
           {"volume_generation", nullptr}};
 }
 
-// Whether its volume has been published anew since; null: not known now, or not of a volume that publishes.
+// Whether its volume has been published again since; null if unknown, or if the volume does not publish.
 void compare_generations(const Context& context, const std::string& name, json::object& row) {
   const std::int64_t copied = get_int(row, "source_generation").value_or(0);
   row["source_generation"] = copied > 0 ? json::value(copied) : json::value(nullptr);
@@ -44,10 +44,10 @@ void compare_generations(const Context& context, const std::string& name, json::
 // The jobs that wait for a dataset.
 struct Waiting {
   std::set<std::uint64_t> ids;
-  std::set<std::string> scheduler_jobs;  // for people: "slurm job 7 (alice)"
+  std::set<std::string> scheduler_jobs;  // for messages: "slurm job 7 (alice)"
 };
 
-// By dataset: one look at each job, however many there are.
+// By dataset: each job is examined once, whatever their number.
 std::map<std::string, Waiting> waiting_for(const Jobs& jobs) {
   std::map<std::string, Waiting> waiting;
   for (const auto& job : jobs.all()) {
@@ -86,10 +86,10 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     row["leases"] = row["wanted_by"] = json::array{};
     rows[name] = std::move(row);
   }
-  // What is under way or went wrong, for datasets that have no ready copy yet.
+  // Adds stagings in progress and failures, for datasets without a ready copy.
   const auto not_ready = [&](const std::string& name, const std::string& state) {
     if (!rows.contains(name)) rows[name] = empty_row(name, "absent");
-    // A damaged copy is none, nor is the rest of an evicted one.
+    // A damaged copy does not count as a copy, nor do the remains of an evicted one.
     const json::value& now = rows[name]["state"];
     if (now == "absent" || now == "failed" || now == "evicting") rows[name]["state"] = state;
   };

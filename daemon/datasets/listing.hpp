@@ -1,4 +1,4 @@
-// Datasets as people and scripts see them.
+// Datasets as shown to people and scripts.
 #pragma once
 
 #include "base/json.hpp"

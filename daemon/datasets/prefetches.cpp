@@ -44,7 +44,7 @@ void Prefetches::note_progress(Task& task) const {
   if (task.has_room) task.progress["has_room"] = true;
   if (!demand.by) return;
   const WallTime now = context_.clock.wall();
-  // A copy that is held back is as fast as it has to be.
+  // A throttled copy is as fast as required.
   const bool is_held_back = get_string(task.progress, "bottleneck") == "throttle";
   const auto left = is_held_back ? std::nullopt : get_double(task.progress, "eta_s");
   const auto end = now + std::chrono::seconds(static_cast<std::int64_t>(left.value_or(0)));
@@ -57,7 +57,7 @@ void Prefetches::note_progress(Task& task) const {
   task.attempt.is_late = task.attempt.is_late || (late && left);
 }
 
-// A staging needs their room. They go on from there when they are asked for again.
+// A staging needs their space. They resume when they are requested again.
 asio::awaitable<void> Prefetches::end(TaskPtr staging, std::vector<std::string> datasets) {
   for (const std::string& name : datasets) {
     const auto found = activity_.tasks.find(name);
@@ -95,7 +95,7 @@ asio::awaitable<Result<std::string>> Prefetches::keep(std::string dataset, std::
 
 void Prefetches::taken_over(const std::string& dataset) {
   const std::string id = lease_of(dataset);
-  if (leases_.all().contains(id)) (void)leases_.release(id);  // it is there
+  if (leases_.all().contains(id)) (void)leases_.release(id);  // it exists
 }
 
 void Prefetches::release_evicted(const Catalog& catalog) {
@@ -105,7 +105,7 @@ void Prefetches::release_evicted(const Catalog& catalog) {
   for (const auto& [id, lease] : leases_.all()) {
     if (lease.is_soft && std::ranges::find(*names, lease.dataset) == names->end()) gone.push_back(id);
   }
-  for (const std::string& id : gone) (void)leases_.release(id);  // it is there
+  for (const std::string& id : gone) (void)leases_.release(id);  // it exists
 }
 
 }  // namespace spark::datasets

@@ -1,5 +1,5 @@
-// Copies for jobs to come: told whether they will be in time, kept until they are asked for, and ended where
-// a staging needs their room.
+// Copies for future jobs: predicts whether they will be in time, keeps them until they are requested, and
+// ends them if a staging needs their space.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,23 +20,24 @@ class Prefetches {
   Prefetches(const Context& context, const Activity& activity, Leases& leases, Turns& turns)
       : context_(context), activity_(activity), leases_(leases), turns_(turns) {}
 
-  json::array in_progress() const;  // names of datasets
+  json::array in_progress() const;  // dataset names
 
-  // Its room is reserved, before its turn; `evicted` there made way for it, which the result tells.
+  // Its space is reserved before its turn. `evicted` in `reserved` lists the copies evicted for it, which the
+  // result reports.
   static void note_room(Task& task, const json::object& reserved);
   static void tell_evicted(Task& task, Outcome& ended);
-  // By when it has to be there, and how much too late it will be.
+  // When the copy must be ready, and how late it will be.
   void note_progress(Task& task) const;
 
-  // A staging needs their room; ends once they have ended.
+  // A staging needs their space; returns once they have ended.
   asio::awaitable<void> end(TaskPtr staging, std::vector<std::string> datasets);
 
-  // The copy is kept for its job by a soft lease; gives its id.
+  // Keeps the copy for its job by a soft lease; returns the lease's ID.
   asio::awaitable<Result<std::string>> keep(std::string dataset, std::uint64_t generation, Demand demand,
                                             std::string holder);
-  // A job has asked for the dataset: what it was kept for.
+  // A job has requested the dataset that was kept for it.
   void taken_over(const std::string& dataset);
-  // Copies that made way have no lease any more.
+  // Ends the leases of copies that were evicted.
   void release_evicted(const Catalog& catalog);
 
  private:

@@ -37,14 +37,15 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks.push_back(std::move(task));
   }
-  // Only then: none of the request's datasets makes way for another. One may end before this returns.
+  // Only now, so that none of the request's datasets is evicted for another. A task may end before this
+  // returns.
   for (const TaskPtr& task : fresh)
     launch(context_.executor, "staging " + task->dataset.name, attempts_.run(task));
-  job->on_cancel = [owner = job.get(), tasks] {  // the job has this function, and outlives it
+  job->on_cancel = [owner = job.get(), tasks] {  // the job owns this function, and outlives it
     owner->finish(fail(Errc::Cancelled, "staging was cancelled", "stage again to go on from where it was"));
-    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which gives up its tasks
+    for (const TaskPtr& task : tasks) task->changed.cancel();  // wakes the job, which releases its tasks
   };
-  // Whoever prefetches several datasets is told of the first that has no room, not after the others were
+  // A prefetch of several datasets reports the first one without space immediately, not after the others were
   // copied.
   for (const TaskPtr& task : tasks) {
     if (request.demand.is_prefetch)
@@ -55,12 +56,13 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   return job;
 }
 
-// None if there is none to be shared.
+// None if no task can be shared.
 TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& request) {
   const auto running = activity_.tasks.find(dataset.name);
   // A cancelled worker may take long to exit: a new request gets a new task.
   if (running == activity_.tasks.end() || running->second->is_cancelled) return nullptr;
-  // Nobody gets a doubtful copy who did not ask for one: who shares it, shares the stricter wish.
+  // A doubtful copy is only for requests that allow it; requests that share a task share the stricter
+  // setting.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
   running->second->demands.add(request.demand);
   running->second->apply_demand();
@@ -102,7 +104,7 @@ void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr
   }
 }
 
-// Ends those that no other request needs; gives those of them that have ended already.
+// Releases the tasks that no other request needs; returns those that have already ended.
 std::vector<TaskPtr> Requests::let_go(const std::vector<TaskPtr>& tasks, const Demand& demand) {
   std::vector<TaskPtr> ended;
   for (const TaskPtr& task : tasks) {
@@ -123,7 +125,7 @@ asio::awaitable<void> Requests::end_with(std::shared_ptr<Job> job, TaskPtr task,
   while (!task->ended && job->is_running()) co_await task->changed.async_wait(kToken);
   if (!job->is_running() || task->ended->has_value()) co_return;
   job->finish(fail(task->ended->error()));
-  for (const TaskPtr& one : all) one->changed.cancel();  // wakes the job, which gives up its tasks
+  for (const TaskPtr& one : all) one->changed.cancel();  // wakes the job, which releases its tasks
 }
 
 asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std::vector<TaskPtr>& tasks,
@@ -145,13 +147,13 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, const std:
   co_return all;
 }
 
-// The contract's object of `stage --json`, with the lease that was asked for granted at this moment.
+// The object of `stage --json` as specified in the API, with the requested lease, which is granted here.
 asio::awaitable<Outcome> Requests::result_of(TaskPtr task, const StageRequest& request,
                                              std::vector<std::string>& granted) {
   json::object result = task->ended->value();
   result["name"] = printable(task->dataset.name);
   result["state"] = "ready";
-  result.erase("reserved");  // between the daemon and its worker
+  result.erase("reserved");  // internal to the daemon and its worker
   result.erase("blocked_by");
   if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
   if (!request.wants_lease()) co_return result;
@@ -173,7 +175,7 @@ JobClaim Requests::claim_of(const StageRequest& request, const std::string& data
   return claim;
 }
 
-// The id of the lease that was asked for. `granted`: those that end if the request fails.
+// The ID of the requested lease. `granted`: the leases to end if the request fails.
 asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request, std::string dataset,
                                                      std::uint64_t generation,
                                                      std::vector<std::string>& granted) {

@@ -1,4 +1,4 @@
-// Requests to stage: each is a job, which shares the tasks of its datasets with all who want the same.
+// Requests to stage: each is a job, and shares the tasks of its datasets with all requests for the same.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,13 +20,13 @@ namespace spark::datasets {
 
 struct StageRequest {
   std::vector<std::string> datasets;
-  std::optional<std::chrono::seconds> lease;  // by time
-  staging::ProcessId process;                 // by process, as it was when it was asked for
-  staging::Cgroup cgroup;                     // by control group
-  staging::SchedulerJob job;                  // by a scheduler's job, from now on
+  std::optional<std::chrono::seconds> lease;  // lease by time
+  staging::ProcessId process;                 // lease by process, identified at the time of the request
+  staging::Cgroup cgroup;                     // lease by control group
+  staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
   Asker asker;
-  Demand demand;             // how fast, and in whose way
-  bool allow_dirty = false;  // from a volume that another host writes, too
+  Demand demand;             // rate and priority
+  bool allow_dirty = false;  // also from a volume that another host writes
 
   bool wants_lease() const {
     return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();

@@ -1,4 +1,4 @@
-// What a worker is asked, and the attempt that needs no volume.
+// Builds a worker's request, and makes the attempt that needs no volume.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -10,7 +10,7 @@
 namespace spark::datasets {
 namespace {
 
-// A part of the time is left for what follows the last byte: flushing, publishing.
+// Reserves a part of the time for the steps after the last byte: flushing, publishing.
 Duration time_to_copy(Duration left) {
   constexpr int kPercent = 95;
   return std::max(Duration(0), left * kPercent / 100);
@@ -18,7 +18,7 @@ Duration time_to_copy(Duration left) {
 
 }  // namespace
 
-// Once each time that its volume goes away: peers that have published the state that it had.
+// Once for each outage of its volume: tries peers that have published its last known state.
 asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
   const bool is_away = !context_.find_source(task->dataset).has_value();
   if (task->is_cancelled || !is_away || !task->state || !context_.config().fleet.listen)
@@ -54,7 +54,8 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   call.request["links"] = config::to_string(task->dataset.links);
   const Demand demand = task->attempt.demand = task->demand();
   call.request["max_rate"] = demand.max_rate;
-  call.request["prefetch"] = demand.is_prefetch && !task->attempt.doubt;  // no room for what is not copied
+  // Reserves no space for a dataset that is not copied.
+  call.request["prefetch"] = demand.is_prefetch && !task->attempt.doubt;
   if (demand.by) {
     const auto left = std::chrono::duration_cast<Duration>(*demand.by - context_.clock.wall());
     call.request["finish_in_ms"] = time_to_copy(left).count();
@@ -75,14 +76,14 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   return call;
 }
 
-// What a worker may not know yet from the catalog.
+// Uses that the catalog may not contain yet.
 json::array Attempts::in_use() const {
   json::array all;
   for (const std::string& name : activity_.wanted) {
     all.push_back(json::object{{"dataset", name}, {"generation", 0}});
   }
   for (const auto& [id, lease] : leases_.all()) {
-    if (lease.is_soft) continue;  // the catalog has it, and whoever makes room decides
+    if (lease.is_soft) continue;  // the catalog has it, and the reservation of space considers it
     all.push_back(json::object{{"dataset", lease.dataset}, {"generation", lease.generation}});
   }
   return all;

@@ -13,7 +13,7 @@ void Attempt::note(const json::object& progress, SteadyTime now) {
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes == last_bytes && copies) return;
-  // What an attempt before finished is there at once, and is no movement.
+  // Bytes of an earlier attempt appear immediately and do not count as progress.
   if (copies && last_bytes > 0) has_moved = true;
   last_bytes = bytes;
   last_moved = now;
@@ -37,14 +37,14 @@ Task::Task(const asio::any_io_executor& executor, std::uint64_t count, config::D
       changed(executor, asio::steady_timer::time_point::max()),
       pause(executor) {}
 
-// Once all is copied it makes no difference.
+// Once everything is copied the limit no longer matters.
 void Task::apply_demand() {
   const auto phase = get_string(progress, "phase");
   const bool matters = !attempt.has_begun || phase == "walking" || phase == "copying" || phase == "stalled";
   if (attempt.worker != 0 && matters && attempt.demand != demand()) begin_again();
 }
 
-// The next attempt goes on from what this one copied.
+// The next attempt resumes this one's copy.
 void Task::begin_again() {
   attempt.begins_again = true;
   attempt.cancellation.cancel();
@@ -82,7 +82,7 @@ asio::awaitable<Result<>> end_holds(Leases& leases, std::vector<TaskPtr> tasks) 
   }
   if (ids.empty()) co_return Result<>{};
   const auto missing = co_await leases.end_holds(std::move(ids));
-  if (!missing) log::survived(missing.error());  // what was staged is held until this daemon ends
+  if (!missing) log::survived(missing.error());  // the staged copies are held until this daemon ends
   for (const TaskPtr& task : tasks) {
     const bool is_staged = task->ended && task->ended->has_value();
     if (!missing || !is_staged || std::ranges::find(*missing, task->hold) == missing->end()) continue;

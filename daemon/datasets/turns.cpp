@@ -10,7 +10,7 @@
 namespace spark::datasets {
 namespace {
 
-// At a time: each has a pool of buffers of its own.
+// Concurrent copies: each has its own pool of buffers.
 constexpr std::size_t kMostCopies = 4, kMostPrefetches = 4;
 
 bool is_prefetch(const Slot& slot) {
@@ -39,7 +39,7 @@ bool Turns::has_background() const {
   return std::ranges::any_of(taken_, [](const Slot& slot) { return slot.kind == SlotKind::Background; });
 }
 
-// They go on from there once nothing else is copied.
+// They resume once nothing else is copied.
 void Turns::stop_background() {
   for (const auto& [name, task] : activity_.tasks) {
     if (task->slot && task->slot->kind == SlotKind::Background && !task->attempt.begins_again)

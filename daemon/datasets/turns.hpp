@@ -1,5 +1,5 @@
-// Which copies run: at most one of each speed per source drive, and at idle priority while a training job
-// holds a lease.
+// Decides which copies run: at most one of each speed per source drive, and at idle priority while a training
+// job holds a lease.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -26,19 +26,19 @@ class Turns {
   bool is_free(const Slot& slot) const;
   void take(Task& task, Slot slot);
   void give_back(Task& task);  // if it has one
-  // Copies that give way, or would do so.
+  // Copies that yield to others, or would yield.
   bool has_background() const;
   void stop_background();
 
-  asio::awaitable<void> next_change();  // ends when a slot was given back, or at wake_all()
-  // Until it need not wait any more, or is cancelled.
+  asio::awaitable<void> next_change();  // returns when a slot was released, or at wake_all()
+  // Waits while `must_wait` returns true and the task is not cancelled.
   asio::awaitable<void> wait_while(TaskPtr task, std::function<bool()> must_wait);
   void wake_all() { changed_.cancel(); }
 
-  // Workers that copy run at idle priority while a lease is in use, if the configuration wants that.
+  // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.
   void set_priorities() const;
 
-  bool must_yield() const;  // while a lease is in use, if the configuration wants that
+  bool must_yield() const;  // a lease is in use, and the configuration requires it
 
  private:
   const Context& context_;
@@ -48,7 +48,7 @@ class Turns {
   std::size_t taken_by(bool prefetches) const;
 
   std::multiset<Slot> taken_;
-  unsigned waiting_ = 0;        // stagings: no copy in the background begins before them
+  unsigned waiting_ = 0;        // stagings: no background copy starts before them
   asio::steady_timer changed_;  // never expires
 };
 

@@ -37,7 +37,7 @@ json::object verdict(const std::string& dataset, const Result<json::object>& rea
           {"reason", read.error().message()}};
 }
 
-// What a person can do about a staging that is under way.
+// The next step for a person while a staging is in progress.
 std::string how_to_end(const std::vector<std::string>& jobs) {
   const std::string wait = "wait for it, or press ^C in the `spark-stage stage` or `run` that waits for it";
   return jobs.empty() ? wait : wait + "; one that was detached: `spark-stage cancel " + join(jobs, " ") + "`";
@@ -96,7 +96,7 @@ asio::awaitable<Outcome> Upkeep::read_back(std::shared_ptr<Job> job, std::string
   } else if (read.error().kind != Errc::Cancelled) {
     ++activity_.totals.not_readable;
   }
-  co_await catalog_.refresh();  // a copy that was found damaged is not ready any more
+  co_await catalog_.refresh();  // a copy found damaged is no longer ready
   co_return read;
 }
 
@@ -145,7 +145,7 @@ asio::awaitable<void> Upkeep::keep_scrubbing() {
   }
 }
 
-// The one that was not looked at longest, if that is too long.
+// The dataset that was not checked for the longest time, if a check is due.
 std::optional<std::string> Upkeep::due_for_scrub() const {
   const auto& interval = context_.config().cache.scrub;
   const auto catalog = catalog_.known();
@@ -161,7 +161,7 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
     const bool just_tried =
         tried != scrub_tried_.end() && context_.clock.steady() - tried->second < context_.timings.scrub_again;
     if (good_at > oldest || just_tried || activity_.evicting.contains(name)) continue;
-    if (get_string(row, "state") != "ready") continue;  // staged anew at the next request anyway
+    if (get_string(row, "state") != "ready") continue;  // the next request stages it again anyway
     oldest = good_at;
     due = name;
   }
@@ -173,7 +173,7 @@ Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset, Asker ask
     return fail(Errc::Refused, "dataset " + printable(dataset) + " is being staged",
                 how_to_end(jobs_that_stage(jobs_, dataset)));
   }
-  // What a staging left that failed or was interrupted has no row: the worker looks for it.
+  // The remains of a failed or interrupted staging have no row: the worker searches for them.
   const bool may_have_rest =
       activity_.failed.contains(dataset) || config::find_dataset(context_.config(), dataset);
   if (const auto listed = catalog_.check_listed(dataset);

@@ -1,4 +1,4 @@
-// Copies that are there: verified, scrubbed, evicted.
+// Existing copies: verified, scrubbed, evicted.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -24,7 +24,7 @@ class Upkeep {
 
   Result<std::shared_ptr<Job>> verify(const std::string& dataset, bool sha256,
                                       Asker asker = {});  // see Cache::verify
-  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets, Asker asker = {});  // none: all
+  Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets, Asker asker = {});  // none means all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset, Asker asker = {});
 
   asio::awaitable<void> keep_scrubbing();  // each copy when it is due
@@ -38,14 +38,14 @@ class Upkeep {
                                      workers::Priority priority, workers::Cancellation cancellation);
   asio::awaitable<void> run_evict(std::shared_ptr<Job> job, std::string dataset);
   std::optional<std::string> due_for_scrub() const;
-  Result<std::vector<std::string>> readable() const;  // that have a copy
+  Result<std::vector<std::string>> readable() const;  // with a copy
 
   const Context& context_;
   Jobs& jobs_;
   Activity& activity_;
   Catalog& catalog_;
   Leases& leases_;
-  std::map<std::string, SteadyTime> scrub_tried_;  // when a scrub of it last could not be done
+  std::map<std::string, SteadyTime> scrub_tried_;  // when its last scrub could not be done
 };
 
 }  // namespace spark::datasets

@@ -59,7 +59,7 @@ bool is_redefined(const Context& context, const Task& task) {
   auto now = config::find_dataset(context.config(), task.dataset.name);
   if (!now) return true;
   now->env = task.dataset.env;                // only `run` reads it
-  now->namespaces = task.dataset.namespaces;  // only spark-stage-csi does
+  now->namespaces = task.dataset.namespaces;  // only spark-stage-csi reads it
   return *now != task.dataset;
 }
 

@@ -1,5 +1,5 @@
-// What a staging waits for between two attempts: its source, a doubt that passes, a configuration that has
-// changed. Each wait shows what it waits for, and ends when the task is cancelled.
+// The waits of a staging between two attempts: for its source, for the end of a doubt, for a changed
+// configuration. Each shows its reason, and ends when the task is cancelled.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,20 +14,20 @@ asio::awaitable<void> pause_for(TaskPtr task, Duration time);  // or until it is
 
 std::string goes_on_when_over(const Error& why);
 
-// Of a volume that is on its first attempt: it may be there in a moment.
+// For a volume on its first attempt: it may be ready in a moment.
 asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task);
 
-// Until it can be read. Not for one that was taken out of the configuration.
+// Waits until the source can be read. Does not wait for a volume that was removed from the configuration.
 asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason);
 
-// Whether it passed, or the task was cancelled.
+// Whether the doubt ended, or the task was cancelled.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task);
 
-// With the dataset as it is configured now. A volume that is away is waited for, as it would have been had
-// the attempt gone on.
+// Takes the dataset's current configuration. If its volume is away it waits for the volume, just as the
+// attempt would have done.
 asio::awaitable<void> wait_to_begin_again(const Context& context, TaskPtr task);
 
-// Its source, or what of it belongs to the dataset, is another by now.
+// The dataset's source, or the part of it to stage, has changed in the configuration.
 bool is_redefined(const Context& context, const Task& task);
 
 }  // namespace spark::datasets

@@ -1,4 +1,4 @@
-// What a watch of a target can do: the seam to workers and sysfs, a fake in unit tests.
+// The actions of a target's watch: the seam to workers and sysfs, a fake in unit tests.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,7 +19,7 @@ class Actions {
  public:
   virtual ~Actions() = default;
 
-  // As NvmeGateway has them; each runs in a worker and ends by its deadline.
+  // As in NvmeGateway; each runs in a worker and ends by its deadline.
   virtual asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal,
                                                              std::string interface) = 0;
   virtual asio::awaitable<Result<nvmetcp::DiscoveryLog>> read(std::string controller) = 0;
@@ -29,7 +29,7 @@ class Actions {
 
   // These never block.
   virtual Result<std::vector<nvmetcp::Controller>> controllers() = 0;
-  // The udev rule that would connect everything if a change were listened for:
+  // The udev rule that would connect every subsystem if the daemon listened for a change:
   // nvmetcp/discovery/autoconnect.hpp.
   virtual std::string autoconnect_rule() = 0;
 };

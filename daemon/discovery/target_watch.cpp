@@ -70,7 +70,7 @@ asio::awaitable<void> TargetWatch::run() {
     const bool has_none = !ended && ended.error().kind == Errc::Unsupported;
     co_await sleep(has_none ? timings_.ask_again : backoff_.next());
   }
-  // Here and nowhere else: it may just have been made.
+  // Only here: the connection may just have been created.
   if (leaves_) co_await leave();
 }
 
@@ -84,7 +84,7 @@ asio::awaitable<Result<>> TargetWatch::at_first_portal(Attempt attempt) {
   co_return first_failure;
 }
 
-// Over a connection that lasts as long as the question.
+// Over a temporary connection.
 asio::awaitable<Result<>> TargetWatch::ask_at(nvmetcp::Portal portal) {
   const auto log = co_await actions_->ask(std::move(portal), target_.options.interface);
   if (!log) co_return fail(log.error());
@@ -99,12 +99,12 @@ asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
   co_return Result<>{};
 }
 
-// The kernel goes on trying the address that it was given, and looks up no name.
+// The kernel retries the address that it was given, and does not resolve names.
 bool TargetWatch::may_be_elsewhere() const {
   return target_.portals.size() > 1 || !nvmetcp::is_numeric(target_.portals.front().address);
 }
 
-// As long as the connection is there, live or not, unless the target may be found elsewhere.
+// Listens while the connection exists, live or not, unless the target may have another address.
 asio::awaitable<Result<>> TargetWatch::listen() {
   auto connected = co_await at_first_portal(&TargetWatch::connect_to);
   if (!connected) co_return connected;
@@ -112,7 +112,7 @@ asio::awaitable<Result<>> TargetWatch::listen() {
   is_changed_ = true;
   SteadyTime read_next = clock_.steady(), last_live = read_next;
   while (!stopped_) {
-    if (!actions_->autoconnect_rule().empty()) {  // somebody has installed it since
+    if (!actions_->autoconnect_rule().empty()) {  // the rule was installed since
       co_await leave();
       co_return Result<>{};
     }
@@ -129,12 +129,12 @@ asio::awaitable<Result<>> TargetWatch::listen() {
                              : found.error().message();
     Duration wait = timings_.look;
     if (!is_live) {
-      is_changed_ = true;  // what was told meanwhile was not heard
+      is_changed_ = true;  // events in the meantime were not received
     } else if (is_changed_ || clock_.steady() >= read_next) {
       is_changed_ = false;
       const bool is_read = co_await read();
       read_next = clock_.steady() + timings_.read_again;
-      if (is_read && is_changed_) continue;  // once more: it changed while it was read
+      if (is_read && is_changed_) continue;  // again: the log changed while it was read
       is_changed_ = !is_read;
       if (!is_read) wait = backoff_.next();
     }

@@ -1,6 +1,6 @@
-// What one target offers, known as soon as it changes: a connection to its discovery service that stays, and
-// the events that the kernel makes of what the target tells. Where that can't be, the target is asked now and
-// then. What is not offered (any more) is never a reason to disconnect anything.
+// Keeps the list of a target's offers current: a persistent connection to its discovery service, and the
+// kernel's events for changes that the target reports. If such a connection is not possible, the target is
+// polled. A subsystem that is not (or no longer) offered is never a reason to disconnect.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,31 +19,31 @@
 
 namespace spark::discovery {
 
-// Every wait, in one place; unit tests shrink them.
+// All waits in one place; unit tests shorten them.
 struct Timings {
   Duration first_retry{2'000}, longest_retry{60'000};
-  Duration look{2'000};          // between two looks at the connection's state
-  Duration read_again{300'000};  // the log, although nothing was heard
-  Duration doubt{30'000};        // down for so long: another portal, or another address of its name, is tried
-  Duration ask_again{600'000};   // a target that can't be listened to: each costs it a connection
+  Duration look{2'000};          // between two checks of the connection's state
+  Duration read_again{300'000};  // reads the log even without an event
+  Duration doubt{30'000};        // down for this long: tries another portal, or another address of its name
+  Duration ask_again{600'000};   // a target that can't be listened to: each poll costs it a connection
 };
 
 struct Status {
-  std::string controller;            // that listens; empty: none now
-  std::string reason;                // why there is none; empty otherwise
+  std::string controller;            // that listens; empty means none now
+  std::string reason;                // why there is none; otherwise empty
   std::optional<WallTime> asked_at;  // when the log was read last
-  std::set<std::string> offered;     // the NQNs of I/O subsystems over TCP, then
+  std::set<std::string> offered;     // the NQNs of I/O subsystems over TCP at that time
 };
 
 class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
  public:
-  // Called when what is offered has changed, with what it was before; not at the first look.
+  // Called when the offers have changed, with the previous ones; not for the first result.
   using OnChange = std::function<void(const TargetWatch&, const std::set<std::string>& before)>;
 
   TargetWatch(asio::any_io_executor executor, config::Target target, std::unique_ptr<Actions> actions,
               const Clock& clock, Timings timings, OnChange on_change);
 
-  // Runs until stop(), which leaves the connection for the next daemon; end() takes it away.
+  // Runs until stop(), which leaves the connection for the next daemon; end() disconnects it.
   void start();
   void stop();
   void end();
@@ -76,8 +76,8 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   OnChange on_change_;
   Backoff backoff_;
   asio::steady_timer timer_;
-  bool stopped_ = false, leaves_ = false;  // leaves: takes its connection away at the end
-  bool is_changed_ = false;                // the target has told of a change that was not read yet
+  bool stopped_ = false, leaves_ = false;  // leaves_: disconnects at the end
+  bool is_changed_ = false;                // the target has reported a change that was not read yet
   Status status_;
 };
 

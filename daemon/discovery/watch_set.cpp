@@ -8,7 +8,7 @@
 namespace spark::discovery {
 namespace {
 
-// The discovery service would be asked in clear text: of a target with TLS it is not.
+// A target with TLS is not watched, because the discovery service would be queried in clear text.
 bool is_watched(const config::Config& config, const std::string& target) {
   if (!config.targets.at(target).options.tls_psk_file.empty()) return false;
   return std::ranges::any_of(config.volumes, [&](const config::Volume& volume) {
@@ -16,7 +16,7 @@ bool is_watched(const config::Config& config, const std::string& target) {
   });
 }
 
-// A target may offer thousands, and there may be hundreds of volumes.
+// A set, because a target may offer thousands of subsystems, and there may be hundreds of volumes.
 std::set<std::string> configured_of(const config::Config& config, const std::string& target) {
   std::set<std::string> subsystems;
   for (const config::Volume& volume : config.volumes) {
@@ -68,7 +68,7 @@ void WatchSet::apply(const config::Config& config) {
   }
 }
 
-// Two targets with one address have one connection.
+// Two targets with the same address share one connection.
 bool WatchSet::is_shared(const std::string& controller) const {
   return std::ranges::any_of(watches_, [&](const auto& entry) {
     return !controller.empty() && entry.second->status().controller == controller;

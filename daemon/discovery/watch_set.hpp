@@ -1,4 +1,4 @@
-// A watch of each target that a volume of the configuration in force comes from.
+// Watches each target that a volume of the configuration in force uses.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@ class WatchSet {
   WatchSet(asio::any_io_executor executor, MakeActions make_actions, const Clock& clock,
            TargetWatch::OnChange on_change);
 
-  // Starts what is new or changed, and ends what is gone.
+  // Starts new or changed watches, and ends removed ones.
   void apply(const config::Config& config);
   void stop();
   void heard(const Uevent& event);
 
-  // `status --json` has it as "targets"; docs/api.md.
+  // "targets" in `status --json`; docs/api.md.
   json::array to_json(const config::Config& config) const;
 
  private:
@@ -30,7 +30,7 @@ class WatchSet {
   MakeActions make_actions_;
   const Clock& clock_;
   TargetWatch::OnChange on_change_;
-  std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by the target's name
+  std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by target name
 };
 
 }  // namespace spark::discovery

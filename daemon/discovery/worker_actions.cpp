@@ -8,7 +8,7 @@ namespace spark::discovery {
 namespace {
 
 constexpr Duration kFabric{45'000};  // one connect: SYN retries, and 10 s for each queue to answer
-constexpr Duration kRead{20'000};    // some log pages, each answered at once by a healthy target
+constexpr Duration kRead{20'000};    // some log pages, each answered immediately by a healthy target
 
 }  // namespace
 
@@ -35,7 +35,7 @@ asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::read(std::string c
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerActions::ask(nvmetcp::Portal portal,
                                                                   std::string interface) {
   json::object request{{"portal", to_message(portal)}, {"interface", interface}};
-  // Volumes of the target may ask the same.
+  // Volumes of the target may make the same call.
   auto answer = co_await runner_.ask_jointly(subject_, "discover", std::move(request), kFabric);
   snapshot_.forget();
   co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));

@@ -1,4 +1,4 @@
-// Actions as they really are.
+// Actions on a real host.
 #pragma once
 
 #include "daemon/discovery/actions.hpp"

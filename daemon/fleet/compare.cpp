@@ -8,7 +8,7 @@
 namespace spark::fleet {
 namespace {
 
-// By dataset.
+// By dataset name.
 using Hosts = std::map<std::string, json::array>;
 
 void add(Hosts& hosts, const json::value& host, const json::object& copy) {

@@ -1,14 +1,14 @@
-// A dataset's copies on all hosts of a fleet, side by side.
+// Compares a dataset's copies on all hosts of a fleet.
 #pragma once
 
 #include "base/json.hpp"
 
 namespace spark::fleet {
 
-// `own`: datasets as in `ls --json`; `peers`: hosts as the worker `ask-peers` answers.
+// `own`: datasets as in `ls --json`; `peers`: hosts as returned by the worker verb `ask-peers`.
 // {"datasets": [{"name", "same", "hosts": [{"host", "generation", "hash", "bytes", "files"}…]}…],
 //  "peers": [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]}
-// Only hosts that have it are listed; this one first, its "host" is null. "same": all have the same hash.
+// Only hosts with a copy are listed; this one first, with "host" null. "same": all copies have the same hash.
 json::object compare_datasets(const json::array& own, const json::array& peers);
 
 }  // namespace spark::fleet

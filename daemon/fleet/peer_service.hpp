@@ -1,4 +1,4 @@
-// The process that serves peers, as long as the configuration has a fleet: started, supervised, replaced.
+// The process that serves peers while the configuration has a fleet: started, supervised, replaced.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,8 +19,8 @@ class PeerService {
   PeerService(boost::asio::any_io_executor executor, workers::Runner& runner, std::string state_dir);
 
   void apply(const config::Config& config);
-  json::value status() const;  // `fleet` of `status --json`; null: there is no fleet
-  // Asks the peers. `own`: the rows of `ls --json`. Gives the object of `ls --fleet --json`.
+  json::value status() const;  // `fleet` of `status --json`; null means no fleet
+  // Queries the peers. `own`: the rows of `ls --json`. Returns the object of `ls --fleet --json`.
   boost::asio::awaitable<Result<json::object>> compare(json::array own);
 
  private:
@@ -29,10 +29,10 @@ class PeerService {
   boost::asio::any_io_executor executor_;
   workers::Runner& runner_;
   std::string state_dir_;
-  json::object wanted_;     // the request; empty: no fleet
-  std::uint64_t turn_ = 0;  // of the configuration
+  json::object wanted_;     // the request; empty means no fleet
+  std::uint64_t turn_ = 0;  // number of the configuration
   workers::Cancellation cancellation_;
-  json::object last_;  // what it reported
+  json::object last_;  // its last report
   std::optional<Error> error_;
 };
 

@@ -1,4 +1,4 @@
-// The host that the daemon looks at and changes, apart from its copies of datasets: a real one, or a
+// The host that the daemon observes and changes, except for its copies of datasets: a real one, or a
 // simulated one. main chooses.
 #pragma once
 
@@ -20,13 +20,13 @@
 
 namespace spark {
 
-// What a host is made from; outlives it.
+// The dependencies of a host; they outlive it.
 struct HostContext {
   boost::asio::any_io_executor executor;
   const Clock& clock;
   workers::Runner& runner;
   HostSnapshot& snapshot;
-  std::filesystem::path volumes_folder;  // of the state folder: what is kept of each volume
+  std::filesystem::path volumes_folder;  // in the state folder: the files kept for each volume
 };
 
 class Host {
@@ -36,10 +36,10 @@ class Host {
   virtual volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
                                   volumes::OtherVolumes others) = 0;
   virtual std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) = 0;
-  // From now on `heard` is called for what the kernel tells, until stop().
+  // From now until stop(), calls `heard` for each kernel event.
   virtual Result<> start(std::function<void(const Uevent&)> heard) = 0;
   virtual void stop() = 0;
-  // Leaves out what a worker can't check on this host.
+  // Removes the parts of `place` that a worker can't check on this host.
   virtual void limit_to_host(datasets::SourcePlace& place) const = 0;
   virtual bool is_simulated() const = 0;
 };

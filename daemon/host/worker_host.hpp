@@ -1,4 +1,4 @@
-// This host as it really is: workers touch it, sysfs and udev show it.
+// The real host: changed by workers, observed through sysfs and udev.
 #pragma once
 
 #include "daemon/host/host.hpp"

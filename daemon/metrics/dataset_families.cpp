@@ -18,7 +18,7 @@ Family counter(const char* name, const char* help, double value) {
   return {name, help, Kind::Counter, {{{}, value}}};
 }
 
-// A number of the cache's object, if it is known.
+// A number from the cache's object, if it is known.
 Family of_cache(const char* name, const char* help, const json::value& cache, std::string_view key) {
   Family family{name, help, Kind::Gauge, {}};
   const json::object* object = cache.if_object();

@@ -1,4 +1,4 @@
-// The families of /metrics, each part from what it is about. docs/metrics.md lists them.
+// The families of /metrics, grouped by subject. docs/metrics.md lists them.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct VolumeFacts {
 void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes);
 
 struct DatasetFacts {
-  std::optional<json::object> list;  // of `ls --json`; none: the cache can't be read now
-  json::value cache;                 // of `status --json`; null: not known
+  std::optional<json::object> list;  // from `ls --json`; none while the cache can't be read
+  json::value cache;                 // from `status --json`; null while unknown
   datasets::Totals totals;
   std::size_t leases = 0;
 };
@@ -32,7 +32,7 @@ void add_datasets(Page& page, const DatasetFacts& facts);
 struct OutputFacts {
   struct Watched {
     std::string name;
-    std::int64_t published_mtime_ns = 0;  // 0: nothing is known to be on the volume
+    std::int64_t published_mtime_ns = 0;  // 0: no published checkpoint is known
     Bytes backlog = 0;
     std::uint64_t failures = 0;
   };
@@ -46,11 +46,11 @@ struct DaemonFacts {
   workers::WorkerCounts workers;
   std::size_t abandoned_now = 0;
   bool last_reload_worked = true;
-  WallTime config_loaded;  // the one in force
+  WallTime config_loaded;  // time of the one in force
 };
 void add_daemon(Page& page, const DaemonFacts& facts);
 
-// This process, under the names that Prometheus's client libraries give these.
+// This process, under the names used by Prometheus's client libraries.
 void add_process(Page& page, const SystemRoot& root);
 
 }  // namespace spark::metrics

@@ -1,4 +1,4 @@
-// What /metrics shows, put together for one scrape: families of samples, in our words.
+// The content of /metrics for one scrape: families of samples, independent of the text format.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct Sample {
   double value = 0;
 };
 
-// Of observations: how many, their sum, and of the latest some quantiles (rank between 0 and 1, value).
+// Summary of observations: their number, their sum, and quantiles of the latest (rank between 0 and 1,
+// value).
 struct Distribution {
   Labels labels;
   std::uint64_t count = 0;
@@ -28,13 +29,13 @@ enum class Kind { Gauge, Counter, Summary };
 struct Family {
   std::string name, help;
   Kind kind = Kind::Gauge;
-  std::vector<Sample> samples;                // of a gauge or a counter
-  std::vector<Distribution> distributions{};  // of a summary
+  std::vector<Sample> samples;                // for a gauge or a counter
+  std::vector<Distribution> distributions{};  // for a summary
 };
 
 using Page = std::vector<Family>;
 
-// In Prometheus's text format, version 0.0.4. Label values are printable already.
+// In Prometheus's text format, version 0.0.4. Label values are already printable.
 std::string to_text(const Page& page);
 
 }  // namespace spark::metrics

@@ -1,4 +1,4 @@
-// /metrics, and nothing else, on the address of the configuration, for whoever reaches it.
+// Serves only /metrics on the configured address, without authentication.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -16,11 +16,11 @@ namespace spark::metrics {
 
 class Port {
  public:
-  // `text`: the page as it is now.
+  // `text` returns the current page.
   Port(boost::asio::any_io_executor executor, std::function<std::string()> text, Duration retry);
 
-  // Takes up another address, or none. One that can't be had now (its network card is not up yet, another
-  // program has the port) is tried again for ever, and holds nothing else up.
+  // Switches to another address, or to none. An address that can't be bound now (its network card is not up
+  // yet, another program has the port) is retried indefinitely, without delaying other work.
   void apply(const config::MetricsSettings& settings);
   void stop();
   bool is_open() const { return server_ != nullptr; }
@@ -34,7 +34,7 @@ class Port {
   Duration pause_;
   boost::asio::steady_timer retry_;
   config::MetricsSettings wanted_;
-  bool complained_ = false;  // of wanted_
+  bool complained_ = false;  // about wanted_
   std::shared_ptr<api::Server> server_;
 };
 

@@ -23,7 +23,7 @@ void add(Page& page, const char* name, const char* help, Kind kind, std::optiona
   page.push_back(std::move(family));
 }
 
-// /proc/self/stat by its fields' numbers in proc(5); what stands before the third may hold anything.
+// /proc/self/stat by the field numbers of proc(5); the field before the third may contain any character.
 class Stat {
  public:
   explicit Stat(const SystemRoot& root) {

@@ -1,5 +1,5 @@
-// The only code that sees prometheus-cpp: of it the text format is used, which knows how to escape. Its
-// registry keeps values up to date all the time; ours are read at each scrape from where they are anyway.
+// The only code that uses prometheus-cpp, and only its text format, which handles escaping. Its registry
+// stores values permanently; here they are read at each scrape from their owners.
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 

@@ -59,7 +59,7 @@ Family states(const std::vector<VolumeFacts>& volumes) {
   return family;
 }
 
-// By address, which stays when the kernel gives the controller a new number. Two controllers to one address
+// By address, which stays the same when the kernel renumbers the controller. Two controllers to one address
 // are one path.
 Family paths(const std::vector<VolumeFacts>& volumes) {
   Family family{"spark_stage_volume_path_up",

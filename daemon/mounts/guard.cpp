@@ -30,7 +30,7 @@ std::string in_words(const fs::path& path) {
   return printable(path.native());
 }
 
-// The mount that shows the folder itself: the parent of the lowest one at `target`.
+// The mount that contains the folder itself: the parent of the lowest one at `target`.
 const Mount* mount_below(const std::vector<Mount>& table, const fs::path& target) {
   const auto at_target = [&](const Mount& mount) { return mount.target == target; };
   const auto find = [&](int id) { return std::ranges::find(table, id, &Mount::id); };
@@ -47,15 +47,15 @@ bool is_reached_by_path(const Mount& mount) {
          seen.stx_mnt_id == static_cast<std::uint64_t>(mount.id);
 }
 
-// It is what is mounted somewhere, not a folder below.
+// The folder is the root of a mount, not a folder below.
 bool is_root_of_mount(const UniqueFd& folder) {
   struct statx seen {};
   return ::statx(folder.get(), "", AT_EMPTY_PATH, 0, &seen) != 0 ||
          (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// The folder itself, whatever is mounted on it: seen through a copy of the mount below, which has none of the
-// mounts on it.
+// The folder itself, even if something is mounted on it: accessed through a copy of the mount below, without
+// the mounts on top.
 Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& table) {
   constexpr int kHow = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const std::string doing = "opening the mount point " + in_words(target);
@@ -81,7 +81,7 @@ struct CloseListing {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// The first few, and one more than are named, so that it shows that there are others.
+// The first few names, and one more than are shown, to detect that there are others.
 Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
   UniqueFd listing(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::unique_ptr<DIR, CloseListing> entries(listing ? ::fdopendir(listing.get()) : nullptr);
@@ -99,7 +99,7 @@ Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
   return names;
 }
 
-// As one name: a link's own text is the path.
+// A record's file name; its link text is the path.
 fs::path record_of(const fs::path& records, const fs::path& target) {
   std::string name;
   for (const char c : target.native())
@@ -128,7 +128,7 @@ Result<> write_record(const fs::path& records, const fs::path& target) {
 }
 
 Result<int> attributes_of(const UniqueFd& folder) {
-  int flags = 0;  // the kernel writes an int, whatever the request's number says
+  int flags = 0;  // the kernel writes an int, despite the type in the request's number
   if (::ioctl(folder.get(), FS_IOC_GETFLAGS, &flags) != 0)
     return fail_errno(errno, "reading a mount point's attributes");
   return flags;
@@ -142,11 +142,12 @@ std::string why_not(int error, const fs::path& target) {
   return effect + "the immutable attribute can't be set: " + std::generic_category().message(error);
 }
 
-// Recorded before it is set: what a crash leaves in between is only a record too many.
+// Recorded before it is set: a crash in between leaves only an unneeded record.
 std::string close_gap(const UniqueFd& folder, const GuardRequest& request) {
   const auto flags = attributes_of(folder);
   if (!flags) return why_not(flags.error().number, request.mount_point);
-  if ((*flags & FS_IMMUTABLE_FL) != 0) return "";  // ours, or an administrator's, whose it stays
+  // Set by this program, or by an administrator; the latter stays.
+  if ((*flags & FS_IMMUTABLE_FL) != 0) return "";
   if (auto recorded = write_record(request.records, request.mount_point); !recorded)
     return why_not(recorded.error().number, request.mount_point);
   const int wanted = *flags | FS_IMMUTABLE_FL;

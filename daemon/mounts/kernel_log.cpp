@@ -20,7 +20,7 @@ std::string_view message_of(std::string_view record) {
   return message.substr(0, message.find('\n'));
 }
 
-// "EXT4-fs (nvme3n1): …", "EXT4-fs warning (device nvme3n1): …", or before a device is known "ext4: Unknown
+// "EXT4-fs (nvme3n1): …", "EXT4-fs warning (device nvme3n1): …", or, before a device is known, "ext4: Unknown
 // …"
 bool is_about(std::string_view message, std::string_view device, std::string_view type) {
   const std::string closed = std::string(device) + ")";

@@ -1,4 +1,4 @@
-// The kernel's own words about a device, for an error's sentence.
+// The kernel's messages about a device, to be quoted in errors.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace spark::mounts {
 
-// From its making on; a kernel log that can't be read gives no words.
+// Covers messages since its construction; none if the kernel log can't be read.
 class KernelLog {
  public:
   KernelLog();
-  // The first messages since then about mounting `device` ("nvme3n1") as `type`, as one line.
+  // The first such messages about mounting `device` ("nvme3n1") as `type`, as one line.
   std::string about(std::string_view device, std::string_view type) const;
 
  private:

@@ -20,7 +20,8 @@ Context make_context() {
   return {mnt_new_context(), &mnt_free_context};
 }
 
-// Standard error into memory as long as it lives: a helper's reason is in its words, not in its exit status.
+// Captures standard error in memory while it exists: a helper reports its reason there, not in its exit
+// status.
 class CapturedStderr {
  public:
   CapturedStderr()
@@ -53,8 +54,8 @@ MountOutcome failed_with(int error_number) {
   return outcome;
 }
 
-// Since 2.39 libmount mounts through a file system context. The kernel puts its words there instead of into
-// its log, and libmount hands them on as the tail of a sentence: "fsconfig() failed: ext4: Unknown …".
+// Since 2.39 libmount mounts through a file system context. The kernel then writes its messages there instead
+// of to its log, and libmount appends them to a sentence: "fsconfig() failed: ext4: Unknown …".
 std::string words_in_context(const Context& context, int result) {
   char sentence[4096] = "";
   mnt_context_get_excode(context.get(), result, sentence, sizeof sentence);
@@ -63,7 +64,7 @@ std::string words_in_context(const Context& context, int result) {
   return words.starts_with(kLead) ? std::string(words.substr(kLead.size())) : "";
 }
 
-// `result` as libmount's calls give it: 0, or a negative errno or code of its own.
+// `result` as returned by libmount's calls: 0, or a negative errno or libmount code.
 MountOutcome outcome_of(const Context& context, int result) {
   MountOutcome outcome;
   if (mnt_context_helper_executed(context.get()) == 1) {
@@ -72,17 +73,18 @@ MountOutcome outcome_of(const Context& context, int result) {
   }
   if (mnt_context_syscall_called(context.get()) == 1) {
     outcome.error_number = mnt_context_get_syscall_errno(context.get());
-    // Newer libmount makes several calls, and keeps the number of the one that failed in the result alone.
+    // Newer libmount makes several calls, and stores the error of the failed one only in the result.
     if (outcome.error_number == 0 && result < 0) outcome.error_number = -result;
     if (!outcome.done()) outcome.kernel_words = words_in_context(context, result);
     return outcome;
   }
-  // Its own codes begin at 5000 (MNT_ERR_NOFSTAB); they are about fstab and loop devices, which we don't use.
+  // Its own codes begin at 5000 (MNT_ERR_NOFSTAB); they are about fstab and loop devices, which are not used
+  // here.
   if (result != 0) outcome.error_number = result < 0 && -result < 5000 ? -result : EINVAL;
   return outcome;
 }
 
-// fstab has no say in what a volume is mounted with, and "read-only instead" is never tried.
+// fstab does not affect a volume's options, and there is no fallback to read-only.
 int set_up(const Context& context, const std::string& source, const std::filesystem::path& target,
            const std::string& type, const std::string& options) {
   int done = mnt_context_set_source(context.get(), source.c_str());
@@ -111,7 +113,7 @@ MountOutcome call_mount(const std::string& source, const std::filesystem::path& 
 MountOutcome call_remount(const Mount& mount, bool read_only) {
   const Context context = make_context();
   if (!context) return failed_with(ENOMEM);
-  // The flags of a mount are given anew each time; those of the file system stay unless they are named.
+  // A remount must repeat a mount's flags; those of the file system stay unless they are named.
   std::vector<std::string> options = {"remount", "_netdev", read_only ? "ro" : "rw"};
   for (const std::string& option : split(mount.options, ',')) {
     if (option != "ro" && option != "rw") options.push_back(option);

@@ -27,7 +27,7 @@ namespace {
 
 using Table = std::vector<Mount>;
 constexpr char kNfsHelper[] = "/sbin/mount.nfs";
-constexpr std::chrono::seconds kGivingUp{3};  // programs that are told to end do so meanwhile
+constexpr std::chrono::seconds kGivingUp{3};  // time for programs that were asked to end
 
 std::string quote(const std::filesystem::path& path) {
   return printable(path.native());
@@ -53,10 +53,10 @@ std::string options_of(const MountRequest& request) {
   return join(all, ",");
 }
 
-// What the request's source is called in the mount table: by number for a device, by name for an export.
+// Identifies the request's source in the mount table: by number for a device, by name for an export.
 struct Source {
   std::string name;
-  std::optional<dev_t> device;  // none: NFS
+  std::optional<dev_t> device;  // none for NFS
 
   bool is_source_of(const Mount& mount) const {
     if (device) return mount.device_number == *device;
@@ -79,7 +79,7 @@ const char* access_word(bool read_only) {
   return read_only ? "read-only" : "writable";
 }
 
-// Whether it is mounted there; Refused if what is there isn't what was asked for.
+// Whether it is mounted there; Refused if the mount there differs from the request.
 Result<bool> is_there(const MountRequest& request, const Source& source, const Table& table) {
   const Mount* there = mounted_at(table, request.target);
   if (there == nullptr) return false;
@@ -95,8 +95,8 @@ Result<bool> is_there(const MountRequest& request, const Source& source, const T
               "unmount it first: umount " + quote(request.target));
 }
 
-// A device set read-only under somebody's writable mount would break that mount, and the other way round two
-// ideas of the same file system would meet in the kernel.
+// Setting a device read-only under another program's writable mount would break that mount. The reverse would
+// give the kernel two inconsistent views of one file system.
 Result<> check_other_mounts(const MountRequest& request, const Source& source, const Table& table) {
   for (const Mount& mount : table) {
     if (!source.device || mount.device_number != *source.device) continue;
@@ -109,7 +109,7 @@ Result<> check_other_mounts(const MountRequest& request, const Source& source, c
   return {};
 }
 
-// After a mount that reported success: is it what was asked for? If not, ours is taken away again.
+// After a successful mount: checks that it matches the request. If it does not, unmounts it again.
 Result<> verify(const MountRequest& request, const Source& source) {
   const auto table = read_mount_table({});
   if (!table) return table.take_error();
@@ -124,7 +124,7 @@ Result<> verify(const MountRequest& request, const Source& source) {
 Result<> mount_block(const MountRequest& request) {
   const auto superblock = probe_superblock(request.source);
   if (!superblock) return fail_with(superblock.error(), doing(request));
-  // Since it was looked at, the name may have gone to another volume's disk.
+  // Since the check, the name may have been reassigned to another volume's disk.
   if (!request.uuid.empty() && superblock->uuid != request.uuid) {
     return fail(Errc::Unavailable,
                 doing(request) + ": file system " + printable(superblock->uuid) + " is there now, not " +
@@ -141,7 +141,7 @@ Result<> mount_block(const MountRequest& request) {
   const MountOutcome outcome = call_mount(request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};
   const std::string device = std::filesystem::path(request.source).filename();
-  // MMP's node is that of the moment: it may have mounted between our read and the kernel's.
+  // MMP's node may have changed: it may have mounted between this process's read and the kernel's.
   const auto after = probe_superblock(request.source);
   const std::string words =
       outcome.kernel_words.empty() ? log.about(device, request.type) : outcome.kernel_words;
@@ -157,7 +157,8 @@ Result<> mount_nfs(const MountRequest& request) {
   return fail(explain_nfs_mount(request, outcome));
 }
 
-// What else shows this file system here: a bind mount, a second mount. It would live on without ours.
+// Other mounts of this file system on this host: a bind mount, a second mount. They would remain after the
+// unmount.
 Result<> check_only_mount(const Table& table, const Mount& mount, const std::string& doing) {
   for (const Mount& other : table) {
     const bool is_same = other.device_number == mount.device_number && other.target != mount.target;
@@ -168,9 +169,9 @@ Result<> check_only_mount(const Table& table, const Mount& mount, const std::str
   return {};
 }
 
-// A mounted file system claims its device, in whichever namespace it is mounted.
+// A mounted file system claims its device, in any namespace.
 bool is_claimed(const Mount& mount) {
-  constexpr int kLooks = 4;  // others claim a device for a moment, to look at it
+  constexpr int kLooks = 4;  // other programs claim a device briefly, to examine it
   for (int look = 0; look < kLooks; ++look) {
     const UniqueFd device(::open(mount.source.c_str(), O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC));
     if (device || errno != EBUSY) return false;
@@ -179,7 +180,7 @@ bool is_claimed(const Mount& mount) {
   return true;
 }
 
-// Unmounted here, and still mounted in a container: put back, since nothing may be taken for unused.
+// Unmounted here, but still mounted in a container: remounts it, because it must not look unused.
 Result<Change> put_back(const Mount& mount, const std::string& doing) {
   const std::string users = describe_users(users_elsewhere({}, mount.device_number), {}, mount);
   const MountOutcome back = call_mount(mount.source, mount.target, mount.type, "_netdev," + mount.options);
@@ -189,9 +190,9 @@ Result<Change> put_back(const Mount& mount, const std::string& doing) {
               "end what has it, a container perhaps, and try again");
 }
 
-// What waits for a dead server ends with an error, and asks it something more as it ends, a program that
-// exits too: told so again as long as it is in use. True: that has unmounted it. Kernels from 6.5 on need it
-// once.
+// Makes requests that wait for a dead server fail. A program may send further requests as it handles the
+// error, or as it exits, so this is repeated while the mount is in use. True if that has unmounted it.
+// Kernels since 6.5 need one call only.
 bool give_up_waiting(const Mount& mount) {
   if (shut_down_nfs({}, mount)) return false;
   const auto end = std::chrono::steady_clock::now() + kGivingUp;

@@ -1,5 +1,5 @@
-// The Mounter of a real host. Needs root. For one thread of a process of its own: an NFS mount borrows the
-// process's standard error for its duration.
+// The Mounter of a real host. Needs root. Use it from one thread of a dedicated process: an NFS mount
+// temporarily redirects the process's standard error.
 #pragma once
 
 #include "daemon/mounts/mounter.hpp"

@@ -39,8 +39,8 @@ constexpr std::array kBlockErrors = {
                 "unmount it there first"},
 };
 
-// With MMP the kernel watches the block for its interval and then gives up; which number that is changed
-// between kernels. That it watches for longer than usual is no refusal.
+// With MMP the kernel watches the block for its interval and then fails; the errno differs between kernels. A
+// longer wait than usual is not a refusal.
 bool is_mmp_refusal(int error_number, const Superblock& superblock, const std::string& kernel_words) {
   const auto says_so = [](const std::string& line) {
     const bool is_about_it = line.find("multi-mount") != std::string::npos ||
@@ -58,7 +58,7 @@ struct NfsExplanation {
   const char* hint;
 };
 
-// In this order: a message may hold more than one.
+// In this order, because a message may contain more than one.
 constexpr std::array kNfsErrors = {
     NfsExplanation{"access denied", Errc::Denied, "add this host to the server's export list"},
     NfsExplanation{"Operation not permitted", Errc::Denied, "add this host to the server's export list"},
@@ -81,7 +81,7 @@ constexpr std::array kNfsErrors = {
     NfsExplanation{"Stale file handle", Errc::Unavailable, "the server's export changed: restart it there"},
 };
 
-// One line, without the program's name in front of each message.
+// One line, without the program's name before each message.
 std::string sentence(std::string_view words) {
   std::string all;
   for (const std::string& line : split(words, '\n')) {

@@ -1,4 +1,4 @@
-// Why a mount or unmount failed, in a person's words, with the next step.
+// Explains why a mount or unmount failed, with the next step.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace spark::mounts {
 
-// "mounting /dev/nvme0n1 at /mnt/a": how every error about it begins.
+// "mounting /dev/nvme0n1 at /mnt/a": the beginning of every error about it.
 std::string doing(const MountRequest& request);
 
-// For a block device. `superblock` as it was before the mount, `kernel_words` what the kernel logged about
-// the device meanwhile, or nothing.
+// For a block device. `superblock` was read before the mount; `kernel_words` has the kernel's messages about
+// the device since then, or is empty.
 Error explain_block_mount(const MountRequest& request, int error_number, const Superblock& superblock,
                           const std::string& kernel_words);
 
-// For NFS, from what mount.nfs wrote to standard error.
+// For NFS, from the output of mount.nfs on standard error.
 Error explain_nfs_mount(const MountRequest& request, const MountOutcome& outcome);
 
 }  // namespace spark::mounts

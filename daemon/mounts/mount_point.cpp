@@ -16,7 +16,7 @@ std::string mount_point_name(const fs::path& target) {
   return "mount point " + printable(target.native());
 }
 
-// mkdir -p, mode 0755 whatever the umask is.
+// mkdir -p with mode 0755, independent of the umask.
 Result<> make_folders(const fs::path& target) {
   fs::path made;
   for (const fs::path& part : target) {

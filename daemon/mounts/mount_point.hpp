@@ -7,11 +7,11 @@
 
 namespace spark::mounts {
 
-// Made with its parents (mode 0755) if missing. Refused: not a folder, or reached through a symbolic link
-// (the mount would stand under another name than the config's).
+// Creates it with its parents (mode 0755) if missing. Refused if it is not a folder, or is reached through a
+// symbolic link (the mount would have another path than in the config).
 Result<> make_mount_point(const std::filesystem::path& target);
 
-// Refused: it holds something, which a mount would hide.
+// Refused if it is not empty: a mount would hide its content.
 Result<> check_empty(const std::filesystem::path& target);
 
 }  // namespace spark::mounts

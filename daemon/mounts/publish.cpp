@@ -23,7 +23,7 @@ struct Place {
   const Mount* mount = nullptr;
 };
 
-// What is mounted there, if it is the device.
+// The mount there, if it is of the device.
 Result<Place> find(const std::filesystem::path& target, const std::string& device, const std::string& doing) {
   const auto number = device_number_of(device);
   if (!number) return fail_with(number.error(), doing);
@@ -54,7 +54,7 @@ Result<> remount_read_only(const Place& place, const std::string& doing) {
               "let it close its files, and publish again; nothing was published");
 }
 
-// What a reader's mount looks at.
+// The stamp that a reader's probe compares.
 Result<std::uint64_t> closed_stamp(const std::string& device, const std::string& doing) {
   const auto superblock = probe_superblock(device);
   if (!superblock) return fail_with(superblock.error(), doing);
@@ -63,7 +63,7 @@ Result<std::uint64_t> closed_stamp(const std::string& device, const std::string&
               "publish again; readers do not take it until it is closed");
 }
 
-// Closed by its last writer, so another host may want it in this moment too.
+// It was closed by its last writer, so another host may claim it at the same moment.
 Result<> claim(const std::string& device, const std::string& host, bool alone) {
   const auto superblock = probe_superblock(device);
   if (!superblock) return superblock.take_error();

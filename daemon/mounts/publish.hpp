@@ -1,4 +1,4 @@
-// Publishing: the one moment in which a writer's file system becomes whole for its readers. Workers only.
+// Publishing: makes a writer's file system consistent for its readers. Workers only.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ enum class AfterPublish { ReadOnly, Writable };
 
 struct Closed {
   Published published;
-  std::uint64_t stamp = 0;  // of the superblock, as readers find it
+  std::uint64_t stamp = 0;  // of the superblock, as read by other hosts
 };
 
-// Flushes what is mounted for writing at `target`, gives it the next generation's number, empties its journal
-// and makes mount and device read-only; with Writable it is made writable again at once. Refused, naming
-// them, while programs have files open for writing. On an error it is as writable as before, and a number may
-// have been used up. Proven on the device: nobody has it open for writing any more. `alone`: see
-// make_writable.
+// Flushes the writable mount at `target`, assigns the next generation number, empties the journal and makes
+// mount and device read-only; with Writable they become writable again immediately. Refused, naming the
+// programs, while any has files open for writing. After an error it is as writable as before, and a number
+// may have been used up. On success, the device has been checked: it is no longer open for writing. `alone`:
+// see make_writable.
 Result<Closed> publish(const std::filesystem::path& target, const std::string& device,
                        const std::string& host, WallTime now, AfterPublish then, bool alone);
 
-// The other way round; its readers see it when it returns. `alone`: without a reservation; with multi-mount
+// The reverse; readers can see it when the call returns. `alone`: without a reservation; with multi-mount
 // protection it then takes as long as a mount (mmp_wait).
 Result<> make_writable(const std::filesystem::path& target, const std::string& device,
                        const std::string& host, WallTime now, bool alone);

@@ -14,9 +14,9 @@
 namespace spark::mounts {
 namespace {
 
-constexpr int kMostStacked = 16;  // mounts on one another that are taken off, should it ever come to that
+constexpr int kMostStacked = 16;  // limit on stacked mounts to remove
 
-// Asked of the folder itself: a line of the mount table may be hidden by a later mount above it.
+// Asks the folder itself: a line of the mount table may be hidden by a later mount above it.
 bool is_served_read_only(const std::filesystem::path& folder) {
   struct statx info {};
   struct statvfs system {};
@@ -25,8 +25,8 @@ bool is_served_read_only(const std::filesystem::path& folder) {
          (system.f_flag & ST_RDONLY) != 0;
 }
 
-// Mounts that come and go in the host's namespace have to come and go in a worker's. Else its namespace would
-// keep a volume busy after `umount` has taken it off the host's.
+// Mounts and unmounts in the host's namespace must propagate to a worker's. Otherwise the worker's namespace
+// would keep a volume busy after `umount` on the host.
 bool propagates_mounts() {
   const auto text = read_file("/proc/self/mountinfo");
   bool propagates = false;
@@ -39,7 +39,7 @@ bool propagates_mounts() {
   return propagates;
 }
 
-// Made read-only before anybody can see it, so that it is so in every namespace that it reaches.
+// Made read-only before it is visible, so that it is read-only in every namespace that it propagates to.
 Result<> mount_read_only(const std::filesystem::path& folder, const std::string& doing) {
   const UniqueFd copy(
       ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW));
@@ -57,7 +57,7 @@ Result<> mount_read_only(const std::filesystem::path& folder, const std::string&
 Result<Change> take_off(const std::filesystem::path& folder, const std::string& doing) {
   Change change = Change::AlreadyThere;
   for (int i = 0; i < kMostStacked && is_served_read_only(folder); ++i) {
-    // Detached: a job that has a file open there keeps it.
+    // Detached: a job with an open file there keeps it.
     if (::umount2(folder.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return fail_errno(errno, doing);
     change = Change::Done;
   }
@@ -68,7 +68,7 @@ Result<Change> take_off(const std::filesystem::path& folder, const std::string& 
 
 Result<Change> serve_read_only(const std::filesystem::path& folder) {
   const std::string doing = "mounting " + printable(folder.native()) + " read-only for jobs";
-  // Two workers at once would mount it twice.
+  // Without a lock, two concurrent workers would mount it twice.
   const UniqueFd lock(::open(folder.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_EX) != 0) return fail_errno(errno, doing);
   if (is_served_read_only(folder)) return Change::AlreadyThere;

@@ -1,6 +1,6 @@
-// The folder of the published copies, as jobs see it: read-only, even for root. It is one bind mount of the
-// folder onto itself, seen by every process. Workers publish and evict there: they take the mount off in a
-// mount namespace of their own. The mount outlives the daemon, as volumes do.
+// The folder of published copies as jobs see it: read-only, even for root. It is a bind mount of the folder
+// onto itself, visible to every process. Workers that publish and evict there unmount it in a private mount
+// namespace. The mount outlives the daemon, as volumes do.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,16 @@
 
 namespace spark::mounts {
 
-// Done or AlreadyThere. Unsupported, with the reason, where such a mount is not allowed, or where a worker's
-// own mount namespace would keep volumes from being unmounted.
+// Done or AlreadyThere. Unsupported, with the reason, if such a mount is not allowed, or if a worker's
+// private mount namespace would prevent volumes from being unmounted.
 Result<Change> serve_read_only(const std::filesystem::path& folder);
 
-// For the rest of this process, which has no other thread yet. Gives the root of the host's namespace: what
-// is opened below it, without its slash, counts as a use of the host's mounts. Of no mount: nothing to do.
+// For the rest of this process, which must have no other thread yet. Returns the root of the host's
+// namespace: a file opened through it, by a path without the leading slash, counts as a use of the host's
+// mounts. Does nothing if the folder has no such mount.
 Result<UniqueFd> see_writable(const std::filesystem::path& folder);
 
-// For everybody. Who has files open there keeps them, and may write to none of them.
+// For all processes. Open files stay open, but can't be written.
 Result<Change> stop_serving_read_only(const std::filesystem::path& folder);
 
 }  // namespace spark::mounts

@@ -16,7 +16,7 @@
 namespace spark::mounts {
 namespace {
 
-// The same number for ext4 and xfs; Debian's kernel headers for programs have neither's name.
+// The same number for ext4 and xfs; Debian's kernel headers have neither's name.
 constexpr unsigned long kShutDown = _IOR('X', 125, std::uint32_t);
 constexpr std::uint32_t kWithoutFlush = 2;
 

@@ -1,6 +1,5 @@
-// Our own few lines of parsing, not libmount's: its reader of this file also merges /run/mount/utab, takes a
-// lock there, may resolve /dev/root by asking the devices, and has no bound. The daemon's one thread can
-// afford none of it.
+// Parsed here and not by libmount: its reader also merges /run/mount/utab, takes a lock there, may resolve
+// /dev/root by accessing the devices, and has no limit. The daemon's only thread can't afford any of these.
 #include "daemon/mounts/table.hpp"
 
 #include <sys/sysmacros.h>
@@ -17,7 +16,7 @@ namespace {
 constexpr std::ptrdiff_t kMaxLines = 100'000;
 constexpr std::size_t kMaxBytes = 64 << 20;
 
-// The next word of a line whose words are parted by single spaces.
+// The next word of a line with single spaces between words.
 std::string_view take_word(std::string_view& line) {
   const std::size_t end = std::min(line.find(' '), line.size());
   const std::string_view word = line.substr(0, end);
@@ -97,14 +96,15 @@ Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
 }
 
 std::vector<const Mount*> stack_at(const std::vector<Mount>& table, const std::filesystem::path& target) {
-  // As text: with hundreds of mounts, comparing paths part by part is most of what a look costs.
+  // Compared as text: with hundreds of mounts, comparing paths by components is most of the cost of a check.
   std::string wanted = target.lexically_normal().native();
   if (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
   std::vector<const Mount*> found, stack;
   for (const Mount& mount : table) {
     if (mount.target.native() == wanted) found.push_back(&mount);
   }
-  // The table's order is not that of stacking on every kernel; parents are: the top is nobody's.
+  // On some kernels the table is not in the order of stacking, but the parents are right: the top mount is no
+  // other mount's parent.
   const auto is_top = [&](const Mount* mount) {
     return std::ranges::none_of(
         found, [&](const Mount* other) { return other != mount && other->parent_id == mount->id; });

@@ -18,15 +18,14 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// The kernel makes up the link's text from what it has in memory; nothing is looked up.
+// The kernel generates the link's text from memory; it accesses no file system.
 bool links_into(const fs::path& link, const Mount& mount) {
   std::error_code error;
   const fs::path place = fs::read_symlink(link, error);
   return !error && is_below(place.native(), mount.target.native());
 }
 
-// By mount id: it also finds files that were deleted, and doesn't take those of a mount below or above for
-// ours.
+// By mount ID: this also finds deleted files, and excludes files of a mount below or above.
 bool has_open_file(const fs::path& process, const Mount& mount) {
   const std::string wanted = "mnt_id:\t" + std::to_string(mount.id) + "\n";
   std::error_code error;

@@ -1,4 +1,4 @@
-// Who keeps a mount busy. Reads /proc alone, never the mount: it may be dead.
+// Processes that keep a mount busy. Reads only /proc, never the mount: it may be dead.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace spark::mounts {
 
 struct User {
   pid_t pid = 0;
-  std::string command;  // as in /proc/PID/comm
+  std::string command;  // from /proc/PID/comm
   std::string how;      // "open file", "working folder", …
 };
 
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount);
 
-// Processes in other mount namespaces (containers) that show the device; one for each namespace.
+// Processes in other mount namespaces (containers) that see the device; one for each namespace.
 std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device);
 
-// "python3 (pid 4711, open file), bash (pid 17, working folder) and 3 more"; mounts below it as well.
+// "python3 (pid 4711, open file), bash (pid 17, working folder) and 3 more"; also names mounts below it.
 std::string describe_users(const std::vector<User>& users, const std::vector<Mount>& table,
                            const Mount& mount);
 

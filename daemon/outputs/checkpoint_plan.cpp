@@ -35,7 +35,7 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
     const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
     const bool is_newest = kept++ == 0, is_there = is_published(output, one, published) && !is_rewritten;
     const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
-    // One that waits behind the newest is superseded as soon as that is there.
+    // A checkpoint that waits behind the newest is superseded as soon as the newest is published.
     const bool is_wanted =
         !is_there && (is_rewritten || is_kept_always(output, one.name) || (is_newest && !is_superseded));
     if (is_there && plan.latest.empty()) plan.latest = one.name;

@@ -1,5 +1,4 @@
-// What the components of this folder share: the configuration in force, where a volume can be written, and
-// how long they wait for what.
+// Shared by the components of this folder: the configuration in force, access to volumes, timeouts.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,24 +18,24 @@ namespace asio = boost::asio;
 
 // A volume that this host may write, or read, now.
 struct VolumePlace {
-  std::string root;   // where it is: absolute
-  std::string mount;  // its mount point, which has to be mounted; empty on a simulated host
+  std::string root;   // absolute path
+  std::string mount;  // its mount point, where it must be mounted; empty on a simulated host
 };
 
 struct Timings {
-  Duration look{1'000};      // at the volume: while it is away, and while a worker writes it
+  Duration look{1'000};      // between checks of the volume, while it is away and while a worker writes it
   Duration retry{2'000};     // after the first failure with a healthy volume; then doubled
-  unsigned tries = 5;        // of such failures, without a byte copied in between
+  unsigned tries = 5;        // such failures, if no byte is copied in between
   Duration stuck{60'000};    // without a byte although the volume is back: the worker is replaced
   Duration stalled{10'000};  // without a byte: longer than any healthy flush
-  Duration record{30'000};   // to write a small file of the state folder
-  Duration watch{5'000};     // between looks at an output's folder
+  Duration record{30'000};   // timeout for writing a small file in the state folder
+  Duration watch{5'000};     // between checks of an output's folder
   Duration settle{
-      500};  // between looks at one that changed a moment ago, and how often, while somebody waits for it
+      500};  // between checks of a folder that changed a moment ago, and their number, while a caller waits
   unsigned settle_looks = 12;
-  Duration scan{300'000};  // one such look, which flushes what is complete
-  Duration shards{5'000};  // between looks whether the other hosts' shards have come
-  Duration list{20'000};   // to list what is published on a volume
+  Duration scan{300'000};  // timeout of one check, which flushes complete checkpoints
+  Duration shards{5'000};  // between checks for the other hosts' shards
+  Duration list{20'000};   // timeout for listing the published checkpoints on a volume
 };
 
 struct Context {
@@ -45,12 +44,12 @@ struct Context {
   const Clock& clock;
   std::filesystem::path folder;                   // of the records
   std::function<const config::Config&()> config;  // in force now
-  // Or why this host can't write it: Unavailable while it is not ready; Refused if waiting does not help;
-  // NotFound if it is not configured.
+  // The volume's place, or why this host can't write it: Unavailable while it is not ready; Refused if
+  // waiting does not help; NotFound if it is not configured.
   std::function<Result<VolumePlace>(const std::string& volume)> find_volume;
-  // The same, to be read: this host need not be its writer.
+  // The same for reading: this host need not be its writer.
   std::function<Result<VolumePlace>(const std::string& volume)> find_readable;
-  std::function<bool()> must_yield;  // a training job runs, and copies have to stand back
+  std::function<bool()> must_yield;  // a training job runs, so copies must reduce their load
   Timings timings{};
 };
 

@@ -43,7 +43,7 @@ asio::awaitable<void> KnownCheckpoints::remember(const std::vector<LocalCheckpoi
     if (const auto sent = changes_.sent.find(one.name); sent != changes_.sent.end()) now.sent.insert(*sent);
     if (!one.incomplete.empty()) continue;
     now.flushed[one.name] = one.changed_ns;
-    // Sent before this was recorded, or by hand.
+    // Sent before this was recorded, or manually.
     if (published != nullptr && is_published(output_, one, *published))
       now.sent.emplace(one.name, one.changed_ns);
   }

@@ -1,5 +1,4 @@
-// What is known of an output's checkpoints from earlier looks, and recorded in the state folder: when they
-// were flushed and sent.
+// Remembers the flushing and sending of an output's checkpoints; recorded in the state folder.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,10 +19,10 @@ class KnownCheckpoints {
   const Changes& flushed() const { return changes_.flushed; }
   const Changes& sent() const { return changes_.sent; }
 
-  // From the record, once; a failure is logged, and the next call tries again.
+  // Reads the record, once; a failure is logged, and the next call tries again.
   asio::awaitable<void> load();
-  // Keeps what is known of these local checkpoints, and nothing of others. `published` is null while the
-  // volume can't be listed. Records what has changed; a failure is logged, and the next call tries again.
+  // Keeps the entries of these local checkpoints and drops the others. `published` is null while the volume
+  // can't be listed. Records changes; a failure is logged, and the next call tries again.
   asio::awaitable<void> remember(const std::vector<LocalCheckpoint>& local,
                                  const std::vector<PublishedCheckpoint>* published);
   void mark_sent(const std::string& checkpoint, std::int64_t changed_ns);

@@ -1,4 +1,4 @@
-// Where this host may write, or read, what stage-out sends to a volume.
+// The place on a volume where this host may write, or read, published outputs.
 #pragma once
 
 #include "base/result.hpp"

@@ -1,4 +1,4 @@
-// The outputs of the configuration, each watched.
+// Watches each output of the configuration.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ class OutputWatches {
   OutputWatches(const Context& context, StageOuts& stage_outs, WatchedOutput::Leased leased)
       : context_(context), stage_outs_(stage_outs), leased_(std::move(leased)) {}
 
-  // What has not changed goes on as it was.
+  // Unchanged outputs continue undisturbed.
   void apply(const config::Config& config);
 
   std::shared_ptr<WatchedOutput> find(const std::string& name) const;

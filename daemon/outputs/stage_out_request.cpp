@@ -115,7 +115,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.asker.holder = get_string(object, "holder").value_or("");
   const bool has_all = !request.id.empty() && request.source.starts_with('/') && !request.volume.empty() &&
                        !request.path.empty();
-  // Without a user the copy would be made with root's rights.
+  // Without a user the copy would be made with root's permissions.
   if (!has_all || !uid || *uid < 0 || *uid > std::numeric_limits<uid_t>::max())
     return fail(Errc::Invalid, "it is no record of a stage-out");
   request.asker.uid = static_cast<uid_t>(*uid);

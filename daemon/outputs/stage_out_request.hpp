@@ -15,34 +15,34 @@ struct StageOutRequest {
   std::string id;      // of its record
   std::string source;  // absolute: a file or a folder of this host
   std::string volume, path;
-  unsigned keep = 0;                // copies in the destination's folder; 0: all
-  unsigned keep_every = 0;          // checkpoints whose number is a multiple stay beside those; 0: none
-  std::vector<std::string> spared;  // names in that folder that stay as well: a lease holds them
-  unsigned nodes = 0;               // hosts whose shards are published together; 0 or 1: this one alone
-  bool waits = true;                // for the shards of the other hosts; if not, its own being there ends it
-  std::string latest;               // what leads to the newest copy there: "link", "file"; empty: nothing
-  Bytes max_rate = 0;               // bytes per second; 0: no limit
-  Asker asker;                      // its uid is whose rights the copy is made with
+  unsigned keep = 0;        // copies in the destination's folder; 0 means all
+  unsigned keep_every = 0;  // checkpoints with a multiple of it as number are kept in addition; 0 means none
+  std::vector<std::string> spared;  // names in that folder that are kept as well, because of a lease
+  unsigned nodes = 0;               // hosts with shards that are published together; 0 or 1: this one alone
+  bool waits = true;   // for the other hosts' shards; if false, it ends once this host's shard is there
+  std::string latest;  // kind of the pointer to the newest copy there: "link", "file"; empty means none
+  Bytes max_rate = 0;  // bytes per second; 0 means no limit
+  Asker asker;         // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }
-  bool is_same(const StageOutRequest& other) const;  // asks for the same copy
+  bool is_same(const StageOutRequest& other) const;  // requests the same copy
 };
 
-// Of VOLUME:PATH; the path has no component that leads elsewhere.
+// The parts of VOLUME:PATH; the path has no "..", "." or empty component.
 struct OutputName {
   std::string volume, path;
 };
 Result<OutputName> read_output_name(const std::string& text);
 
-// What the body of POST /v1/stage-outs asks for; it has no id and no asker yet.
+// The request in the body of POST /v1/stage-outs; it has no ID and no asker yet.
 Result<StageOutRequest> request_of(const json::object& body);
 
-// Of a worker's answer: this host's shard is on the volume, and some of the others' are not.
+// For a worker's result: this host's shard is on the volume, and some other hosts' are not.
 bool lacks_shards(const json::object& answer);
 std::string missing_shards(const json::object& answer, unsigned nodes);
 
 json::object to_json(const StageOutRequest& request);
-// Invalid: something is missing, or is of another type.
+// Invalid if a field is missing, or has another type.
 Result<StageOutRequest> request_from_json(const json::object& object);
 
 }  // namespace spark::outputs

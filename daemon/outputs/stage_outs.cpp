@@ -21,7 +21,7 @@ asio::awaitable<void> StageOuts::start() {
   if (!recorded) log::survived(recorded.error());
   for (std::size_t i = 0; recorded && i < recorded->size(); ++i) {
     StageOutRequest& request = (*recorded)[i];
-    if (find(request)) {  // it was asked for again meanwhile
+    if (find(request)) {  // it was requested again meanwhile
       std::string id = std::move(request.id);
       co_await store_.forget(std::move(id));
       continue;
@@ -57,7 +57,8 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   auto id = fresh_uuid(SystemRoot{});
   if (!id) co_return id.take_error();
   request.id = std::move(*id);
-  const TransferPtr transfer = add(request);  // before it is recorded: nothing else takes the destination
+  // Before it is recorded, so that no other request takes the destination.
+  const TransferPtr transfer = add(request);
   auto saved = co_await store_.save(std::move(request));
   if (saved) {
     begin(transfer);
@@ -72,7 +73,7 @@ TransferPtr StageOuts::add(StageOutRequest request) {
   auto job = jobs_.create({"stage-out", {request.destination()}, request.asker});
   auto transfer = std::make_shared<Transfer>(context_, std::move(request), job);
   transfers_.push_back(transfer);
-  // The job has this function, and the transfer has the job.
+  // The job owns this function, and the transfer owns the job.
   job->on_cancel = [this, weak = std::weak_ptr<Transfer>(transfer)] {
     if (const TransferPtr one = weak.lock()) one->cancel();
     freed_.cancel();
@@ -80,7 +81,7 @@ TransferPtr StageOuts::add(StageOutRequest request) {
   return transfer;
 }
 
-// Once it is recorded, so that its end finds the record.
+// Called after it is recorded, so that its end finds the record.
 void StageOuts::begin(const TransferPtr& transfer) {
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
@@ -96,7 +97,7 @@ asio::awaitable<Outcome> StageOuts::send_in_turn(TransferPtr transfer) {
   co_return sent;
 }
 
-// Nobody waits for its volume while it waits for other hosts.
+// Its volume is free for others while it waits for other hosts.
 asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
   auto sent = co_await send_in_turn(transfer);
   while (sent && lacks_shards(*sent) && transfer->request().waits && !transfer->is_cancelled()) {

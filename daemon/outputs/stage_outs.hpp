@@ -1,5 +1,5 @@
-// Everything that is being sent to volumes: each request is a job, is recorded before it is answered, and
-// survives a restart of the daemon and of the host. One copy at a time is sent to each volume.
+// All copies in progress to volumes: each request is a job, is recorded before it is answered, and survives a
+// restart of the daemon and of the host. Copies to one volume run one at a time.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,20 +20,20 @@ class StageOuts {
  public:
   StageOuts(Context context, Jobs& jobs);
 
-  // Resumes what was recorded.
+  // Resumes recorded requests.
   asio::awaitable<void> start();
 
-  // A request for a copy that is being sent already joins its job. NotFound, Refused: see find_volume;
-  // Unavailable: something else is being sent to that destination.
+  // A request for a copy in progress joins its job. NotFound, Refused: see find_volume; Unavailable if a
+  // different source is being sent to that destination.
   asio::awaitable<Result<std::shared_ptr<Job>>> send(StageOutRequest request);
-  // Compares what was published at VOLUME:PATH with its manifest.
+  // Compares the copy published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
 
   const Context& context() const { return context_; }
   const Totals& totals() const { return totals_; }
   Backlog backlog() const;
   json::array list() const;                                                 // "stage_outs" of `status --json`
-  const std::vector<TransferPtr>& transfers() const { return transfers_; }  // that have not ended
+  const std::vector<TransferPtr>& transfers() const { return transfers_; }  // without those that have ended
 
  private:
   TransferPtr find(const StageOutRequest& request) const;
@@ -49,8 +49,8 @@ class StageOuts {
   Jobs& jobs_;
   Store store_;
   std::vector<TransferPtr> transfers_;  // in the order of their requests
-  std::set<std::string> busy_;          // volumes that are being written
-  asio::steady_timer freed_;            // never expires: cancelling it wakes all who wait for a volume
+  std::set<std::string> busy_;          // volumes being written
+  asio::steady_timer freed_;            // never expires: cancelling it wakes all that wait for a volume
   Totals totals_;
 };
 

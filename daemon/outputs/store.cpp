@@ -20,7 +20,7 @@ asio::awaitable<void> Store::forget(std::string id) {
   json::object record{{"file", file_of(id)}};
   const auto gone =
       co_await context_.runner.ask("stage-out", "forget", std::move(record), context_.timings.record);
-  if (!gone) log::survived(gone.error());  // the next start finds it sent, and tries once more to forget it
+  if (!gone) log::survived(gone.error());  // the next start finds it sent, and retries to forget it
 }
 
 asio::awaitable<Result<std::vector<StageOutRequest>>> Store::load() {

@@ -1,4 +1,4 @@
-// Requests to stage out that have not ended, in the state folder: a restarted daemon resumes them.
+// Stage-out requests that have not ended, in the state folder: a restarted daemon resumes them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -17,7 +17,7 @@ class Store {
   // Durable when it returns.
   asio::awaitable<Result<>> save(StageOutRequest request);
   asio::awaitable<void> forget(std::string id);
-  // All that were saved and not forgotten. What can't be understood is logged and left alone.
+  // All saved requests that were not forgotten. Invalid files are logged and left unchanged.
   asio::awaitable<Result<std::vector<StageOutRequest>>> load();
 
  private:

@@ -1,4 +1,4 @@
-// What was sent to volumes since the daemon started.
+// Totals of copies sent to volumes since the daemon started.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace spark::outputs {
 
-// Counts that only grow.
+// Counters that never decrease.
 struct Totals {
   std::uint64_t sent = 0, unchanged = 0, failed = 0, cancelled = 0;
   Bytes sent_bytes = 0;
 };
 
-// What is not sent yet.
+// Checkpoints that are not sent yet.
 struct Backlog {
   std::size_t outputs = 0;
-  Bytes bytes = 0;  // of those whose size is known
+  Bytes bytes = 0;  // of those with a known size
 };
 
 }  // namespace spark::outputs

@@ -62,8 +62,8 @@ asio::awaitable<Outcome> Transfer::run() {
                  "the same command resumes it; the local copy is as it was");
 }
 
-// Errors that a volume which goes away may cause, as the worker sees them: while it is being replaced, its
-// folder is not there.
+// Errors that a volume may cause as it goes away, from the worker's point of view: while it is being
+// remounted, its folder does not exist.
 bool Transfer::may_pass(const Error& error) const {
   switch (error.kind) {
     case Errc::NoSpace:
@@ -120,7 +120,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   co_return sent;
 }
 
-// A worker that hangs in the kernel reports nothing.
+// Needed because a worker that hangs in the kernel reports nothing.
 asio::awaitable<void> Transfer::watch(std::shared_ptr<Attempt> attempt) {
   const auto self = shared_from_this();
   asio::steady_timer timer(context_.executor);
@@ -140,7 +140,7 @@ void Transfer::look_at(Attempt& attempt) {
     attempt.saw_outage = true;
     attempt.back_since = now;
     show_stalled(continues(place.error()));
-    // Its writes would wait for a volume that is not this host's any more.
+    // Its writes would wait for a volume that this host has lost.
     if (place.error().kind != Errc::Unavailable) give_up(attempt, place.error().what);
   } else if (attempt.saw_outage &&
              now - std::max(attempt.back_since, attempt.last_moved) > context_.timings.stuck) {
@@ -167,7 +167,7 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
   const bool copies = get_string(progress, "phase") == "copying";
   if (bytes != attempt.last_bytes || !copies) {
-    // What an earlier attempt finished is there at once, and is no movement.
+    // Bytes of an earlier attempt appear immediately and do not count as progress.
     if (copies && attempt.last_bytes > 0) attempt.has_moved = true;
     attempt.last_bytes = bytes;
     attempt.last_moved = context_.clock.steady();

@@ -1,4 +1,4 @@
-// One copy on its way to a volume: tried until it is published or has failed for good.
+// One copy to a volume: retried until it is published or has failed permanently.
 #pragma once
 
 #include <sys/types.h>
@@ -26,23 +26,24 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const json::object& progress() const { return progress_; }
   bool is_cancelled() const { return is_cancelled_; }
 
-  // While another one is sent to its volume.
+  // While another copy is being sent to its volume.
   void show_queued();
-  // To its end. Waits while the volume is away.
+  // Runs the copy to its end. Waits while the volume is away.
   asio::awaitable<Outcome> run();
-  // Its own shard is sent, and `answer` has the hosts whose shards are there. Returns after a while.
+  // Its own shard is sent, and `answer` lists the hosts with shards on the volume. Returns after one
+  // interval.
   asio::awaitable<void> wait_for_shards(const json::object& answer);
   void cancel();
 
  private:
-  // One worker's try. A new value for each.
+  // One worker's attempt. A new object for each attempt.
   struct Attempt {
     workers::Cancellation cancellation;
-    pid_t worker = 0;  // 0: none
+    pid_t worker = 0;  // 0 means none
     workers::Priority priority = workers::Priority::Normal;
-    std::string given_up;  // why its worker was ended; empty: it was not
+    std::string given_up;  // why its worker was stopped; empty means that it was not
     bool is_over = false, has_moved = false;
-    bool saw_outage = false;  // its volume was away since a byte moved
+    bool saw_outage = false;  // its volume was away since the last byte moved
     std::int64_t last_bytes = -1;
     SteadyTime last_moved{}, back_since{};
   };
@@ -63,7 +64,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   StageOutRequest request_;
   std::shared_ptr<Job> job_;
   json::object progress_;
-  std::shared_ptr<Attempt> attempt_;  // the one that runs, or ran last; none before the first
+  std::shared_ptr<Attempt> attempt_;  // the current or the last one; none before the first
   asio::steady_timer pause_;
   bool is_cancelled_ = false;
 };

@@ -23,7 +23,7 @@ const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local
   return found == local.end() ? nullptr : &*found;
 }
 
-// A newer one than what is complete, which will be too.
+// A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
       std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty() || one.is_settling; });
@@ -66,7 +66,7 @@ asio::awaitable<void> WatchedOutput::run() {
   }
 }
 
-// A worker of its own: it gives up its rights for good.
+// Uses a separate worker, because it drops its privileges permanently.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await known_.load();
   const Complete rule = settings_.complete == Complete::OnRequest ? Complete::Rename : settings_.complete;
@@ -91,7 +91,8 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_return seen;
 }
 
-// For a caller whose job has just saved, or was just killed. One that goes on changing is not waited for.
+// For a caller with a job that has just saved, or was just killed. Does not wait for a checkpoint that keeps
+// changing.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look_until_settled() {
   auto seen = co_await look();
   for (unsigned looks = 0; seen && is_any_settling(seen->local) && looks < context_.timings.settle_looks;
@@ -152,11 +153,12 @@ asio::awaitable<void> WatchedOutput::work() {
   CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent());
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
-  // One that ended during the look is noted at the next: this plan does not know that it was sent.
+  // If a sending ended during the check, it is handled at the next one, because this plan does not include
+  // it.
   if (sends_unasked && plan.send && !sending_ &&
       (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
-    // Without waiting: a newer checkpoint may be complete before the shards of all hosts are there.
+    // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
     const auto job = co_await send(std::move(next), seen->owner, false);
     if (!job) facts_.reason = job.error().message();
   }
@@ -201,7 +203,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     sending_ = *job;
-    retry_.failed = checkpoint.name;  // until it has ended well
+    retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.changed_ns = checkpoint.changed_ns;
   }
   co_return job;
@@ -240,7 +242,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   const LocalCheckpoint* newest = newest_complete(seen->local);
   const PublishedCheckpoint* published =
       seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
-  // Another host may have sent a newer one, and one of several hosts has a shard alone.
+  // Another host may have sent a newer one, and one of several hosts has only a shard.
   if (newest != nullptr && settings_.nodes <= 1 &&
       (published == nullptr || newest->mtime_ns >= published->mtime_ns))
     co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
@@ -252,7 +254,7 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
   co_return nothing_complete(settings_, seen->local);
 }
 
-// What is left undone is tried again at the next look.
+// Failures are retried at the next check.
 asio::awaitable<void> WatchedOutput::tidy(CheckpointPlan plan) {
   // DeepSpeed's own file has that name.
   const std::string latest = settings_.complete == Complete::DeepSpeed ? "" : plan.latest;

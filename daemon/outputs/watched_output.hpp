@@ -1,4 +1,5 @@
-// One output of the configuration: its folder is looked at every few seconds, and what is complete is sent.
+// One output of the configuration: its folder is checked every few seconds, and complete checkpoints are
+// sent.
 #pragma once
 
 #include <sys/types.h>
@@ -18,20 +19,21 @@
 
 namespace spark::outputs {
 
-// What is known of an output.
+// The state of an output.
 struct OutputFacts {
-  std::string reason;            // why nothing is sent, or the last look failed; empty: nothing is in the way
-  std::string latest_local;      // newest complete checkpoint here; empty: none
-  std::string latest_published;  // newest on the volume; empty: none is known
-  std::int64_t published_mtime_ns = 0;  // of that one
+  std::string reason;            // why nothing is sent, or why the last check failed; empty means no problem
+  std::string latest_local;      // newest complete checkpoint here; empty means none
+  std::string latest_published;  // newest on the volume; empty means unknown
+  std::int64_t published_mtime_ns = 0;  // its modification time
   Bytes backlog = 0;                    // complete here, and not on the volume yet
-  std::uint64_t failures = 0;           // of sending, since the daemon started
-  std::string unsent;  // why the newest checkpoint here is not on the volume: a sentence; empty: it is
+  std::uint64_t failures = 0;           // failed sendings since the daemon started
+  // A sentence: why the newest checkpoint here is not on the volume; empty means that it is.
+  std::string unsent;
 };
 
 class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
  public:
-  // Names of checkpoints on the volume that leases of this host hold.
+  // Names of checkpoints on the volume that are leased on this host.
   using Leased = std::function<std::vector<std::string>(const config::Output&)>;
 
   WatchedOutput(const Context& context, StageOuts& stage_outs, Leased leased, config::Output settings);
@@ -40,19 +42,19 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   const OutputFacts& facts() const { return facts_; }
   json::object to_json() const;
 
-  // Looks and sends until stop(); nothing is sent unasked by an output without a rule.
+  // Checks and sends until stop(); for an output without a rule, sends only on request.
   asio::awaitable<void> run();
   void stop();
 
-  // Sends the newest complete checkpoint, whatever is configured; waits for one that changed a moment ago.
-  // NotFound: there is none.
+  // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
+  // NotFound if there is none.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
-  // A job that wrote to it has ended: looks at once, and does not wait after a failure. Refused: no rule says
-  // what is complete.
+  // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
+  // completeness.
   Result<> job_ended();
-  // to_json() after a look at the folder and the volume.
+  // to_json() after a check of the folder and the volume.
   asio::awaitable<Result<json::object>> look_now();
-  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound: there
+  // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound if there
   // is neither.
   asio::awaitable<Result<json::object>> latest();
 
@@ -73,9 +75,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   void note_end_of_sending();
 
   struct Retry {
-    std::string failed;           // the checkpoint whose sending has begun, or failed last
-    std::int64_t changed_ns = 0;  // of that one, when it began
-    std::string error;            // why; empty: it did not
+    std::string failed;           // name of the checkpoint that was sent, or failed, last
+    std::int64_t changed_ns = 0;  // its newest change when the sending started
+    std::string error;            // of the failure; empty means that it has not failed
     Duration pause{0};
     SteadyTime next{};
   };
@@ -86,9 +88,9 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   config::Output settings_;
   OutputFacts facts_;
   KnownCheckpoints known_;
-  std::shared_ptr<Job> sending_;  // the last one that this output started; none yet
+  std::shared_ptr<Job> sending_;  // the last job that this output started; none before the first
   Retry retry_;
-  std::string linked_;  // what the local `latest` leads to
+  std::string linked_;  // target of the local `latest`
   asio::steady_timer timer_;
   bool is_stopped_ = false;
 };

@@ -13,7 +13,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Planning a megabyte takes a fraction of a second; the rest is for a busy computer.
+// Planning a file of a megabyte takes a fraction of a second; the rest is for a busy computer.
 constexpr Duration kPlan{20'000};
 constexpr Duration kPlanPatience{30'000};  // longer than kPlan
 

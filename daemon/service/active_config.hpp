@@ -1,5 +1,4 @@
-// The configuration in force: which one it is, what another one would change, and the reload that puts it in
-// force.
+// The configuration in force, a preview of another one, and the reload that puts a new one in force.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,8 +19,8 @@ namespace spark {
 
 class ActiveConfig {
  public:
-  // Called after each reload that worked. The volumes have the new configuration by then; everything else
-  // that depends on it takes it over here.
+  // Called after each successful reload. The volumes already have the new configuration; all other parts that
+  // depend on it update here.
   using OnChange = std::function<void()>;
 
   // `config` was read from `file`, which each reload reads again.
@@ -33,13 +32,13 @@ class ActiveConfig {
   WallTime loaded_at() const { return loaded_at_; }
   bool last_reload_worked() const { return last_reload_worked_; }
 
-  // Answers what changed. A file with errors changes nothing.
+  // Returns the changes. A file with errors changes nothing.
   boost::asio::awaitable<Result<json::object>> reload();
-  // The same, with systemd told when it begins and ends. During a reload the signal is remembered, and the
-  // file is read again afterwards.
+  // The same, with notifications to systemd at its beginning and end. A signal during a reload is remembered,
+  // and the file is read again afterwards.
   boost::asio::awaitable<void> reload_on_signal();
 
-  // What a reload would change: with the file as it is now, or with the text in `request`.
+  // The changes that a reload would make: with the current file, or with the text in `request`.
   boost::asio::awaitable<Result<json::object>> plan(json::object request);
 
  private:
@@ -50,7 +49,7 @@ class ActiveConfig {
   bool last_reload_worked_ = true;
   bool is_reloading_ = false;
   bool reload_again_ = false;          // SIGHUP came during a reload
-  workers::ConcurrencyLimiter plans_;  // one at a time, since each may keep a processor busy
+  workers::ConcurrencyLimiter plans_;  // one at a time, because each may keep a CPU busy
   const Clock& clock_;
   Notifier& notifier_;
   workers::Runner& runner_;

@@ -1,4 +1,4 @@
-// The answers that handlers of several subjects give.
+// Answers shared by handlers of several subjects.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ api::Answer answer_with(Result<Body> body) {
   return body ? ok_answer(std::move(*body)) : api::error_answer(body.error());
 }
 
-// 202: the job has begun, and its end is asked for under /v1/jobs.
+// 202: the job has started; its result is available under /v1/jobs.
 inline api::Answer accepted_answer(const JobPtr& job) {
   api::Answer answer;
   answer.status = 202;

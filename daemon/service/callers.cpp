@@ -1,4 +1,4 @@
-// Who asks, for people.
+// Describes callers in messages.
 #include "base/file.hpp"
 #include "daemon/service/handlers.hpp"
 

@@ -1,4 +1,4 @@
-// Requests about the daemon as a whole: how it is, and its configuration.
+// Requests about the daemon as a whole: its state and its configuration.
 #include "base/version.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/service/answers.hpp"

@@ -29,7 +29,7 @@ std::optional<Answer> refuse_job(const DaemonParts& daemon, const Request& reque
                   "wait until some have ended; `spark-stage status` shows them");
 }
 
-// "job:slurm:123:imagenet", "job:slurm:123" → "slurm:123"; empty: of no job.
+// "job:slurm:123:imagenet", "job:slurm:123" → "slurm:123"; empty if it is not a job's.
 std::string job_of_lease(const std::string& id) {
   if (!id.starts_with(staging::kJobLease)) return "";
   const std::string key = id.substr(staging::kJobLease.size());
@@ -86,7 +86,7 @@ Answer post_scrub(const DaemonParts& daemon, const Request& request) {
                : api::error_answer(names.error());
 }
 
-// ID may be a job's, without a dataset: all of its leases, and what is staged for it alone.
+// The ID may be a job's, without a dataset: then all of its leases, and stagings for it alone, end.
 asio::awaitable<Answer> delete_lease(const DaemonParts& daemon, Request request) {
   const std::string& id = request.path[2];
   const std::string job = job_of_lease(id);

@@ -1,4 +1,4 @@
-// Where a dataset can be read now.
+// The current place of a dataset's source.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,8 +9,8 @@
 
 namespace spark {
 
-// NotFound if its volume is not in the configuration, Unavailable while that volume is not ready: the mount
-// point alone proves nothing.
+// NotFound if its volume is not in the configuration, Unavailable while that volume is not ready: the
+// existence of the mount point proves nothing.
 Result<datasets::SourcePlace> find_source(const config::Dataset& dataset, const volumes::VolumeSet& volumes,
                                           HostSnapshot& snapshot);
 

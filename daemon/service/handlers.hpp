@@ -1,4 +1,4 @@
-// The handlers that routes.cpp names, by subject. `request.path[2]` is the part that a route has in braces.
+// The handlers listed in routes.cpp, by subject. `request.path[2]` is the part in braces in a route.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -45,7 +45,7 @@ boost::asio::awaitable<api::Answer> get_latest_output(const DaemonParts& daemon,
 api::Answer verify_output(const DaemonParts& daemon, const api::Request& request);
 
 // job_handlers.cpp
-// Whether the caller may end what this asker asked for: its own user, the user of its scheduler's job, root.
+// Whether the caller may end the asker's job: the same user, the user of its scheduler's job, or root.
 boost::asio::awaitable<bool> may_end(const DaemonParts& daemon, api::Caller caller, Asker asker);
 api::Answer get_jobs(const DaemonParts& daemon, const api::Request& request);
 api::Answer get_job(const DaemonParts& daemon, const api::Request& request);

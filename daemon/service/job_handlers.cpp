@@ -1,4 +1,4 @@
-// Requests about jobs: what long work came to.
+// Requests about jobs: progress and results of long-running operations.
 #include <charconv>
 
 #include "base/text.hpp"
@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 using api::Answer;
 using api::Request;
 
-constexpr Duration kUserDeadline{5'000};  // a directory server may be asked
+constexpr Duration kUserDeadline{5'000};  // a directory server may be queried
 
 Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
   const std::string& text = request.path[2];
@@ -27,7 +27,7 @@ Result<JobPtr> find_job(const DaemonParts& daemon, const Request& request) {
               "the daemon may have been restarted since: ask for the work again");
 }
 
-// The newest progress first, then each change, then the end.
+// The latest progress first, then each change, then the end.
 api::EventSource events_of(JobPtr job) {
   struct Cursor {
     bool first = true, ended = false;

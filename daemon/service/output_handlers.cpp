@@ -1,4 +1,4 @@
-// Requests about what jobs have written, on its way to a volume.
+// Requests about files that jobs have written and that are sent to a volume.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -16,7 +16,7 @@ using api::Request;
 
 constexpr std::size_t kMostTransfers = 1000;  // each has a file in the state folder
 
-// Shards are published by whichever host is last, so that each has to be able to write there.
+// The last host publishes the shards, so each host must be able to write there.
 Result<> check_nodes(const DaemonParts& daemon, const outputs::StageOutRequest& wanted) {
   const config::Volume* volume = config::find_volume(daemon.config.current(), wanted.volume);
   if (wanted.nodes <= 1 || volume == nullptr || volume->nfs) return {};
@@ -83,7 +83,7 @@ asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request req
   co_return answer_with(std::move(latest));
 }
 
-// An output on a volume: compared with the manifest that was published with it.
+// Compares an output on a volume with the manifest published with it.
 Answer verify_output(const DaemonParts& daemon, const Request& request) {
   auto name = outputs::read_output_name(request.path[2]);
   if (!name) return api::error_answer(name.error());

@@ -1,4 +1,4 @@
-// The parts of the daemon that a request may be about. Service owns them all, and they outlive every request.
+// The parts of the daemon that requests use. Service owns all of them, and they outlive every request.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -23,7 +23,7 @@ struct DaemonParts {
   boost::asio::any_io_executor executor;  // the daemon's thread
   const Clock& clock;
   SteadyTime started;  // when the daemon started
-  bool is_simulated;   // its host is: see docs/simulation.md
+  bool is_simulated;   // the host is simulated: see docs/simulation.md
   workers::Runner& runner;
   Jobs& jobs;
   volumes::VolumeSet& volumes;

@@ -29,7 +29,7 @@ using volumes::Seams;
 
 using Released = Result<volumes::Released>;
 
-// Outlives whoever asked, who may have seen that it hangs.
+// Outlives its caller, which may have stopped waiting because it hangs.
 asio::awaitable<void> release_into(Seams seams, config::Volume volume,
                                    std::shared_ptr<std::optional<Released>> done) {
   *done = co_await volumes::release_mount(seams, volume);
@@ -49,7 +49,7 @@ class Release {
   asio::awaitable<std::string> go() {
     std::string said = "volume " + volume_.name + ": ";
     said += co_await unmount();
-    // Namespaces of one subsystem have one link: the last of them ends it, if none needs it any more.
+    // Namespaces of one subsystem share one connection: the last of them ends it, if it is no longer needed.
     if (--link_.volumes == 0 && volume_.nvme && !link_.is_needed) said += co_await disconnect();
     co_return said;
   }
@@ -64,7 +64,7 @@ class Release {
   std::string device_;
   bool went_silent_ = false;
 
-  // A dead device's mount waits for nothing.
+  // A dead device's mount does not block.
   asio::awaitable<std::string> unmount() {
     const auto standing = volumes::look_at_place(seams_, volume_);
     if (standing.place != volumes::Place::Ours) {
@@ -83,7 +83,7 @@ class Release {
     co_return describe(released);
   }
 
-  // What stays mounted needs the link: systemd unmounts it once its users have ended.
+  // A volume that stays mounted needs the connection: systemd unmounts it once its users have ended.
   std::string describe(const Released& released) {
     if (!released) {
       link_.is_needed = true;
@@ -107,7 +107,7 @@ class Release {
     co_return answer;
   }
 
-  // Programs end while this waits: the machine's shutdown stops them at the same time.
+  // Programs end during this wait: the machine's shutdown stops them at the same time.
   asio::awaitable<Released> unmount_patiently() {
     const SteadyTime end = clock_.steady() + timings_.users;
     asio::steady_timer timer(co_await asio::this_coro::executor);
@@ -120,7 +120,7 @@ class Release {
     }
   }
 
-  // A target that goes silent only now is waited for in the kernel, and nothing calls the unmount back.
+  // If a target goes silent during the unmount, the kernel waits for it, and the unmount can't be cancelled.
   asio::awaitable<Released> unmount_while_it_answers() {
     const auto executor = co_await asio::this_coro::executor;
     const auto done = std::make_shared<std::optional<Released>>();
@@ -139,15 +139,15 @@ class Release {
     co_return fail(Errc::Unavailable, "its target went silent");
   }
 
-  // A server has no link to look at: it is asked.
+  // An NFS server has no connection state to check, so it is probed.
   asio::awaitable<bool> has_gone_silent() {
     if (volume_.nvme) co_return !has_live_link();
     const auto answer = co_await probe();
     co_return !answer && answer.error().kind == Errc::TimedOut;
   }
 
-  // A machine that goes down can't wait for it: what waits gets an error, so that programs end. A block
-  // device's does by the disconnect. Otherwise an administrator decides what is given up.
+  // A shutdown can't wait for a silent target: waiting requests must fail, so that programs end. For a block
+  // device the disconnect does that. Otherwise the decision is left to an administrator.
   asio::awaitable<std::string> leave_silent() {
     if (reason_ == ReleaseReason::Asked) {
       link_.is_needed = true;
@@ -164,7 +164,7 @@ class Release {
     co_return said;
   }
 
-  // By force only from a silent target: nothing of it can be saved, and its users would keep the machine up.
+  // By force only from a silent target: its data can't be saved, and its users would delay the shutdown.
   asio::awaitable<std::string> disconnect() {
     const bool by_force = reason_ == ReleaseReason::Shutdown && (link_.is_silent || !has_live_link());
     const auto users = by_force ? nvmetcp::Users::CutOff : nvmetcp::Users::Spared;
@@ -203,14 +203,14 @@ void release_all(const config::Config& config, const std::string& program,
   const SystemClock clock;
   workers::Runner runner(context.get_executor(), program);
   HostSnapshot snapshot(clock);
-  // A machine that goes down takes these with it, and need not wait for a target that is silent.
+  // A shutdown ends these connections anyway, and need not wait for a silent target.
   const auto listening =
       reason == ReleaseReason::Shutdown ? std::vector<nvmetcp::Controller>{} : watches(snapshot);
   std::vector<config::Volume> volumes = config.volumes;
   const auto besides = not_in_config(config, snapshot);
   if (reason == ReleaseReason::Shutdown) volumes.insert(volumes.end(), besides.begin(), besides.end());
   std::size_t left = volumes.size() + listening.size();
-  // Not when nothing is left to do: workers wait for questions, and some may be stuck in the kernel.
+  // Stops explicitly: idle workers wait for calls, and some may be stuck in the kernel, so it would not end.
   const auto stop_after_the_last = [&](const std::exception_ptr& failure) {
     if (failure) log::error("releasing a volume: " + in_words(failure) + "; continuing with the others");
     if (--left == 0) context.stop();

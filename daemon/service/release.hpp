@@ -1,5 +1,5 @@
 // Releases the volumes of a host on which the daemon does not run: each is unmounted and disconnected if its
-// target answers. One that is silent is cut off when the machine goes down, which can't wait for it.
+// target answers. A shutdown does not wait for a silent target: its connection ends with the machine.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,9 +14,11 @@
 namespace spark {
 
 struct ReleaseTimings {
-  Duration users{8'000};      // for the programs that use it to end, as the machine ends them meanwhile
-  Duration look_again{300};   // between two attempts to unmount, and two looks at one that takes long
-  unsigned silent_looks = 2;  // in a row, until a target that has answered counts as silent
+  // How long programs that use it may take to end, as the machine stops them meanwhile.
+  Duration users{8'000};
+  Duration look_again{300};  // between two attempts to unmount, and two checks of an unmount that takes long
+  // Consecutive checks after which a target that has answered before counts as silent.
+  unsigned silent_looks = 2;
 };
 
 enum class ReleaseReason { Asked, Shutdown };
@@ -26,9 +28,9 @@ boost::asio::awaitable<std::string> release_volume(volumes::Seams seams, const c
                                                    SharedLink& link, const Clock& clock,
                                                    ReleaseTimings timings, ReleaseReason reason);
 
-// All volumes of a configuration, side by side; ends when the last one is through. When the machine goes down
-// also what is not in the configuration; else that is left alone, and what listens to targets is ended. Not
-// while the daemon runs: it would bring them up again.
+// Releases all volumes of a configuration in parallel; returns when the last one is done. At shutdown it also
+// releases volumes outside the configuration. Otherwise it leaves those alone, and ends the connections that
+// listen to targets. Must not run while the daemon runs, which would bring the volumes up again.
 void release_all(const config::Config& config, const std::string& program,
                  const std::filesystem::path& state_dir, ReleaseReason reason);
 

@@ -33,7 +33,7 @@ void know_controllers(const volumes::Seams& seams, const config::Config& config,
 
 std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,
                                                   const std::vector<config::Volume>& volumes) {
-  // What is not in the configuration has no target: its subsystem's first link.
+  // A volume outside the configuration has no target: it uses its subsystem's first link.
   const auto share = [&](const config::Volume& one, const config::Volume& other) {
     if (!one.nvme || !other.nvme) return !one.nvme && !other.nvme;
     if (one.nvme->subsystem != other.nvme->subsystem) return false;

@@ -1,4 +1,4 @@
-// What `spark-staged release` is about: which volumes, which controllers of each, and which of them share a
+// The scope of `spark-staged release`: the volumes, the controllers of each, and the volumes that share a
 // connection.
 #pragma once
 
@@ -11,28 +11,28 @@
 
 namespace spark {
 
-// The connection to one subsystem of a target, of which each volume is a namespace.
+// The connection to one subsystem of a target; each of its volumes is a namespace of that subsystem.
 struct SharedLink {
-  std::size_t volumes = 0;  // that are not through yet: the last one disconnects
-  bool is_needed = false;   // one of them stays mounted
-  bool is_silent = false;   // one of them got no answer over it
+  std::size_t volumes = 0;  // volumes not released yet: the last one disconnects
+  bool is_needed = false;   // one of its volumes stays mounted
+  bool is_silent = false;   // one of its volumes got no answer over it
 };
 
-// Of each volume: those of one subsystem of one target have one.
+// One for each volume; volumes of one subsystem of one target share it.
 std::vector<std::shared_ptr<SharedLink>> links_of(const config::Config& config,
                                                   const std::vector<config::Volume>& volumes);
 
-// Which controllers are the volume's: those at an address of its target, and those that spark-stage made at
-// an address of no other target, as a host name led to. A machine that goes down can't wait for a name
-// service.
+// Determines the volume's controllers: those at an address of its target, and those that spark-stage created
+// at an address of no other target, because a host name may have resolved to it. A shutdown can't wait for a
+// name service.
 void know_controllers(const volumes::Seams& seams, const config::Config& config,
                       const config::Volume& volume);
 
-// What is connected by us and not in the configuration: volumes that left it while they were in use, or all
-// of them if the file can't be read. One for each mount, and one without for a subsystem that has none.
+// Volumes connected by spark-stage but not in the configuration: removed from it while in use, or all volumes
+// if the file can't be read. One for each mount, and one without a mount for a subsystem that has none.
 std::vector<config::Volume> not_in_config(const config::Config& config, HostSnapshot& snapshot);
 
-// The connections to discovery services that the daemon listens at.
+// The daemon's connections to discovery services.
 std::vector<nvmetcp::Controller> watches(HostSnapshot& snapshot);
 
 }  // namespace spark

@@ -28,7 +28,7 @@ Answer denied(const Request& request) {
 
 struct Route {
   const char* method;
-  const char* path;  // "/v1/volumes/{name}/up": any one part matches the part in braces
+  const char* path;  // "/v1/volumes/{name}/up": the part in braces matches any one part
   bool root_alone = false;
 };
 
@@ -40,7 +40,7 @@ bool has_path(const Route& route, const Request& request) {
 }
 
 using AnswerNow = Answer (*)(const DaemonParts&, const Request&);
-using AnswerLater = asio::awaitable<Answer> (*)(const DaemonParts&, Request);  // asks workers first
+using AnswerLater = asio::awaitable<Answer> (*)(const DaemonParts&, Request);  // calls workers first
 
 struct Endpoint {
   Route route;

@@ -1,4 +1,4 @@
-// The API's requests: which handler answers which, and who may make them.
+// The API's routes: the handler of each, and its permitted callers.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -8,7 +8,7 @@
 
 namespace spark {
 
-// Work that may take long is a job, so no answer waits for more than one or two workers.
+// Work that may take long becomes a job, so an answer waits for two workers at most.
 boost::asio::awaitable<api::Answer> answer_request(const DaemonParts& daemon, api::Request request);
 
 }  // namespace spark

@@ -19,8 +19,8 @@ namespace {
 
 constexpr Duration kMetricsRetry{5000};
 
-// Those in `one` that `other` lacks. A target may change thousands at once, so a few are named and the rest
-// are counted.
+// Elements of `one` missing in `other`. A target may change thousands at once, so a few are named and the
+// rest are counted.
 std::string first_missing(const std::set<std::string>& one, const std::set<std::string>& other) {
   constexpr std::size_t kMostNamed = 10;
   std::vector<std::string> named;
@@ -99,7 +99,7 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .output_watches = copies_.watches,
              .peers = ports_.peers} {}
 
-// By name, of those in the output's folder on its volume that are staged here.
+// Names of the checkpoints in the output's folder on its volume that are staged here.
 std::vector<std::string> Service::leased_checkpoints(const config::Output& output) const {
   std::vector<std::string> names;
   for (const auto& [id, lease] : copies_.datasets.leases().all()) {
@@ -123,7 +123,7 @@ Result<> Service::start() {
   launch(context_.get_executor(), "datasets", copies_.datasets.start());
   launch(context_.get_executor(), "stage-outs", copies_.outputs.start());
   const config::Config& config = config_.current();
-  // Before the volumes: what they look at is as it is to be.
+  // Before the volumes, so that the host is complete when they first check it.
   auto listening = host_->start([this](const Uevent& event) { device_changed(event); });
   if (!listening) log::survived(listening.error());
   volumes_.start(config);
@@ -217,7 +217,7 @@ asio::awaitable<void> Service::handle_signals() {
   }
 }
 
-// Runs on the thread that does all the work: if that hangs, systemd restarts the daemon.
+// Runs on the thread that does all the work: if that thread hangs, systemd restarts the daemon.
 asio::awaitable<void> Service::feed_watchdog() {
   const auto interval = watchdog_interval();
   if (!interval) co_return;
@@ -230,7 +230,8 @@ asio::awaitable<void> Service::feed_watchdog() {
   }
 }
 
-// Workers die with the daemon, their parent. Those stuck in the kernel do not, and nothing waits for them.
+// Workers die with the daemon, their parent. Workers stuck in the kernel do not, and the shutdown does not
+// wait for them.
 void Service::stop() {
   notifier_.stopping();
   host_->stop();

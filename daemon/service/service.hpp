@@ -1,4 +1,4 @@
-// The daemon put together: configuration, volumes, datasets, API, systemd. Built in main, once.
+// Assembles the daemon: configuration, volumes, datasets, API, systemd. Created once, in main.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -35,8 +35,8 @@ struct ServiceOptions {
   std::filesystem::path config_file = config::kDefaultPath;
   std::filesystem::path socket = "/run/spark-stage/api.sock";
   std::filesystem::path state_dir = "/var/lib/spark-stage";
-  std::string program;                // what workers are started from
-  std::string group = "spark-stage";  // its members may use the API; one that does not exist has none
+  std::string program;                // the executable of the workers
+  std::string group = "spark-stage";  // its members may use the API; a missing group has no members
 };
 
 class Service {
@@ -44,8 +44,8 @@ class Service {
   Service(asio::io_context& context, ServiceOptions options, config::Config config, const MakeHost& make_host,
           const Clock& clock, Notifier& notifier);
 
-  // Listens, starts the volumes, tells systemd. The daemon is ready once it answers requests, whether or not
-  // its volumes are ready.
+  // Listens, starts the volumes, notifies systemd. The daemon is ready once it answers requests, even if its
+  // volumes are not.
   Result<> start();
 
  private:
@@ -55,13 +55,13 @@ class Service {
     outputs::WatchedOutput::Leased leased;
     outputs::OutputWatches watches{outputs.context(), outputs, leased};
   };
-  // What the daemon answers on beside its socket.
+  // The daemon's ports in addition to its socket.
   struct Ports {
     metrics::Port metrics;
     fleet::PeerService peers;
   };
 
-  // Changes that one part reports, passed on to the parts that depend on them.
+  // Forward changes reported by one part to the parts that depend on them.
   void volume_changed(const volumes::Volume& volume, volumes::State before);
   void offer_changed(const discovery::TargetWatch& watch, const std::set<std::string>& before);
   void device_changed(const Uevent& event);
@@ -77,7 +77,7 @@ class Service {
   ServiceOptions options_;
   Notifier& notifier_;
   asio::signal_set signals_;
-  // Destroyed in reverse order, so no part outlives another that it holds a reference to.
+  // Destroyed in reverse order, so that each part outlives the parts with references to it.
   workers::Runner runner_;
   Jobs jobs_;
   HostSnapshot snapshot_;

@@ -12,14 +12,14 @@ namespace {
 using api::Request;
 
 constexpr std::size_t kMostNames = 1000, kMostProcesses = 1000;
-// A namespace of Kubernetes, a slash and the name of a pod.
+// A Kubernetes namespace, a slash and the name of a pod.
 constexpr std::size_t kLongestUser = 63 + 1 + 253;
 
 bool can_be_pid(std::int64_t pid) {
   return pid > 1 && pid <= std::numeric_limits<pid_t>::max();
 }
 
-// Whom a lease ends with: "hold" is true (the caller), a process's number, or "cgroup" (the caller's).
+// The holder of a lease: "hold" is true (the caller), a process's number, or "cgroup" (the caller's).
 Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
   const json::value* hold = request.body.if_contains("hold");
   if (hold == nullptr || *hold == false) return {};
@@ -42,7 +42,7 @@ Result<> read_hold(datasets::StageRequest& wanted, const Request& request) {
   return {};
 }
 
-// Those that have ended by now hold nothing.
+// Processes that have already ended hold nothing.
 Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) {
   const json::array* processes = get_array(wanted, "processes");
   if (processes == nullptr) return {};
@@ -59,7 +59,7 @@ Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) 
   return {};
 }
 
-// "job": {"system", "id", "user"?, "processes"?}: of a scheduler or of spark-stage-csi, which ask as root.
+// "job": {"system", "id", "user"?, "processes"?}: from a scheduler or spark-stage-csi, which run as root.
 Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   const json::value* given = request.body.if_contains("job");
   if (given == nullptr || given->is_null()) return {};
@@ -80,14 +80,14 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
                 "it is \"slurm\", or \"csi\" for a volume of a pod");
   }
   if (auto valid = staging::check_job_id(wanted.job.system, wanted.job.id); !valid) return valid;
-  // A pod is the same after a reboot, and its volume too.
+  // A pod and its volume survive a reboot.
   if (!wanted.job.has_processes()) return {};
   wanted.job.boot = staging::boot_id(SystemRoot{});
   return read_processes(wanted.job, *job);
 }
 
-// "prefetch" and "by". For a scheduler's job it is that job which asks; it does not hold what a later one
-// wants.
+// "prefetch" and "by". Even if a scheduler's job requests a prefetch, that job gets no lease: the dataset is
+// for a later job.
 Result<> read_prefetch(datasets::StageRequest& wanted, const json::object& body) {
   wanted.demand.is_prefetch = get_bool(body, "prefetch").value_or(false);
   const auto by = get_string(body, "by");
@@ -146,7 +146,7 @@ Result<datasets::StageRequest> read_staging(const Request& request) {
   if (!names) return names.take_error();
   wanted.datasets = std::move(*names);
   if (const auto seconds = get_int(request.body, "lease_s")) {
-    // Ten years: far enough for anybody, near enough for every clock.
+    // Ten years: longer than any use, and within the range of every clock.
     if (*seconds <= 0 || *seconds > 10LL * 366 * 86400) {
       return fail(Errc::Invalid, "lease_s is not a lease's length in seconds", "there is no lease for ever");
     }

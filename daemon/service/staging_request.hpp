@@ -1,4 +1,4 @@
-// What the body of POST /v1/stagings asks for.
+// The request in the body of POST /v1/stagings.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace spark {
 
 Result<datasets::StageRequest> read_staging(const api::Request& request);
 
-// Of "datasets"; none if there is no such key.
+// The names in "datasets"; empty if there is no such key.
 Result<std::vector<std::string>> dataset_names(const json::object& body);
 
 }  // namespace spark

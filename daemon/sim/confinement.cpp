@@ -26,7 +26,7 @@ bool has(const std::filesystem::path& path) {
 Result<> drop_privileges() {
   const std::string doing = "giving up privileges for the simulation";
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno(errno, doing);
-  // EINVAL: the kernel has no more capabilities. EPERM: an ordinary user has none to give up.
+  // EINVAL: no more capabilities. EPERM: an ordinary user has none to drop.
   for (unsigned long capability = 0; ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0;) ++capability;
   if (errno != EINVAL && ::geteuid() == 0) return fail_errno(errno, doing);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

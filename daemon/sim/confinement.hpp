@@ -1,4 +1,4 @@
-// What keeps a simulation off the host that it runs on, and off the state of a real daemon.
+// Keeps a simulation away from the host on which it runs, and from the state of a real daemon.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,11 @@
 
 namespace spark::sim {
 
-// Gives up every privilege, of the workers to come as well: what would mount, connect or reserve fails, for
-// root too.
+// Drops every privilege, also for future workers: mounts, connects and reservations then fail, even for root.
 Result<> drop_privileges();
 
-// A state folder serves either simulations or the host, and begins as one of the two. Invalid: it is the
-// other kind's.
+// A state folder belongs either to simulations or to the host; its first use decides. Invalid if it is of the
+// other kind.
 Result<> claim_state_folder(const std::filesystem::path& folder);
 Result<> check_not_simulated(const std::filesystem::path& folder);
 

@@ -1,4 +1,4 @@
-// The fabric of a simulated host, as one volume uses and sees it, and as the watch of a target does.
+// The fabric of a simulated host, as used by one volume and by the watch of a target.
 #pragma once
 
 #include "daemon/discovery/actions.hpp"
@@ -40,7 +40,7 @@ class SimulatedFabricSnapshot final : public volumes::FabricSnapshot {
   nvmetcp::TargetAddresses& addresses() override { return addresses_; }
   Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
   std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
-  // Keys and encryption are not simulated: every path has what is asked for.
+  // Keys and encryption are not simulated: every path counts as secured.
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,

@@ -1,5 +1,5 @@
-// A namespace's reservation as a target keeps it (write exclusive), in memory, and one host's commands to it.
-// Answers as Linux's target does (drivers/nvme/target/pr.c): one registration for each host ID, and a command
+// A namespace's reservation as kept by a target (write exclusive), in memory, and the commands of one host.
+// Answers like Linux's target (drivers/nvme/target/pr.c): one registration for each host ID, and a command
 // with another key than the registered one conflicts.
 #pragma once
 
@@ -26,7 +26,7 @@ struct KeptReservations {
     const auto found = std::find_if(all.begin(), all.end(), [](auto& one) { return one.holds; });
     return found == all.end() ? nullptr : &*found;
   }
-  // A target that keeps nothing over its restart.
+  // A target that does not persist reservations.
   void restart() { state = {}; }
 };
 

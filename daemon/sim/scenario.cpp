@@ -37,7 +37,7 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
          config::did_you_mean(name, known);
 }
 
-// As text, or empty for the word `none`.
+// The text, or empty for the word `none`.
 std::optional<std::string> text_or_none(Section& section, std::string_view key) {
   auto text = section.text(key);
   if (text == "none") text->clear();
@@ -84,7 +84,7 @@ void read_volume_keys(VolumeChange& change, Section& section) {
   read_mount(change, section);
 }
 
-// `targets` and `volumes`: what is so from the start.
+// `targets` and `volumes`: the initial state.
 void read_beginning(Scenario& scenario, Section& section, const config::Config& config, Problems& problems) {
   const Known targets = target_names(config), volumes = volume_names(config);
   if (const Node* node = section.map("targets")) {

@@ -1,5 +1,5 @@
-// What a simulated host begins with and what happens to it: the section `simulation` of a configuration. The
-// keys are in docs/simulation.md.
+// The initial state and the events of a simulated host: the section `simulation` of a configuration. The keys
+// are in docs/simulation.md.
 #pragma once
 
 #include <filesystem>
@@ -14,25 +14,25 @@
 
 namespace spark::sim {
 
-// What a portal of a target answers: everything, nothing, or that nothing listens there.
+// How a target's portal answers: normally, not at all, or with a refused connection.
 enum class Reach { Up, Down, Refusing };
 
-// What becomes of connects, or of mounts, from now on.
+// The behaviour of connects, or of mounts, from now on.
 enum class Calls { Work, Hang };
 
-// What happens to a mount that is there: another program unmounts it, or its file system shuts down.
+// How an existing mount ends: another program unmounts it, or its file system shuts down.
 enum class MountEnd { Gone, ShutDown };
 
 struct TargetChange {
   std::string target;
-  std::string address;  // of the portals concerned; empty means all
+  std::string address;  // of the affected portals; empty means all
   std::optional<Reach> state;
-  bool removes_controllers = false;  // the kernel gives up
+  bool removes_controllers = false;  // the kernel removes its controllers
 };
 
 // Unset means unchanged.
 struct VolumeChange {
-  // None: no answer.
+  // None means no answer.
   using Latency = std::optional<Duration>;
 
   std::string volume;
@@ -41,9 +41,9 @@ struct VolumeChange {
   std::optional<std::string> uuid;
   std::optional<Bytes> size;
   std::optional<bool> mmp, reservations;
-  std::optional<std::string> writer;  // another host that has it open for writing; empty means none
-  std::optional<Latency> latency;     // of a read
-  std::optional<std::string> users;   // programs of this host that have files open; empty means none
+  std::optional<std::string> writer;  // another host with the file system open for writing; empty means none
+  std::optional<Latency> latency;     // of a read; none means no answer
+  std::optional<std::string> users;   // programs of this host with open files; empty means none
   std::optional<Calls> connects, mounts;
   std::optional<MountEnd> mount_end;
 };
@@ -51,19 +51,20 @@ struct VolumeChange {
 using WorldChange = std::variant<TargetChange, VolumeChange>;
 
 struct Event {
-  std::optional<Duration> after;  // since the event before, or the start; none: at the next SIGUSR1
+  std::optional<Duration> after;  // the previous event, or the start; none: at the next SIGUSR1
   WorldChange change;
   std::string sentence;  // for the log
 };
 
 struct Scenario {
-  Duration pace{0};  // how long a connect, a mount and an unmount take
+  Duration pace{0};  // duration of each connect, mount and unmount
   bool repeats = false;
   std::vector<WorldChange> beginning;
   std::vector<Event> events;
 };
 
-// Invalid, with file:line:column for each problem, as the configuration's. `config` is that of the same file.
+// Invalid, with file:line:column for each problem, in the configuration's format. `config` was read from the
+// same file.
 Result<Scenario> parse_scenario(const std::string& yaml, const config::Config& config);
 Result<Scenario> load_scenario(const config::Config& config);
 

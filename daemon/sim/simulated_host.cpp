@@ -24,7 +24,7 @@ class SimulatedNeighbours final : public volumes::Neighbours {
   volumes::OtherVolumes others_;
 };
 
-// What is kept of the volume is kept in the state folder, as in any daemon.
+// The volume's persistent data is in the state folder, as in any daemon.
 struct SimulatedVolume {
   volumes::Asker asker;
   volumes::FileStore store;

@@ -11,7 +11,7 @@ namespace spark::sim {
 
 class SimulatedHost final : public Host {
  public:
-  // As the scenario begins, with the targets and volumes of the configuration.
+  // Starts in the scenario's initial state, with the configuration's targets and volumes.
   SimulatedHost(HostContext context, const config::Config& config, Scenario scenario);
 
   volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
@@ -19,7 +19,7 @@ class SimulatedHost final : public Host {
   std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) override;
   Result<> start(std::function<void(const Uevent&)> heard) override;
   void stop() override { timeline_.stop(); }
-  // No mount and no device that a worker could look at is there.
+  // Workers can't check the simulated mounts and devices.
   void limit_to_host(datasets::SourcePlace& place) const override;
   bool is_simulated() const override { return true; }
 

@@ -1,4 +1,4 @@
-// How the daemon is started on a simulated host: `spark-staged --sim FILE`.
+// Starts the daemon on a simulated host: `spark-staged --sim FILE`.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 
 namespace spark::sim {
 
-// Gives up every privilege of this process, and takes the state folder for a simulation. What it returns
-// makes the host that `config` describes. Invalid: the file is not for one, or the folder is a real daemon's.
+// Drops every privilege of this process, and claims the state folder for a simulation. The returned function
+// creates the host that `config` describes. Invalid if the file is not for a simulation, or the folder
+// belongs to a real daemon.
 Result<MakeHost> prepare(const std::filesystem::path& state_dir, const config::Config& config);
 
 }  // namespace spark::sim

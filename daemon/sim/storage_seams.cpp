@@ -41,7 +41,7 @@ asio::awaitable<Result<volumes::Mounted>> SimulatedMounts::mount(mounts::MountRe
   co_return mounted;
 }
 
-// The folder is neither made nor changed, and no program is kept from it.
+// The folder is not created or changed, and programs may write to it.
 asio::awaitable<Result<mounts::Guard>> SimulatedMounts::guard(std::filesystem::path /*mount_point*/,
                                                               bool /*is_in_use*/) {
   mounts::Guard guard;

@@ -12,7 +12,7 @@ namespace asio = boost::asio;
 
 class SimulatedMounts final : public volumes::Mounts {
  public:
-  // `store` gets what is pinned at a mount.
+  // `store` receives the identities that a mount pins.
   SimulatedMounts(World& world, volumes::VolumeStore& store, const Clock& clock, std::string volume,
                   Duration pace)
       : world_(world), store_(store), clock_(clock), volume_(std::move(volume)), pace_(pace) {}
@@ -36,7 +36,7 @@ class SimulatedMounts final : public volumes::Mounts {
   const Clock& clock_;
   std::string volume_;
   Duration pace_;
-  Result<std::vector<mounts::Mount>> table_;  // of the last look
+  Result<std::vector<mounts::Mount>> table_;  // as last read
 };
 
 class SimulatedDevice final : public volumes::Device {

@@ -16,7 +16,7 @@ std::uint64_t hash_of(const std::string& text, std::uint64_t seed) {
   return hash;
 }
 
-// Another host opens it for writing and takes the reservation, whoever held it; or that host closes it.
+// Another host opens it for writing and takes the reservation from any holder; or that host closes it.
 void set_writer(Storage& storage, const std::string& host) {
   auto& registrants = storage.reservations.state.registrants;
   const std::string former_id = uuid_of("host " + storage.writer);
@@ -98,7 +98,7 @@ const Targets::Listener* Targets::find(const nvmetcp::Portal& portal) const {
 
 nvmetcp::Portal Targets::resolve(const nvmetcp::Portal& portal) {
   if (nvmetcp::is_numeric(portal.address)) return portal;
-  // 198.18.0.0/15 is set aside for benchmarks of network devices: no host is there.
+  // 198.18.0.0/15 is reserved for benchmarks of network devices: no host has these addresses.
   const std::uint64_t hash = hash_of(portal.address, 0);
   return {"198.18." + std::to_string(hash % 256) + "." + std::to_string(hash / 256 % 256), portal.port};
 }

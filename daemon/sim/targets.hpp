@@ -1,4 +1,5 @@
-// The targets of a simulation: what listens where, what each offers, and what is on it.
+// The targets of a simulation: their portals, the subsystems that they offer, and the content of the
+// namespaces.
 #pragma once
 
 #include <map>
@@ -16,15 +17,15 @@
 
 namespace spark::sim {
 
-inline constexpr char kNodeName[] = "simulated-host";  // of this host, to multi-mount protection
+inline constexpr char kNodeName[] = "simulated-host";  // this host's name in multi-mount protection
 
-// A UUID that belongs to `name`, the same in every run.
+// A UUID for `name`, the same in every run.
 std::string uuid_of(const std::string& name);
 
-// A namespace, or an NFS export, as its server has it, and this host's use of it.
+// A namespace or an NFS export on its server, and its use by this host.
 struct Storage {
   std::string target;  // of the configuration; empty for NFS
-  std::string source;  // of an NFS mount; empty for NVMe/TCP
+  std::string source;  // source of the NFS mount; empty for NVMe/TCP
   std::string subsystem;
   std::uint32_t nsid = 0;
   bool is_offered = true;
@@ -32,39 +33,39 @@ struct Storage {
   Bytes size = kTiB;
   bool has_mmp = false;
   KeptReservations reservations{false, {}, {}};
-  std::string writer;         // another host that has it open for writing; empty means none
-  bool is_open_here = false;  // for writing, until it is closed: a loss does not close it
+  std::string writer;         // another host with the file system open for writing; empty means none
+  bool is_open_here = false;  // open for writing until it is closed; a lost connection does not close it
   std::uint64_t stamp = 1;    // of the superblock
   std::optional<mounts::Published> published;
-  VolumeChange::Latency latency = Duration(1);  // none: no answer
+  VolumeChange::Latency latency = Duration(1);  // none means no answer
 
-  // Of this host.
-  std::string users;  // programs that have files of its mount open; empty means none
+  // This host's state.
+  std::string users;  // programs with open files on its mount; empty means none
   Calls connects = Calls::Work, mounts = Calls::Work;
-  std::string device;  // "nvme-sim1n1"; empty: no controller leads to it
+  std::string device;  // "nvme-sim1n1"; empty means that no controller leads to it
   dev_t device_number = 0;
-  bool is_shut_down = false;  // what is mounted
-  std::string mounted_uuid;   // the same
+  bool is_shut_down = false;  // the mounted file system is shut down
+  std::string mounted_uuid;   // UUID of the mounted file system
 };
 
-// As a direct read of it has it.
+// The result of a direct read.
 mounts::Superblock superblock_of(const Storage& storage);
 
 class Targets {
  public:
-  // As the configuration has them. What is known already keeps what has happened to it.
+  // Adds the configuration's objects. Existing ones keep their state.
   void add(const config::Target& target);
   void add(const config::Volume& volume);
   void apply(const TargetChange& change);
   void apply(const VolumeChange& change);
 
-  // The address that a portal's name leads to.
+  // The portal's numeric address.
   static nvmetcp::Portal resolve(const nvmetcp::Portal& portal);
-  // Unavailable or TimedOut: nothing answers there.
+  // Unavailable or TimedOut if nothing answers there.
   Result<> reach(const nvmetcp::Portal& portal) const;
-  // The target that has this portal; empty: none.
+  // The target with this portal; empty means none.
   std::string target_at(const nvmetcp::Portal& portal) const;
-  // A change of the target is about this portal.
+  // Whether the change affects this portal.
   bool concerns(const TargetChange& change, const nvmetcp::Portal& portal) const;
   Result<nvmetcp::DiscoveryLog> discover(const nvmetcp::Portal& portal) const;
   bool offers(const std::string& target, const std::string& subsystem) const;

@@ -1,4 +1,4 @@
-// The events of a simulation, one after the other.
+// The events of a simulation, in order.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,14 +13,14 @@ namespace spark::sim {
 
 class Timeline {
  public:
-  // `apply` makes one event happen. From now on SIGUSR1 is a step, and those that come early are kept.
+  // `apply` performs one event. From now on each SIGUSR1 is a step; early signals are kept.
   Timeline(boost::asio::any_io_executor executor, Scenario scenario, std::function<void(const Event&)> apply);
 
   boost::asio::awaitable<void> run();
   void stop();
 
  private:
-  // False: stopped.
+  // False if stopped.
   boost::asio::awaitable<bool> wait_for(const Event& event);
 
   Scenario scenario_;

@@ -8,8 +8,8 @@
 namespace spark::sim {
 namespace {
 
-constexpr Duration kLook{50};       // whether a call still hangs
-constexpr Duration kDeadline{500};  // of a read without an answer: real workers have more patience
+constexpr Duration kLook{50};       // between checks whether a call still hangs
+constexpr Duration kDeadline{500};  // of a read without an answer: shorter than for real workers
 
 }  // namespace
 

@@ -55,7 +55,7 @@ void World::apply_to_volume(const VolumeChange& change) {
   tell(before, storage.target);
 }
 
-// Those who hear of it may connect others: `controllers` is a copy.
+// Listeners may connect other controllers meanwhile, so `controllers` is a copy.
 void World::tell(const std::vector<nvmetcp::Controller>& controllers, const std::string& target) {
   for (const nvmetcp::Controller& one : controllers) {
     if (targets_.target_at(one.portal) == target)
@@ -181,7 +181,7 @@ void World::mount(const mounts::MountRequest& request) {
   storage->mounted_uuid = storage->uuid;
   if (request.read_only || is_nfs) return;
   storage->is_open_here = true;
-  storage->writer.clear();  // it was taken over from
+  storage->writer.clear();  // this host took over from it
   ++storage->stamp;
 }
 

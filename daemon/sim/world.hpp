@@ -1,5 +1,5 @@
 // A simulated host, in memory: its controllers, disks and mounts, and the targets behind them. The seams of
-// volumes and of discovery look at it and change it, on the daemon's thread.
+// volumes and of discovery read and change it, on the daemon's thread.
 #pragma once
 
 #include <filesystem>
@@ -24,27 +24,27 @@ class World {
   void add(const config::Target& target) { targets_.add(target); }
   void add(const config::Volume& volume);
   void apply(const WorldChange& change);
-  // Called for what udev would tell.
+  // `heard` is called for each event that udev would report.
   void on_uevent(std::function<void(const Uevent&)> heard) { heard_ = std::move(heard); }
   Targets& targets() { return targets_; }
 
-  // A connection that is down stands for its portal: as the kernel does, another one is refused.
+  // A connection that is down still occupies its portal: like the kernel, this refuses a second one.
   Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal);
   Change disconnect(const std::string& controller);
   const std::vector<nvmetcp::Controller>& controllers() const { return controllers_; }
   Result<nvmetcp::Namespace> find_namespace(const std::vector<nvmetcp::Controller>& through,
                                             std::uint32_t nsid) const;
   Result<std::string> subsystem_of(dev_t device) const;
-  // A path to it is live; for NFS, always.
+  // It has a live path; always true for NFS.
   bool is_live(const Storage& storage) const;
 
   const std::vector<mounts::Mount>& mounts() const { return mounts_; }
-  // Of "/dev/nvme-sim1n1" or "HOST:/PATH"; null: there is no such thing now.
+  // The storage of "/dev/nvme-sim1n1" or "HOST:/PATH"; null if it does not exist now.
   Storage* behind(const std::string& source);
-  // Of what is mounted at `target`; null: nothing is, or its device is gone.
+  // The storage mounted at `target`; null if nothing is mounted, or its device is gone.
   Storage* mounted_at(const std::filesystem::path& target);
   void mount(const mounts::MountRequest& request);
-  // Closes what this host had open for writing.
+  // Closes the file system that this host had open for writing.
   void unmount(const std::filesystem::path& target);
   void set_read_only(const std::filesystem::path& target, bool read_only);
 
@@ -52,7 +52,7 @@ class World {
   void apply_to_target(const TargetChange& change);
   void apply_to_volume(const VolumeChange& change);
   bool leads_to(const nvmetcp::Controller& controller, const Storage& storage) const;
-  // Disks appear with the first controller that leads to them, and vanish with the last.
+  // Disks appear with their first controller, and disappear with the last.
   void refresh_disks();
   void tell(const std::vector<nvmetcp::Controller>& controllers, const std::string& target);
 

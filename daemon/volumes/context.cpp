@@ -29,7 +29,7 @@ Place VolumeContext::look_at_mount() {
   return standing.place == Place::Ours && is_broken(*standing.top) ? Place::Broken : standing.place;
 }
 
-// Found by the probe, or shown by the kernel after an error: not every version does, so there is the probe.
+// Found by the probe, or reported by the kernel after an error; not every kernel reports it, hence the probe.
 bool VolumeContext::is_broken(const mounts::Mount& top) {
   if (mount.is_broken || settings.nfs) return mount.is_broken;
   return mounts::has_option(top.super_options, "shutdown") ||

@@ -94,7 +94,7 @@ History History::from_json(const json::object& object) {
     if (healer == to_string(Healer::Us)) outage.healer = Healer::Us;
     history.outages_.push_back(std::move(outage));
   }
-  // A history of before they were counted has at least these.
+  // An older record without a count has at least these.
   const auto counted = static_cast<std::uint64_t>(get_int(object, "outage_count").value_or(0));
   history.outage_count_ = std::max<std::uint64_t>(counted, history.outages_.size());
   return history;

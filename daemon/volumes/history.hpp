@@ -1,5 +1,5 @@
-// What is remembered of a volume's health: how long its superblock took to read, and its outages. The outages
-// survive a restart of the daemon.
+// A volume's health history: the latencies of superblock reads, and its outages. The outages survive a
+// restart of the daemon.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class Latencies {
   std::optional<double> last() const;
   // Nearest rank; `part` between 0 and 1. None before the first.
   std::optional<double> percentile(double part) const;
-  // Of all that were ever added.
+  // Of all values ever added.
   std::size_t count() const { return added_; }
   double sum_us() const { return sum_us_; }
 
@@ -30,28 +30,29 @@ class Latencies {
   double sum_us_ = 0;
 };
 
-enum class Healer { Kernel, Us };  // the link came back under the same mount, or we connected or mounted anew
+// The link came back under the same mount, or the daemon reconnected or remounted.
+enum class Healer { Kernel, Us };
 const char* to_string(Healer healer);
 
 struct Outage {
   WallTime began;
-  std::optional<WallTime> ended;  // none: it goes on
+  std::optional<WallTime> ended;  // none while it lasts
   std::string reason;
-  std::optional<Healer> healer;  // none: nobody yet, or a person took the volume down
+  std::optional<Healer> healer;  // none: not over yet, or a person took the volume down
 };
 
 class History {
  public:
-  // Nothing happens if an outage goes on already, or ended already.
+  // No effect if an outage is already in progress, or has already ended.
   void outage_begins(WallTime now, const std::string& reason);
   void outage_ends(WallTime now, std::optional<Healer> healer);
   bool is_out() const { return !outages_.empty() && !outages_.back().ended; }
 
-  std::uint64_t reconnects() const { return reconnects_; }        // ended by the kernel, since ever
-  std::uint64_t recoveries() const { return recoveries_; }        // ended by us
-  std::uint64_t outage_count() const { return outage_count_; }    // begun
+  std::uint64_t reconnects() const { return reconnects_; }        // outages ended by the kernel, in total
+  std::uint64_t recoveries() const { return recoveries_; }        // outages ended by the daemon
+  std::uint64_t outage_count() const { return outage_count_; }    // outages started
   const std::deque<Outage>& outages() const { return outages_; }  // the latest, oldest first
-  std::optional<double> last_outage_s() const;                    // of the last that ended
+  std::optional<double> last_outage_s() const;                    // of the last outage that has ended
 
   json::object to_json() const;
   static History from_json(const json::object& object);

@@ -30,7 +30,7 @@ void Outages::end_unhealed() {
   remember();
 }
 
-// Saved in the background, one after the other, so that the latest is what stays.
+// Saved in the background, one at a time, so that the latest state remains.
 void Outages::remember() {
   is_unsaved_ = true;
   if (is_saving_) return;

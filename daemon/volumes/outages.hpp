@@ -1,4 +1,5 @@
-// When a volume was not usable, why, and who healed it: kept through restarts of the daemon.
+// Periods in which a volume was not usable, with the reason and the healer: kept through restarts of the
+// daemon.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -13,11 +14,11 @@ class Outages {
  public:
   explicit Outages(VolumeContext& volume) : volume_(volume) {}
 
-  // Of a volume that was ready before; nothing happens while one goes on.
+  // For a volume that was ready before; no effect while an outage lasts.
   void begin(const std::string& reason);
-  // It is ready: by the kernel or by us.
+  // It is ready: healed by the kernel or by the daemon.
   void end();
-  // An operator takes it down: nobody heals it.
+  // An operator takes it down: it ends without a healer.
   void end_unhealed();
 
  private:

@@ -15,7 +15,7 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   }
   const auto owner = seams.snapshot.subsystem_of_device(mount.device_number);
   if (!owner) {
-    // The kernel keeps a dead disk's number while the mount holds it, but no device answers to it any more.
+    // The kernel keeps a dead disk's number while the mount holds it, but no device has that number any more.
     const bool was_nvme = mount.source.starts_with("/dev/nvme");
     return owner.error().kind == Errc::NotFound && was_nvme ? Place::Dead : Place::Foreign;
   }
@@ -23,7 +23,7 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
   const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
   if (block) return block->device_number == mount.device_number ? Place::Ours : Place::Foreign;
-  // Another target may offer a subsystem of the same NQN.
+  // Another target may offer a subsystem with the same NQN.
   const auto strangers = seams.snapshot.strangers(volume.nvme->subsystem);
   const auto theirs = seams.snapshot.find_namespace_below(strangers, volume.nvme->nsid);
   return theirs && theirs->device_number == mount.device_number ? Place::Foreign : Place::Ours;

@@ -1,4 +1,4 @@
-// What is mounted at a volume's mount point, and whether it is the volume's own: a device is known by the
+// The mount at a volume's mount point, and whether it belongs to the volume: a device is identified by the
 // subsystem and namespace behind its number, an NFS mount by its export, never by a device's name.
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace spark::volumes {
 
-// Dead: the volume's, on a device that is gone. Covered: the volume's, with another mount on top. Broken: the
-// volume's, on the right device, but the file system shut down or went read-only (only a volume knows that).
+// Dead: the volume's mount, on a device that is gone. Covered: the volume's mount, below another mount.
+// Broken: the volume's mount, on the right device, but the file system shut down or went read-only (only a
+// volume knows that).
 enum class Place { Empty, Ours, Dead, Broken, Foreign, Covered, Unknown };
 
 struct Standing {
@@ -20,14 +21,14 @@ struct Standing {
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
-// Of a Covered volume: Refused, with what is on top.
+// For a Covered volume: Refused, naming the mount on top.
 Error covered(const config::Volume& volume, const Standing& standing);
 
-// The volume's mount is at its mount point, where programs reach it.
+// The volume's mount is at its mount point, and programs can reach it.
 bool is_own(Place place);
 
-// A dead device's mount is detached, whoever uses it, unless the configuration says to hold it. A live device
-// keeps its broken file system in the kernel until the last user has let go.
+// A dead device's mount is detached even if it is in use, unless the configuration requires holding it. On a
+// live device the kernel keeps a broken file system until its last user has closed it.
 bool may_detach(const config::Volume& volume, Place place);
 
 }  // namespace spark::volumes

@@ -18,7 +18,7 @@ bool has_live_path(const Seams& seams, const config::Volume& volume) {
   return all && std::ranges::any_of(*all, [](const auto& controller) { return controller.is_live(); });
 }
 
-// Where a device is mounted still; empty: nowhere. Whatever writes there needs the reservation.
+// Where a device is still mounted; empty means nowhere. A writer there needs the reservation.
 Result<std::string> where_mounted(const Seams& seams, dev_t device) {
   const auto& table = seams.mounts.mount_table();
   if (!table) return table.take_error();

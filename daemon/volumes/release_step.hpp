@@ -1,6 +1,5 @@
-// How a volume leaves this host, the same for `volumes down`, a reload and `spark-staged release`: what is
-// mounted at its mount point, is it the volume's own, unmount it; then give back the reservation; then
-// disconnect.
+// How a volume leaves this host, the same for `volumes down`, a reload and `spark-staged release`: if the
+// mount at its mount point is its own, unmount it; then release the reservation; then disconnect.
 #pragma once
 
 #include <string>
@@ -13,28 +12,28 @@ namespace spark::volumes {
 
 struct Released {
   Change change = Change::Done;  // AlreadyThere: the volume was not mounted
-  std::string foreign;           // a sentence: what is mounted there instead, and was left alone
+  std::string foreign;           // a sentence: the other mount there, which was left alone
   bool gave_back = false;        // a reservation
-  std::string still_reserved;    // a sentence: why its reservation was not given back; empty: nothing to say
+  std::string still_reserved;    // a sentence: why its reservation was not released; empty means no remark
 };
 
-// Refused, and nothing is changed: in use, something is mounted on top, or its device is mounted elsewhere
-// too. Only a dead mount is ever detached.
+// Refused, without a change: in use, another mount is on top, or its device is mounted elsewhere too. Only a
+// dead mount is ever detached.
 asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume);
 
-// A reservation of an exclusive volume, once nothing of it is mounted. A target that can't be asked keeps it
-// for this host.
+// Releases an exclusive volume's reservation, once nothing of it is mounted. If the target does not answer,
+// it keeps the reservation for this host.
 struct GivenBack {
   bool gave_back = false;
   std::string still_reserved;  // as above
 };
 asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const config::Volume& volume);
 
-// Whether the volume is fenced by a reservation where its namespace offers one.
+// Whether the volume is fenced by a reservation if its namespace supports it.
 bool wants_reservation(const config::Volume& volume);
 
-// Every controller of the subsystem that this host made, unless another program keeps it. Gives the names of
-// those that went, and the first failure after all were tried.
+// Disconnects every controller of the subsystem that this host created, unless another program keeps it.
+// Returns the names of the disconnected ones, and the first failure, after all were tried.
 struct Disconnected {
   std::vector<std::string> controllers;
   Result<> outcome;

@@ -1,4 +1,4 @@
-// What is known of a volume, as `status --json` shows it.
+// The state of a volume, as shown by `status --json`.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,15 @@ const char* to_string(State state);
 
 struct PathStatus {
   std::string controller, address, state;  // "nvme3", "10.0.0.5:4420", "live"; no controller: "waiting"
-  std::string reason;                      // why there is no controller; empty otherwise
-  std::string owner{};  // who keeps the controller (nvmetcp/sysfs/registry.hpp); empty: nobody
+  std::string reason;                      // why there is no controller; otherwise empty
+  std::string owner{};  // the controller's owner (nvmetcp/sysfs/registry.hpp); empty means none
 };
 
-// What keeps other writers out of an exclusive volume.
+// The fences of an exclusive volume.
 struct FenceStatus {
   bool reservation = false;  // this host holds the namespace's reservation
   bool mmp = false;          // the file system has multi-mount protection
-  std::string held_by;       // another host that holds the volume, as far as it is known; empty: nobody
+  std::string held_by;       // another host that holds the volume, as far as known; empty means none
 };
 
 struct DriveStatus {
@@ -39,31 +39,32 @@ struct DriveStatus {
 
 struct Status {
   State state = State::Waiting;
-  std::string reason;  // a sentence; empty when ready or down
+  std::string reason;  // a sentence; empty if ready or down
   WallTime since;
   std::optional<WallTime> next_attempt;
-  std::string device;  // "/dev/nvme3n1", empty when there is none
+  std::string device;  // "/dev/nvme3n1", empty if there is none
   std::string filesystem_type, filesystem_uuid;
   FenceStatus fence;
-  std::optional<mounts::Published> published;  // what the mounted file system says of itself
-  bool foreign_writes = false;  // a read-only mount is not of what is on the device now: `reason` says why
+  std::optional<mounts::Published> published;  // from the mounted file system
+  // A read-only mount is outdated or being written on the device: `reason` has the details.
+  bool foreign_writes = false;
   std::vector<PathStatus> paths;
-  std::vector<std::string> warnings;  // sentences: what is not as asked, and yet works
-  std::string pending;                // a sentence: what a reload could not change; empty: nothing
-  std::optional<Intent> taken_down;   // by an operator, who wants it to stay so; none: it is to be up
-  std::string damage;                 // a sentence: errors recorded in what is mounted; empty: none
-  std::string insecure;  // a sentence: a path without the keys, or of another target; empty: none
-  std::string bare;      // a sentence: what is wrong with the mount point itself; empty: nothing
-  std::optional<DriveStatus> drives;  // none: NFS, not asked yet, or the target does not tell
+  std::vector<std::string> warnings;  // sentences: deviations from the configuration that do not prevent use
+  std::string pending;                // a sentence: changes that a reload could not make; empty means none
+  std::optional<Intent> taken_down;   // by an operator, to stay so; none means that it should be up
+  std::string damage;    // a sentence: errors recorded in the mounted file system; empty means none
+  std::string insecure;  // a sentence: a path without the keys, or of another target; empty means none
+  std::string bare;      // a sentence: a problem with the mount point itself; empty means none
+  std::optional<DriveStatus> drives;  // none: NFS, not queried yet, or not reported by the target
   History history;
   Latencies probes;
 };
 
-// That programs can write under the mount point while nothing is mounted there, or that it holds files, which
-// the volume hides; empty: neither.
+// A sentence if programs can write under the mount point while nothing is mounted there, or if it contains
+// files, which the volume hides; otherwise empty.
 std::string bare_mount_point(const config::Volume& volume, const mounts::Guard& guard);
 
-// With what is pending or insecure, and what the target's drives warn of.
+// Includes the pending change, the insecure path, and warnings from the target's drives.
 std::vector<std::string> all_warnings(const Status& status);
 
 json::object to_json(const config::Volume& volume, const Status& status);

@@ -13,7 +13,7 @@ struct ConcurrencyLimiter::State {
   std::size_t inside = 0;
   std::deque<std::shared_ptr<asio::steady_timer>> waiting;  // each is cancelled when its turn has come
 
-  // The place goes to the next, if there is one.
+  // The next waiting call, if any, takes the place.
   void make_room() {
     if (waiting.empty()) {
       --inside;

@@ -1,6 +1,6 @@
-// Lets a few in at once, the others in the order in which they came: hundreds of questions in one moment
-// would start as many processes. Who is inside for longer than `patience` counts no more: what waits for a
-// target that does not answer holds nobody else up for long.
+// Limits concurrent calls; the others wait in their order of arrival. Without it, hundreds of simultaneous
+// calls would start as many processes. A call that is inside for longer than `patience` no longer counts, so
+// calls to a target that does not answer do not delay others for long.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,7 +22,7 @@ class ConcurrencyLimiter {
  public:
   ConcurrencyLimiter(asio::any_io_executor executor, std::size_t most, Duration patience);
 
-  // Its end makes room for the next.
+  // Its destruction admits the next call.
   class Pass {
    public:
     explicit Pass(std::shared_ptr<Visit> visit) : visit_(std::move(visit)) {}

@@ -11,8 +11,8 @@ struct Joined::Question {
   explicit Question(const asio::any_io_executor& executor)
       : answered(executor, asio::steady_timer::time_point::max()), patience(executor) {}
 
-  asio::steady_timer answered;  // cancelled when the answer is there
-  asio::steady_timer patience;  // the next one waits for its end, which the answer brings too
+  asio::steady_timer answered;  // cancelled when the answer has arrived
+  asio::steady_timer patience;  // the next call waits until it ends, or until the answer arrives
   std::optional<Answer> answer;
 };
 
@@ -33,7 +33,7 @@ asio::awaitable<Joined::Answer> Joined::answer(std::string key, Ask ask) {
   question->answer = co_await ask();
   question->answered.cancel();
   question->patience.cancel();
-  // A later question may be on its way, or have been answered already.
+  // A later call may be in progress, or already answered.
   const auto line_now = lines_.find(key);
   if (line_now != lines_.end() && line_now->second.asked == question) {
     line_now->second.asked = nullptr;

@@ -1,6 +1,6 @@
-// The same question, asked by many at once, is asked once. No answer is older than the question that it is
-// for: who comes while one is on its way waits for the next one, which is asked when that has been answered,
-// or after `patience`: a question that a target leaves unanswered holds up no other.
+// Merges identical calls: a call requested by many at the same time is made once. An answer never predates
+// its request: a request that arrives during a call waits for the next call. That one starts when the current
+// call is answered, or after `patience`, so that a silent target does not delay others.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -26,14 +26,14 @@ class Joined {
   Joined(asio::any_io_executor executor, Duration patience)
       : executor_(std::move(executor)), patience_(patience) {}
 
-  // `key`: what makes two questions the same. `ask` is called for one of those that wait together.
+  // Calls with the same `key` are identical. `ask` is called for one of the requests that wait together.
   asio::awaitable<Answer> answer(std::string key, Ask ask);
 
  private:
   struct Question;
   using QuestionPtr = std::shared_ptr<Question>;
   struct Line {
-    QuestionPtr asked, next;  // the last one on its way, and what is asked after that
+    QuestionPtr asked, next;  // the call in progress, and the next one
   };
 
   asio::any_io_executor executor_;

@@ -1,4 +1,4 @@
-// What the daemon and its workers say to each other, besides single words: structs as they are.
+// Structs exchanged between the daemon and its workers.
 #pragma once
 
 #include "base/described.hpp"
@@ -12,7 +12,7 @@
 namespace spark::nvmetcp {
 
 SPARK_MESSAGE(Portal, (address, port));
-// Of keys the files' names: the worker reads them.
+// Contains the key files' names: the worker reads the keys.
 SPARK_MESSAGE(ConnectOptions,
               (interface, io_queues, keep_alive, reconnect_delay, controller_loss, fast_fail, io_policy,
                header_digest, data_digest, host_key_file, controller_key_file, tls_psk_file));
@@ -37,14 +37,14 @@ SPARK_MESSAGE(Guard, (is_ours, gap, files));
 
 namespace spark::workers {
 
-// The answer of a worker that is one struct.
+// A worker's result that consists of one struct.
 template <Described T>
 Result<T> message_of(Result<json::object> answer) {
   if (!answer) return answer.take_error();
   return from_message<T>(*answer);
 }
 
-// A member of a request that is one.
+// A member of a request that is a struct.
 template <Described T>
 Result<T> member_of(const json::object& request, std::string_view key) {
   const json::object* member = get_object(request, key);

@@ -15,7 +15,7 @@
 namespace spark::workers {
 namespace {
 
-// linux/ioprio.h is not in every distribution's headers.
+// Not every distribution's headers include linux/ioprio.h.
 constexpr int kWhoProcess = 1, kClassShift = 13, kClassNone = 0, kClassIdle = 3, kLevel = 7;
 constexpr int kLowestNice = 19;
 
@@ -38,7 +38,7 @@ Result<> set_thread(pid_t thread, Priority priority) {
   if (::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), idle ? kLowestNice : 0) != 0 && errno != ESRCH)
     return fail_errno(errno, what);
   const int policy = priority == Priority::Background ? SCHED_IDLE : SCHED_OTHER;
-  const sched_param no_level{};  // both have none
+  const sched_param no_level{};  // both policies have none
   if (::sched_setscheduler(thread, policy, &no_level) != 0 && errno != ESRCH) return fail_errno(errno, what);
   return {};
 }
@@ -46,7 +46,8 @@ Result<> set_thread(pid_t thread, Priority priority) {
 }  // namespace
 
 Result<> set_priority(pid_t pid, Priority priority) {
-  // A thread inherits from the one that starts it: until no new one turns up, one may have been missed.
+  // A new thread inherits from its creator: repeat until no new thread appears, otherwise one might be
+  // missed.
   std::set<pid_t> done;
   for (bool found = true; found;) {
     found = false;

@@ -17,20 +17,20 @@
 namespace spark::workers {
 namespace {
 
-// From SIGKILL to giving up: a process that is not in the kernel dies within milliseconds.
+// From SIGKILL until it is abandoned: a process not blocked in the kernel dies within milliseconds.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::size_t kLongestLine = 64 << 20;
-// An idle worker is there for the next probe, a few of them for many volumes; none grows old.
+// An idle worker waits for the next probe; a few serve many volumes, and each is replaced after a while.
 constexpr std::chrono::seconds kIdle{30};
 constexpr std::size_t kMostIdle = 3;
 constexpr unsigned kMostAnswers = 1000;
-// Questions at once. A healthy target answers within milliseconds; who takes longer makes room for the
-// others.
+// Concurrent calls. A healthy target answers within milliseconds; slower calls no longer count against the
+// limit.
 constexpr std::size_t kMostQuestions = 16;
 constexpr std::chrono::seconds kPatience{1};
 
-// They write to /dev/nvme-fabrics. The kernel makes one connection after the other (nvmf_dev_mutex): behind
-// one that hangs the next would hang too, and can't be killed either.
+// They write to /dev/nvme-fabrics. The kernel makes one connection at a time (nvmf_dev_mutex): behind one
+// that hangs the next would hang too, and can't be killed either.
 bool is_connect(std::string_view verb) {
   return verb == "connect" || verb == "discover" || verb == "watch-discovery";
 }
@@ -49,7 +49,7 @@ struct Runner::Worker {
 
   pid_t pid;
   Stream in, out, pidfd;
-  std::string buffered;  // from `out`, not understood yet
+  std::string buffered;  // from `out`, not parsed yet
   unsigned answers = 0;
   asio::steady_timer idle;
 };
@@ -60,11 +60,11 @@ struct Runner::Running {
 
   Call call;
   WorkerPtr worker;
-  asio::steady_timer timer;  // the deadline, then the grace after the kill
+  asio::steady_timer timer;  // the deadline, then the grace period after the kill
   bool timed_out = false, cancelled = false, ended = false, given_up = false;
-  bool is_heard = true;  // as far as can be known: the request was taken, and may have been begun
+  bool is_heard = true;  // as far as known: the request was received, and may have been started
 
-  // Its process group dies with it: mount helpers too.
+  // Kills its process group, including mount helpers.
   void kill() {
     if (ended) return;
     ::kill(-worker->pid, SIGKILL);
@@ -79,7 +79,7 @@ struct Runner::Running {
     worker->pidfd.cancel(ignored);
   }
 
-  // Nothing ends it any more.
+  // The worker has ended: no further kill.
   void end() {
     ended = true;
     timer.cancel();
@@ -88,7 +88,7 @@ struct Runner::Running {
 
 namespace {
 
-// Arms the timer; when it fires, kills, and after the grace gives up.
+// Arms the timer; when it fires, kills the worker, and abandons it after the grace period.
 template <class Running>
 void kill_and_expect_the_end(const std::shared_ptr<Running>& running) {
   running->kill();
@@ -128,7 +128,7 @@ Runner::Runner(asio::any_io_executor executor, std::string program)
       limiter_(executor_, kMostQuestions, kPatience),
       joined_(executor_, kPatience) {}
 
-// An idle one that was not killed since, or a new one.
+// An idle worker that was not killed meanwhile, or a new one.
 Result<Runner::WorkerPtr> Runner::worker_for(const Call& call) {
   while (call.shares_worker && !idle_.empty()) {
     WorkerPtr worker = std::move(idle_.back());
@@ -157,7 +157,7 @@ void Runner::keep(WorkerPtr worker) {
   idle_.push_back(std::move(worker));
 }
 
-// It ends when there is nothing more to read.
+// The worker ends at the end of its input.
 void Runner::let_go(WorkerPtr worker) {
   auto bury = [](WorkerPtr leaving) -> asio::awaitable<void> {
     boost::system::error_code ignored;
@@ -246,7 +246,8 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
   const std::string request =
       call.shares_worker ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
   const auto [unsent, sent] = co_await asio::async_write(worker.in, asio::buffer(request), kToken);
-  running->is_heard = !unsent || worker.answers == 0;  // a new one that ends at once will do so again
+  // If a new worker ends immediately, the next one will too.
+  running->is_heard = !unsent || worker.answers == 0;
   boost::system::error_code ignored;
   if (!call.shares_worker) worker.in.close(ignored);
 
@@ -273,7 +274,7 @@ asio::awaitable<Runner::Answer> Runner::converse(std::shared_ptr<Running> runnin
 }
 
 asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
-  // Given up while it was still listened to: nothing would end a wait that begins now.
+  // If it was abandoned while its output was still read, nothing would end a wait that starts now.
   if (!running->given_up) co_await running->worker->pidfd.async_wait(Stream::wait_read, kToken);
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(running->worker->pid), &info, WEXITED | WNOHANG) == 0 &&
@@ -281,7 +282,7 @@ asio::awaitable<void> Runner::reap(std::shared_ptr<Running> running) {
     running->end();
     co_return;
   }
-  // Stuck in the kernel. Someone still has to wait for it, however long that takes.
+  // Stuck in the kernel. It still has to be reaped, however long that takes.
   abandoned_.insert(running->call.subject);
   ++counts_.abandoned;
   log::warning("worker " + std::to_string(running->worker->pid) + " (" + running->call.verb + " of " +

@@ -1,7 +1,7 @@
-// The daemon's side of the pipe: starts a worker, hands its progress on, and gives up on it at its deadline.
-// A worker that can't be killed (D state) is abandoned: its caller gets TimedOut at once, and it is counted
-// until it ends; no other connect is started for its target meanwhile. One that answered a volume waits for
-// the next question: starting a program costs more than most answers.
+// The daemon's side of the pipe: starts a worker, forwards its progress, and ends it at its deadline. A
+// worker that can't be killed (D state) is abandoned: its caller gets TimedOut immediately, and the worker
+// counts as abandoned until it ends; no other connect is started for its target meanwhile. A worker that
+// answered a volume waits for the next call, because starting a program costs more than most calls.
 #pragma once
 
 #include <sys/types.h>
@@ -28,12 +28,12 @@ namespace asio = boost::asio;
 
 struct Call {
   std::string verb;
-  std::string subject;  // for sentences: "volume datasets"
+  std::string subject;  // for messages: "volume datasets"
   json::object request;
   std::optional<Duration> deadline;  // none: until it ends or is cancelled
-  bool shares_worker = false;        // asked of a worker that may have answered others before
+  bool shares_worker = false;        // may run in a worker that has answered other calls
   std::function<void(const json::object&)> on_progress;
-  std::function<void(pid_t)> on_start;  // the worker's process; gone when run() answers
+  std::function<void(pid_t)> on_start;  // the worker's process; it has ended when run() returns
 };
 
 class Runner;
@@ -52,28 +52,29 @@ class Cancellation {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// What became of the workers since the daemon started.
+// Totals of workers since the daemon started.
 struct WorkerCounts {
   std::uint64_t started = 0, timed_out = 0, abandoned = 0;
-  std::size_t running = 0;  // now, without those that were given up on
+  std::size_t running = 0;  // now, without abandoned ones
 };
 
 class Runner {
  public:
-  // `program`: what to execute as `program worker VERB`, or `program worker serve` for calls that share one.
+  // `program` is executed as `program worker VERB`, or as `program worker serve` for calls that share a
+  // worker.
   Runner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {});
-  // A short question, for a worker that may have answered others before; a few are asked at once, the others
-  // wait for their turn. The deadline begins with it.
+  // A short call, which may run in a worker that has answered others. A few run at once, the others wait for
+  // their turn; the deadline starts with the turn.
   asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
                                             Duration deadline);
 
-  // The same, asked once for all who ask it meanwhile; `subject` is the first one's.
+  // The same, made once for all concurrent requests; `subject` is that of the first one.
   asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
                                                     json::object request, Duration deadline);
 
-  // Workers that were given up on and have not ended yet, by subject.
+  // Abandoned workers that have not ended yet, by subject.
   const std::multiset<std::string>& abandoned() const { return abandoned_; }
   const WorkerCounts& counts() const { return counts_; }
 
@@ -81,7 +82,7 @@ class Runner {
   struct Worker;
   struct Running;
   using WorkerPtr = std::shared_ptr<Worker>;
-  using Answer = std::optional<Result<json::object>>;  // none: it ended without one
+  using Answer = std::optional<Result<json::object>>;  // none: it ended without an answer
   Result<WorkerPtr> worker_for(const Call& call);
   asio::awaitable<Answer> converse(std::shared_ptr<Running> running);
   asio::awaitable<void> reap(std::shared_ptr<Running> running);
@@ -92,7 +93,7 @@ class Runner {
   std::string program_;
   ConcurrencyLimiter limiter_;
   Joined joined_;
-  std::vector<WorkerPtr> idle_;  // they wait for a question
+  std::vector<WorkerPtr> idle_;  // waiting for a call
   std::multiset<std::string> abandoned_;
   WorkerCounts counts_;
 };

@@ -1,4 +1,4 @@
-// What the daemon and its workers say to each other, beside messages.hpp: with fields left out, or in other
+// Messages between the daemon and its workers, in addition to messages.hpp: with omitted fields, or in other
 // units.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace spark::workers {
 
-// The daemon ends a worker by killing it: the copy's journal is made for that.
+// The daemon ends a worker by killing it, and the copy's journal allows for that.
 inline const StopFlag kNeverStopped{false};
 
 json::object to_json(Change change);
 Change change_from_json(const json::object& object);
 
-// Parts of the file system become bytes at the worker, which may ask the file system for its size.
+// The worker converts percentages of the file system to bytes, because it may read the file system's size.
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir);
 config::CacheSettings cache_settings_from_json(const json::object& object);
 
@@ -24,7 +24,7 @@ json::object to_json(const config::FleetSettings& fleet);
 
 json::object to_json(const staging::CopyProgress& progress);
 
-// Times as seconds since 1970, 0 for none.
+// Times as seconds since 1970, 0 means none.
 json::object to_json(const staging::Lease& lease);
 staging::Lease lease_from_json(const json::object& object);
 

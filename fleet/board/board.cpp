@@ -19,7 +19,7 @@ constexpr std::uint64_t kMagic = 0x31647261'6f42666bU;
 constexpr std::size_t kMembers = 64;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kDigestBytes = 16;
-constexpr Bytes kMostBytes = 4 * kGiB;  // of 64 million units
+constexpr Bytes kMostBytes = 4 * kGiB;  // for 64 million units
 
 std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
@@ -31,13 +31,13 @@ bool is_recent(std::int64_t at) {
 
 }  // namespace
 
-// The same program wrote and reads it: there is no other version on this host.
+// Written and read by the same program: a host has only one version of it.
 struct Board::Header {
   struct Member {
-    std::atomic<NodeId> node;  // 0: a free place
+    std::atomic<NodeId> node;  // 0: a free slot
     std::atomic<std::int64_t> seen_ns;
   };
-  std::atomic<std::uint64_t> magic;  // set last
+  std::atomic<std::uint64_t> magic;  // written last
   BoardSize size;
   std::atomic<std::int64_t> beat_ns;
   std::atomic<bool> done;
@@ -79,7 +79,7 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
   if (!file) return fail_errno(errno, "making " + shown);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(Errc::Unavailable, "making " + shown + ": another process stages the same set");
-  // What a server still has mapped keeps its pages: a file is never cut while it may be.
+  // A server may still have the old file mapped, so it is unlinked but never truncated.
   ::unlink(path.c_str());
   file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return fail_errno(errno, "making " + shown);
@@ -210,7 +210,7 @@ void Board::note_member(NodeId node) {
     }
     if (place == nullptr && (there == 0 || !is_recent(member.seen_ns))) place = &member;
   }
-  if (place == nullptr) return;  // more hosts than a fleet has
+  if (place == nullptr) return;  // more hosts than a fleet can have
   place->seen_ns = now_ns();
   place->node = node;
 }

@@ -1,5 +1,5 @@
-// What a staging worker has of its set so far, in a file that it shares with the process that serves peers.
-// Either may be killed at any moment: all fields are set and read by single atomic steps.
+// The progress of a staging worker on its set, in a file shared with the process that serves peers. Either
+// process may be killed at any moment: all fields are written and read by single atomic operations.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace spark::fleet {
 
-// A worker that did not give a sign of life for so long has ended or is stuck: others no longer count on it.
+// A worker without a sign of life for this long has ended or is stuck; other processes no longer rely on it.
 inline constexpr std::chrono::milliseconds kSilent{2000};
 
 struct BoardSize {
@@ -30,15 +30,16 @@ struct BoardSize {
 class Board {
  public:
   static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
-  // What the worker leaves beside it: the entries of its walk as a manifest, and their WalkNotes.
+  // Files that the worker stores next to the board: the entries of its walk as a manifest, and their
+  // WalkNotes.
   static std::filesystem::path entries_of(const std::filesystem::path& folder, const std::string& set);
   static std::filesystem::path notes_of(const std::filesystem::path& folder, const std::string& set);
 
-  // The worker's side. `data`: the folder that holds the copy while it grows. Unavailable if another worker
-  // has the board of this set.
+  // For the worker. `data` is the folder that contains the copy while it is being written. Unavailable if
+  // another worker has the board of this set.
   static Result<std::unique_ptr<Board>> create(const std::filesystem::path& folder, const std::string& set,
                                                const std::string& data, const BoardSize& size);
-  // The server's side. NotFound if there is none.
+  // For the server. NotFound if there is no board.
   static Result<std::unique_ptr<Board>> open(const std::filesystem::path& folder, const std::string& set);
   ~Board();
   Board(const Board&) = delete;
@@ -47,21 +48,21 @@ class Board {
   const BoardSize& size() const { return size_; }
   std::string data() const;
 
-  // Worker.
+  // For the worker.
   void beat();
   void set_unit(std::uint64_t unit, UnitState state);
-  void set_digest(std::uint64_t piece, const staging::Digest& digest);  // before its state
+  void set_digest(std::uint64_t piece, const staging::Digest& digest);  // before the piece's state
   void set_small_digest(std::uint64_t small_file, const staging::Digest& digest);
-  void set_done();  // published: the copy can be opened where it was until the server has found it
-  std::vector<NodeId> members() const;  // that asked lately, so they stage the set as well
+  void set_done();  // published: peers can still read the copy until the server has found it in the catalog
+  std::vector<NodeId> members() const;  // hosts that asked recently, so they stage the set as well
   void remove();
 
-  // Server.
+  // For the server.
   bool is_alive() const;
   bool is_done() const;
   UnitState unit(std::uint64_t unit) const;
   staging::Digest digest(std::uint64_t piece) const;
-  std::optional<staging::Digest> small_digest(std::uint64_t small_file) const;  // none: not to be had
+  std::optional<staging::Digest> small_digest(std::uint64_t small_file) const;  // no value: not available
   void note_member(NodeId node);
 
  private:

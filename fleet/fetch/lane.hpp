@@ -1,4 +1,4 @@
-// What one thread of an exchange works with.
+// The resources of one thread of an exchange.
 #pragma once
 
 #include "fleet/fetch/run.hpp"

@@ -1,4 +1,4 @@
-// Another host of the fleet, as this one asks it.
+// The client for another host of the fleet.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@ namespace spark::fleet {
 
 struct PeerAddress {
   std::string name;
-  std::vector<Endpoint> endpoints;  // tried in this order, the one that answered last first
-  bool is_silent = false;           // it did not answer lately: nobody waits for its first answer
+  std::vector<Endpoint> endpoints;  // tried in this order, after the one that answered last
+  bool is_silent = false;           // it did not answer recently: do not wait for its first answer
 };
 
-// Used by any thread: connections are kept for the next request.
+// Thread-safe; connections are kept for the next request.
 class Peer {
  public:
   Peer(PeerAddress address, std::shared_ptr<Security> security)
@@ -27,13 +27,13 @@ class Peer {
 
   const std::string& name() const { return address_.name; }
   bool is_silent() const { return address_.is_silent; }
-  std::string endpoint() const;  // that answered last; empty: none
+  std::string endpoint() const;  // the one that answered last; empty: none
 
-  // The answer's body goes to `into`, which has to be large enough. Silent for longer than `patience`:
-  // TimedOut.
+  // Stores the answer's body in `into`, which must be large enough. TimedOut if the peer sends nothing for
+  // longer than `patience`.
   Result<AnswerHead> get(const PeerRequest& request, std::span<char> into,
                          std::chrono::milliseconds patience);
-  // The same to a file, made anew; without its name until it is whole.
+  // The same into a new file, which gets its name only when it is complete.
   Result<> get_file(const PeerRequest& request, const std::filesystem::path& path, Bytes most,
                     std::chrono::milliseconds patience);
   Result<std::string> get_text(const PeerRequest& request, Bytes most, std::chrono::milliseconds patience);
@@ -47,7 +47,7 @@ class Peer {
   std::shared_ptr<Security> security_;
   mutable std::mutex mutex_;
   std::vector<Connection> idle_;
-  std::size_t good_ = 0;  // of the endpoints
+  std::size_t good_ = 0;  // index in the endpoints
   bool has_answered_ = false;
 
   Result<Connection> connect(std::chrono::milliseconds patience);

@@ -31,7 +31,7 @@ Files files_of(staging::Entries& entries, const std::string& state) {
   return files;
 }
 
-// As this worker walked it: the server knows by it what each unit is.
+// Written in this worker's walk order, from which the server derives the content of each unit.
 Result<> write_entries(const std::filesystem::path& path, staging::Entries& entries) {
   staging::Manifest manifest;
   manifest.entries.swap(entries);
@@ -40,7 +40,7 @@ Result<> write_entries(const std::filesystem::path& path, staging::Entries& entr
   return written;
 }
 
-// What an earlier attempt or an earlier copy left, before this one begins.
+// Shows peers the results of an earlier attempt or an earlier copy, before this run begins.
 class Earlier {
  public:
   Earlier(const Files& files, const staging::ExchangeJob& job, Board& board)

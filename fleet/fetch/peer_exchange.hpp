@@ -1,4 +1,4 @@
-// The exchange of a set between the hosts that stage it, as this host's copy takes part in it.
+// This host's part in the exchange of a set between the hosts that stage it.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace spark::fleet {
 
 struct ExchangeSettings {
   NodeId self = 0;
-  std::filesystem::path boards;  // folder
-  std::filesystem::path data;    // that holds the copy while it grows
+  std::filesystem::path boards;  // the folder of the boards
+  std::filesystem::path data;    // the folder of the copy while it is being written
   std::vector<std::unique_ptr<Peer>> peers;
   bool is_source_away = false;  // see staging::Source::is_away
 };
@@ -26,23 +26,23 @@ struct ExchangeSettings {
 class PeerExchange final : public staging::Exchange {
  public:
   explicit PeerExchange(ExchangeSettings settings);
-  ~PeerExchange() override;  // withdraws a copy that is not published from peers
+  ~PeerExchange() override;  // withdraws a copy from peers if it is not published
 
   void begin(const std::string& state) override;
   Result<staging::Walked> walk(const Walk& own) override;
   Result<> copy(staging::ExchangeJob& job) override;
   bool is_published_elsewhere(const std::string& hash) override;
-  void published();  // the copy: peers go on with it
+  void published();  // the copy is published: peers can continue to read it
 
-  // Sentences about peers that sent what was wrong.
+  // Sentences about peers that sent wrong data.
   std::vector<std::string> warnings() const;
 
  private:
   ExchangeSettings settings_;
-  std::string state_;  // see begin
-  std::string set_;    // its name, once its files are known
+  std::string state_;  // see begin()
+  std::string set_;    // the set's name, once its files are known
   std::unique_ptr<SharedWalk> walk_;
-  std::unique_ptr<Presence> presence_;  // while the board is there
+  std::unique_ptr<Presence> presence_;  // while the board exists
   std::vector<std::string> warnings_;
 };
 

@@ -1,4 +1,4 @@
-// A board with its sign of life: while it is there, peers see what this host has.
+// A board with its sign of life. While this object exists, peers see the progress of this host.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace spark::fleet {
 class Presence {
  public:
   explicit Presence(std::unique_ptr<Board> board);
-  ~Presence();  // takes the board away
+  ~Presence();  // removes the board
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 

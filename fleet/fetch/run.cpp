@@ -16,7 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kLookAtSilent{1000}, kIdle{20};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
 constexpr unsigned kFewHosts = 8, kAtOnceOfFew = 4, kAtOnceOfMany = 2;
-// Enough to choose from; the hosts of a fleet are at about the same place, so that they own what others need.
+// Enough units to choose from. The hosts of a fleet are at about the same position, so each owns units that
+// the others need.
 constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96;
 
 unsigned lanes() {
@@ -61,7 +62,7 @@ Result<> ExchangeRun::go() {
   return {};
 }
 
-// Sparse files are left to the engine, which keeps their holes.
+// Sparse files are left to the copy engine, which preserves their holes.
 void ExchangeRun::sort_out() {
   const Layout& layout = exchange_.layout;
   const auto& small = job_.small;
@@ -121,7 +122,7 @@ void ExchangeRun::work(std::size_t number) {
   Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
   const From first = number % 2 == 0 ? From::Source : From::Peers;
   {
-    // Who else is there decides what this host reads first.
+    // The set of active peers decides which units this host reads first.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || awaited_ == 0; });
   }
@@ -141,8 +142,8 @@ void ExchangeRun::work(std::size_t number) {
   changed_.notify_all();
 }
 
-// A unit to be read from the source is claimed where peers see it, then asked for again: one of them that
-// came at the same moment has seen the claim, or is seen here.
+// Claims a unit on the board before reading it from the source, then checks again. If a peer arrived at the
+// same moment, either it sees the claim or this host sees the peer.
 std::optional<Choice> ExchangeRun::next(From first) {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
@@ -175,7 +176,7 @@ void ExchangeRun::open_more() {
     file->work = staging::copy_file(job_.context, *file->entry,
                                     begun == job_.resumed.begun.end() ? nullptr : &begun->second);
     Result<> started = file->work->start();
-    // Changed since the walk: what others have is of another state.
+    // The file changed after the walk, so the peers' data belongs to another state.
     if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
     lock.lock();
     open_[index] = file;

@@ -1,4 +1,4 @@
-// One copy's part in an exchange: its lanes, each a thread with a buffer.
+// The part of one copy in an exchange: its lanes, each a thread with a buffer.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@
 
 namespace spark::fleet {
 
-// What all of a run's threads share.
+// Shared by all threads of a run.
 struct ExchangeContext {
   NodeId self = 0;
   std::string set;
   std::vector<std::unique_ptr<Peer>>& peers;
   Board& board;
   const Layout& layout;
-  const std::vector<staging::Entry*>& entry_of;  // by the layout's files
+  const std::vector<staging::Entry*>& entry_of;  // index: the layout's file number
 };
 
 class ExchangeRun {
@@ -46,7 +46,8 @@ class ExchangeRun {
     std::atomic<std::uint64_t> unfinished{0};  // pieces
     // Guarded by mutex_:
     bool only_from_source = false;
-    std::optional<staging::Digest> expected;  // of all of it, as those say that sent pieces without a digest
+    std::optional<staging::Digest> expected;  // of the whole file, as reported by peers that sent pieces
+                                              // without a piece digest
     std::set<std::size_t> suppliers;
   };
   struct Lane;
@@ -55,17 +56,18 @@ class ExchangeRun {
   const ExchangeContext& exchange_;
   staging::ExchangeJob& job_;
   Schedule schedule_;
-  std::mutex mutex_;  // of all that follows, and of the schedule
+  std::mutex mutex_;  // guards everything below, and the schedule
   std::condition_variable changed_;
-  std::map<std::uint64_t, FilePtr> open_;  // by the layout's file
-  std::vector<std::uint64_t> large_;       // files to come, the next last
-  std::vector<std::uint64_t> packs_;       // units to come, the next last
-  std::vector<bool> needs_small_;          // by the layout's small files
-  bool is_opening_ = false;                // a lane opens more files
+  std::map<std::uint64_t, FilePtr> open_;  // key: the layout's file number
+  std::vector<std::uint64_t> large_;       // files not yet opened, the next one last
+  std::vector<std::uint64_t> packs_;       // units not yet scheduled, the next one last
+  std::vector<bool> needs_small_;          // index: the layout's small-file number
+  bool is_opening_ = false;                // a lane is opening more files
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
-  std::size_t awaited_ = 0;  // peers whose first answer, or none, decides what is read first
+  std::size_t awaited_ = 0;  // peers to wait for until their first answer or failure, before choosing the
+                             // first unit
   std::atomic<bool> is_over_{false};
 
   void sort_out();

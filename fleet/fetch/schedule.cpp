@@ -18,7 +18,8 @@ void Schedule::add(std::span<const std::uint64_t> units) {
   };
   std::vector<Ranked> ranked;
   ranked.reserve(units.size());
-  // Among those of one rank each host has an order of its own, so that two that join do not read the same.
+  // Each host orders units of equal rank differently, so that two hosts that join together read different
+  // units.
   for (const std::uint64_t unit : units)
     ranked.push_back({rank_of(self_, unit, known), weight(self_, ~unit), unit});
   std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
@@ -106,7 +107,7 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_[i];
     if (!is_live(peer, now) || peer.under_way >= at_once_ || !has(state_of(peer, unit))) continue;
-    // Each host begins with another peer, so that not all ask the same one.
+    // Each host prefers a different peer, so that requests are spread over all peers.
     const auto before = [&](const Peer& other) {
       return std::pair(peer.under_way, weight(peer.state.node, self_)) <
              std::pair(other.under_way, weight(other.state.node, self_));
@@ -157,7 +158,7 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
 
 void Schedule::done(const Choice& choice) {
   --under_way_;
-  if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // it takes another
+  if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
 void Schedule::failed(const Choice& choice, bool is_missing_there) {

@@ -1,4 +1,4 @@
-// Decides what is got next and from where: the thinking of an exchange, without its network and its drives.
+// Decides the next unit and its origin: the logic of an exchange, without network and drives.
 #pragma once
 
 #include <cstdint>
@@ -15,49 +15,50 @@
 
 namespace spark::fleet {
 
-// An owner that answers, and got nothing for so long, is no longer waited for.
+// Time to wait for an owner that answers but makes no progress.
 inline constexpr std::chrono::milliseconds kStuck{10'000};
-// What depends on time alone is looked at again after so long.
+// Interval of rechecking decisions that depend only on time.
 inline constexpr std::chrono::milliseconds kLookAgain{100};
-// A host that asked for this set, before its own answer is in, counts as staging it for so long.
+// A host that asked for this set counts as staging it for this time, until its own answer arrives.
 inline constexpr std::chrono::milliseconds kUnheard{3000};
 
 enum class From { Source, Peers };
 
 struct Choice {
   std::uint64_t unit = 0;
-  std::optional<std::size_t> peer;  // none: the source
+  std::optional<std::size_t> peer;  // no value: from the source
 };
 
-// Used by one thread at a time.
+// Not thread-safe.
 class Schedule {
  public:
-  // `at_once`: units that are got from one peer at the same time, at most.
-  // `stuck`: how long an owner that answers and gets nothing is waited for.
+  // `at_once` is the maximum of units to fetch from one peer at the same time. `stuck` is the time to wait
+  // for an owner that answers but makes no progress.
   Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck = kStuck);
 
-  // Units to get. Those that this host owns while all known hosts take part come first.
+  // Adds units to get. Those that this host owns among all known hosts come first.
   void add(std::span<const std::uint64_t> units);
   void only_from_source(std::uint64_t unit);
   void without_source(SteadyTime now);
-  // Without a source: for kStuck no peer had anything that is still to be got.
+  // Without a source: true if for kStuck no peer had any of the remaining units.
   bool is_hopeless(SteadyTime now) const;
 
-  // What a peer answered; what hosts asked this one (see Board::members).
+  // Record a peer's answer, and the hosts that asked this one (see Board::members()).
   void heard(std::size_t peer, SetState state, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
-  void blame(std::size_t peer);  // what it sent was wrong: nothing more is got from it
+  void blame(std::size_t peer);  // it sent wrong data: request nothing more from it
 
-  // The next unit, as `first` prefers; none now. It is under way until done() or failed().
+  // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress
+  // until done() or failed().
   std::optional<Choice> next(From first, SteadyTime now);
-  // Whether to read it from the source still; asked once others can see that this host does.
+  // True if the unit should still be read from the source; call it after other hosts can see the claim.
   bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
   void done(const Choice& choice);
-  void failed(const Choice& choice, bool is_missing_there);  // it is to be got again
+  void failed(const Choice& choice, bool is_missing_there);  // the unit returns to the queue
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }
-  std::uint64_t looks() const { return looks_; }  // at one unit each, since the start
+  std::uint64_t looks() const { return looks_; }  // number of units examined since the start
 
  private:
   struct Peer {
@@ -66,9 +67,9 @@ class Schedule {
     std::uint64_t had = 0;
     unsigned under_way = 0;
     bool is_blamed = false;
-    std::set<std::uint64_t> missing;  // units that it does not have after all
+    std::set<std::uint64_t> missing;  // units that it turned out not to have
   };
-  // Units before it can't be got this way now, as long as no host tells anything new.
+  // The units before `at` are not available this way until a host reports a change.
   struct Cursor {
     std::size_t at = 0;
     SteadyTime since{};
@@ -77,12 +78,12 @@ class Schedule {
   unsigned at_once_;
   std::chrono::milliseconds stuck_;
   std::vector<Peer> peers_;
-  std::map<NodeId, SteadyTime> asked_;  // since when
-  std::vector<std::uint64_t> waiting_;  // in the order in which they are read from the source
+  std::map<NodeId, SteadyTime> asked_;  // time of the first request
+  std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
   std::set<std::uint64_t> source_only_;
   std::size_t under_way_ = 0;
   bool has_source_ = true;
-  SteadyTime chosen_at_{};  // the last unit; without a source
+  SteadyTime chosen_at_{};  // time of the last choice; used without a source
   Cursor at_source_, at_peers_;
   std::uint64_t looks_ = 0;
 

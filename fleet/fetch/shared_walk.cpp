@@ -11,16 +11,16 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kLookingAtFolders{30'000};
-// A walk of some million files; a host that needs longer is no longer waited for.
+// Enough for a walk of some million files; a host that needs longer is no longer waited for.
 constexpr std::chrono::milliseconds kLongestWalk{60'000};
 constexpr Bytes kMostEntries = 4 * kGiB, kMostNotes = 16 * kMiB;
-constexpr std::uint64_t kTheWalk = 0;  // the one unit
+constexpr std::uint64_t kTheWalk = 0;  // the only unit
 
 }  // namespace
 
 Result<staging::Walked> SharedWalk::get(const staging::Exchange::Walk& own) {
   auto board = Board::create(boards_, walk_, "", {1, 0, 0});
-  if (!board) return own();  // another worker of this host stages it, or there is no room for a file
+  if (!board) return own();  // another worker of this host stages it, or there is no space for a file
   presence_ = std::make_unique<Presence>(std::move(*board));
   schedule_ = std::make_unique<Schedule>(self_, peers_.size(), 1, kLongestWalk);
   awaited_ = static_cast<std::size_t>(
@@ -74,7 +74,7 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
   }
 }
 
-// As ExchangeRun::next: a walk here is claimed first, then asked for again.
+// As in ExchangeRun::next(): claims a local walk on the board first, then checks again.
 std::optional<Choice> SharedWalk::next() {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
@@ -111,7 +111,7 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   staging::Walked walked;
   static_cast<staging::WalkNotes&>(walked) = std::move(*notes);
   while (auto entry = manifest->next()) {
-    entry->hash = {};  // of the peer's copy, as the next
+    entry->hash = {};  // this and the next field belong to the peer's copy
     entry->good_at = 0;
     walked.entries.push_back(std::move(*entry));
   }
@@ -121,7 +121,7 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
   return walked;
 }
 
-// Peers that can't have it walk themselves.
+// Publishes the walk on the board. If that fails, peers walk the volume themselves.
 void SharedWalk::offer(staging::Walked& walked) {
   staging::Manifest manifest;
   manifest.entries.swap(walked.entries);

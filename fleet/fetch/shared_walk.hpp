@@ -1,4 +1,4 @@
-// One walk of a volume for all hosts that stage the same state of it.
+// Shares one walk of a volume among all hosts that stage the same state of it.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@
 
 namespace spark::fleet {
 
-// Used once. The walk is offered to peers as long as this object is there.
+// Used once. The walk is offered to peers while this object exists.
 class SharedWalk {
  public:
-  // `walk`: its name between hosts; see SetNaming, without files.
+  // `walk` is the walk's name between hosts; see SetNaming, without files.
   SharedWalk(NodeId self, std::string walk, std::filesystem::path boards,
              std::vector<std::unique_ptr<Peer>>& peers, bool is_source_away)
       : self_(self),
@@ -28,7 +28,7 @@ class SharedWalk {
         peers_(peers),
         is_source_away_(is_source_away) {}
 
-  // A peer's, or else from `own`. An error is `own`'s.
+  // Returns a peer's walk, or else the result of `own`. Errors come from `own` alone.
   Result<staging::Walked> get(const staging::Exchange::Walk& own);
 
  private:
@@ -36,12 +36,13 @@ class SharedWalk {
   std::string walk_;
   std::filesystem::path boards_;
   std::vector<std::unique_ptr<Peer>>& peers_;
-  bool is_source_away_;  // no attributes of folders can be had
+  bool is_source_away_;  // folder attributes are not available
   std::unique_ptr<Presence> presence_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   std::unique_ptr<Schedule> schedule_;
-  std::size_t awaited_ = 0;  // peers whose first answer, or none, decides who walks
+  std::size_t awaited_ = 0;  // peers to wait for until their first answer or failure, before choosing a host
+                             // for the walk
   std::atomic<bool> is_over_{false};
 
   void watch(std::size_t index);

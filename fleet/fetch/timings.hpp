@@ -1,4 +1,4 @@
-// How long a host waits for others, and how much it takes from them.
+// Time limits and size limits for requests to other hosts.
 #pragma once
 
 #include <chrono>
@@ -7,9 +7,10 @@
 
 namespace spark::fleet {
 
-inline constexpr std::chrono::milliseconds kLookEvery{250};   // at a peer
-inline constexpr std::chrono::milliseconds kFirstLook{1200};  // for the first answers of all peers
-inline constexpr std::chrono::milliseconds kPatience{5000};   // without a byte of what was asked for
-inline constexpr Bytes kMostState = 64 * kMiB;                // of a peer's answer about a set
+inline constexpr std::chrono::milliseconds kLookEvery{250};   // interval of polling a peer
+inline constexpr std::chrono::milliseconds kFirstLook{1200};  // maximum wait for the first answers of all
+                                                              // peers
+inline constexpr std::chrono::milliseconds kPatience{5000};   // maximum time without a byte of the answer
+inline constexpr Bytes kMostState = 64 * kMiB;                // maximum size of a peer's answer about a set
 
 }  // namespace spark::fleet

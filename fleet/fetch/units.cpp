@@ -1,4 +1,4 @@
-// Units on their way: from the source or a peer, through their hash, to the copy.
+// Transfers units: from the source or a peer, through the hash, to the copy.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -22,7 +22,7 @@ staging::Digest digest_of(const std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
-// Hands out the pieces of a file that was started, or starts again; finishes one that has none.
+// Offers the pieces of a file that was started or restarted; finishes a file that has none.
 Result<> ExchangeRun::offer(const FilePtr& file) {
   for (;;) {
     const std::vector<std::uint64_t> pieces = file->work->to_do();
@@ -81,7 +81,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     }
     outcome.is_vouched_for = head->piece.has_value();
     if (!outcome.is_vouched_for) {
-      if (file->expected && *file->expected != *head->file) {  // two peers differ: the source decides
+      if (file->expected && *file->expected != *head->file) {  // two peers disagree: read it from the source
         schedule_.only_from_source(choice.unit);
         schedule_.failed(choice, true);
         return {};
@@ -117,7 +117,7 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
     exchange_.board.set_digest(unit, outcome.digest);
     exchange_.board.set_unit(unit, UnitState::HasPiece);
   } else {
-    exchange_.board.set_unit(unit, UnitState::Absent);  // it may have been shown as being read
+    exchange_.board.set_unit(unit, UnitState::Absent);  // peers may have seen it in the state Reading
   }
   Result<> done;
   if (--file->unfinished == 0) {
@@ -149,7 +149,8 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
   return done;
 }
 
-// It is read once more: what peers have is of the state that was walked, and it may be of another by now.
+// The file is read again from the source alone: the peers' data is of the state at the walk, and the file may
+// have changed since.
 void ExchangeRun::leave_to_source(File& file) {
   const std::scoped_lock lock(mutex_);
   file.only_from_source = true;
@@ -162,7 +163,7 @@ bool ExchangeRun::is_of_another_state(const File& file) {
   return file.only_from_source;
 }
 
-// Called by the file's work before it is finished.
+// Called by the file's FileWork before the file is finished.
 bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& digest) {
   const std::scoped_lock lock(mutex_);
   const auto found =
@@ -176,7 +177,7 @@ bool ExchangeRun::is_right(const staging::Entry& entry, const staging::Digest& d
   return false;
 }
 
-// mutex_ is held.
+// Requires mutex_.
 void ExchangeRun::give_up_peer(std::size_t peer, std::string_view path) {
   schedule_.blame(peer);
   warnings_.push_back("peer " + exchange_.peers[peer]->name() + " sent wrong bytes of " + printable(path) +
@@ -232,7 +233,7 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
   return {};
 }
 
-// False: it has to be got once more. Files that are right are written by then, and not needed any more.
+// False if the unit must be fetched again. Correct files have been written by then and are no longer needed.
 Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};

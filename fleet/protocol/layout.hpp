@@ -1,5 +1,5 @@
-// What of a set is exchanged as a whole: a hash piece of a large file, or a pack of small files in walk
-// order. Two hosts whose walks are equal number their units alike.
+// Divides a set into units of exchange: a hash piece of a large file, or a pack of small files in walk order.
+// Hosts with equal walks number their units identically.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace spark::fleet {
 
-// Files up to this size are in packs: those that the engine copies in one go each.
+// Files up to this size are packed; the copy engine copies each of them in one step.
 inline constexpr Bytes kPackedFile = kMiB;
-inline constexpr Bytes kPackBytes = 8 * kMiB;  // of content, at most
+inline constexpr Bytes kPackBytes = 8 * kMiB;  // maximum content of a pack
 inline constexpr std::uint64_t kPackFiles = 1024;
 
 struct Pack {
-  std::uint64_t first = 0, count = 0;  // of the small files, in their order
+  std::uint64_t first = 0, count = 0;  // range of small files, in their order
   Bytes bytes = 0;
 };
 
 struct Piece {
-  std::uint64_t file = 0;   // as added
-  std::uint64_t piece = 0;  // of the file
+  std::uint64_t file = 0;   // number of the file, in order of add()
+  std::uint64_t piece = 0;  // index within the file
 };
 
 class Layout {
  public:
-  // In walk order, each file that has content of its own (staging::is_content).
+  // Call in walk order, for each file that has content of its own (staging::is_content).
   void add(Bytes size);
-  void finish();  // after the last
+  void finish();  // call after the last file
 
   std::uint64_t files() const { return sizes_.size(); }
   Bytes size_of(std::uint64_t file) const { return sizes_[file]; }
@@ -40,9 +40,9 @@ class Layout {
   bool is_pack(std::uint64_t unit) const { return unit >= pieces_; }
   const Pack& pack(std::uint64_t unit) const { return packs_[unit - pieces_]; }
   Piece piece(std::uint64_t unit) const;
-  std::uint64_t first_unit_of(std::uint64_t file) const;  // of a large file
+  std::uint64_t first_unit_of(std::uint64_t file) const;  // for a large file
 
-  // Small files by their order: which file as added each is.
+  // Maps the number of a small file to its file number in order of add().
   std::uint64_t small_files() const { return small_.size(); }
   std::uint64_t small(std::uint64_t index) const { return small_[index]; }
 
@@ -54,7 +54,7 @@ class Layout {
   std::vector<Large> large_;
   std::vector<std::uint32_t> small_;
   std::vector<Pack> packs_;
-  Pack open_;  // the pack that the next small file goes into
+  Pack open_;  // receives the next small file
   std::uint64_t pieces_ = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace spark::fleet {
 namespace {
 
-// The finaliser of SplitMix64: every bit of the input changes half of the output's.
+// The finaliser of SplitMix64: each input bit changes half of the output bits on average.
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -1,5 +1,5 @@
-// Which host reads which unit from the source: rendezvous hashing. When a host comes or goes, only the units
-// that it owns change hands.
+// Assigns to each unit the host that reads it from the source, by rendezvous hashing. If a host joins or
+// leaves, only the units that it owns change their owner.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace spark::fleet {
 
-// A host as the protocol names it: made from its NQN and the address that it listens on, so that hosts that
-// were cloned are still told apart.
+// Identifies a host in the protocol. Derived from its NQN and its listening address, so that cloned hosts
+// differ.
 using NodeId = std::uint64_t;
 NodeId node_id(std::string_view host_nqn, std::string_view listen);
 
 std::uint64_t weight(NodeId node, std::uint64_t unit);
 
-// The node with the highest weight; `nodes` is not empty.
+// The node with the highest weight; `nodes` must not be empty.
 NodeId owner_of(std::uint64_t unit, std::span<const NodeId> nodes);
 
-// How many of `others` come before `node` for this unit; 0: it is the owner.
+// The number of `others` that rank before `node` for this unit; 0: it is the owner.
 std::size_t rank_of(NodeId node, std::uint64_t unit, std::span<const NodeId> others);
 
 }  // namespace spark::fleet

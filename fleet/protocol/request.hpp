@@ -1,13 +1,12 @@
-// What a peer may ask, by GET alone:
-//   /fleet/v1/node                                    who answers, and its version
+// Requests between peers; all use GET:
+//   /fleet/v1/node                                    the peer's identity and version
 //   /fleet/v1/datasets                                the published copies, with their hashes
-//   /fleet/v1/sets/ID[?from=NODE]                     how much of a set this host has
+//   /fleet/v1/sets/ID[?from=NODE]                     the state of a set on this host
 //   /fleet/v1/sets/ID/units/N                         one unit
-//   /fleet/v1/walks/ID[?from=NODE]                    whether this host has walked, or walks, a volume's
-//   state /fleet/v1/walks/ID/entries                        what it found, as a manifest
+//   /fleet/v1/walks/ID[?from=NODE]                    the state of a volume's walk on this host
+//   /fleet/v1/walks/ID/entries                        the result of the walk, as a manifest
 //   /fleet/v1/walks/ID/notes                          see staging::WalkNotes
-//   /fleet/v1/walks/ID/folders                        of a published copy: "plain", if no folder has
-//   attributes
+//   /fleet/v1/walks/ID/folders                        published copy: "plain" if no folder has attributes
 #pragma once
 
 #include <cstdint>
@@ -22,13 +21,13 @@ namespace spark::fleet {
 struct PeerRequest {
   enum class Kind { Node, Datasets, Set, Unit, Walk, WalkEntries, WalkNotes, WalkFolders };
   Kind kind = Kind::Node;
-  std::string set;         // all but Node and Datasets
-  std::uint64_t unit = 0;  // Unit
-  NodeId from = 0;         // Set, Walk: a host that stages it; 0: one that only looks
+  std::string set;         // all kinds except Node and Datasets
+  std::uint64_t unit = 0;  // for Unit
+  NodeId from = 0;         // for Set and Walk: a host that stages it; 0: the caller only inspects
   bool operator==(const PeerRequest&) const = default;
 };
 
-// No value for anything else.
+// No value for any other target.
 std::optional<PeerRequest> parse_target(std::string_view target);
 std::string to_target(const PeerRequest& request);
 

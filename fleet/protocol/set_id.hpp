@@ -1,4 +1,4 @@
-// What a set of files is named by between hosts: the same name, the same content and the same order of files.
+// The name of a set of files between hosts: equal for the same dataset name, content and order of files.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace spark::fleet {
 
-// By path, size and mtime of every file; of a read-only volume by its state as well (see
-// staging::state_key_of), which says that a copy can't differ. NFS exports and plain folders have no state.
+// Derived from path, size and mtime of every file. For a read-only volume also from its state (see
+// staging::state_key_of), which guarantees equal content. NFS exports and plain folders have no state.
 class SetNaming {
  public:
   explicit SetNaming(std::string_view state);
-  void add(const staging::Entry& entry);  // in walk order; entries without content do not count
-  std::string id();                       // 33 characters: the kind's letter, then 32 hexadecimal digits
+  void add(const staging::Entry& entry);  // call in walk order; entries without content have no effect
+  std::string id();                       // 33 characters: one letter for the kind, then 32 hexadecimal
+                                          // digits
 
  private:
   char kind_;

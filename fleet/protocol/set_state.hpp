@@ -1,4 +1,4 @@
-// How much of a set a host has, as its answer to a peer: one line of JSON, then two bits for each unit.
+// The state of a set on a host, as its answer to a peer: one line of JSON, then two bits for each unit.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace spark::fleet {
 
-// HasPiece: a unit whose own digest was taken when it was read from the source. HasFile: a piece of a file of
-// which only the digest of the whole is known.
+// HasPiece: the unit has its own digest, computed when it was read from the source. HasFile: a piece of a
+// file for which only the digest of the whole file is known.
 enum class UnitState : std::uint8_t { Absent, Reading, HasPiece, HasFile };
 
 inline bool has(UnitState state) {
@@ -22,16 +22,16 @@ inline bool has(UnitState state) {
 struct SetState {
   enum class Kind { None, Staging, Published };
   Kind kind = Kind::None;
-  NodeId node = 0;               // that answers
-  std::vector<UnitState> units;  // Staging: of all; else none
-  std::uint64_t unit_count = 0;  // Staging, Published
-  std::string hash;              // Published: of the copy; empty: not known yet
+  NodeId node = 0;               // the answering host
+  std::vector<UnitState> units;  // only for Staging: one for each unit
+  std::uint64_t unit_count = 0;  // for Staging and Published
+  std::string hash;              // for Published: hash of the copy; empty: not known yet
   bool operator==(const SetState&) const = default;
 };
 
 std::string to_text(const SetState& state);
-// `most`: units that the reader's own walk has; an answer with another number is of another set. Invalid: not
-// what to_text gives.
+// `most` is the number of units in the reader's own walk; an answer with another number belongs to another
+// set. Invalid if the text was not made by to_text().
 Result<SetState> parse_set_state(std::string_view text, std::uint64_t most);
 
 }  // namespace spark::fleet

@@ -1,5 +1,5 @@
-// What is sent of a unit. A piece is its bytes; a pack is a table of 17 bytes for each file (1 if the file is
-// in it, then its digest, big-endian; else 0), then the content of those files one after the other.
+// The body of a unit. A piece is its bytes. A pack is a table of 17 bytes for each file (1 and the big-endian
+// digest if the file is included, else 0), then the contents of the included files in order.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 namespace spark::fleet {
 
 inline constexpr std::size_t kTableEntry = 17;
-inline constexpr std::size_t kUnitBuffer = kPackBytes + 2 * kMiB;  // a pack, its table, and a file on its way
+inline constexpr std::size_t kUnitBuffer = kPackBytes + 2 * kMiB;  // a pack, its table, and one file in
+                                                                   // transfer
 
 inline void put_digest(std::byte* to, const staging::Digest& digest) {
   std::uint64_t halves[2] = {digest.high, digest.low};

@@ -60,13 +60,13 @@ class StagingOffer final : public Offer {
     }
     auto body = reader_.read_piece(unit, buffer);
     if (!body) return body;
-    body->is_plain = false;  // it gets its attributes last
+    body->is_plain = false;  // attributes are set last, so they are not known yet
     (board_->unit(unit) == UnitState::HasPiece ? body->piece : body->file) = board_->digest(unit);
     return body;
   }
 
   void note_member(NodeId node) override { board_->note_member(node); }
-  // Published, it is still where it was opened, under another name.
+  // A published copy is still open through its folder, which was only renamed.
   bool is_current() const override { return board_->is_done() ? reader_.is_there() : board_->is_alive(); }
 
  private:
@@ -111,7 +111,7 @@ class PublishedOffer final : public Offer {
 
  private:
   UnitReader reader_;
-  std::vector<staging::Digest> hashes_;  // of each file
+  std::vector<staging::Digest> hashes_;  // one for each file
   std::filesystem::path copy_;
   std::string hash_;
 };

@@ -1,4 +1,4 @@
-// A copy on this host of which peers may get units: one that grows, or a published one.
+// A copy on this host that peers may read units from: one in progress, or a published one.
 #pragma once
 
 #include <cstddef>
@@ -19,26 +19,26 @@
 namespace spark::fleet {
 
 struct UnitBody {
-  std::span<const std::byte> bytes;            // in the buffer that it was read into
-  std::optional<staging::Digest> piece, file;  // see AnswerHead, as the next
+  std::span<const std::byte> bytes;            // within the caller's buffer
+  std::optional<staging::Digest> piece, file;  // see AnswerHead, also for the next field
   bool is_plain = false;
 };
 
 class Offer {
  public:
   virtual ~Offer() = default;
-  virtual SetState state() const = 0;  // its node is the caller's to fill in
-  // NotFound: not to be had (any more). Any thread.
+  virtual SetState state() const = 0;  // the caller fills in `node`
+  // NotFound: not available, or no longer. Thread-safe.
   virtual Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const = 0;
   virtual void note_member(NodeId /*node*/) {}
-  virtual bool is_current() const = 0;                       // false: it has to be looked for again
-  virtual std::filesystem::path copy() const { return {}; }  // that is published; none: it grows still
+  virtual bool is_current() const = 0;                       // false: look it up again
+  virtual std::filesystem::path copy() const { return {}; }  // the published copy; empty: still in progress
 };
 
-// Of a worker that stages the set now. NotFound if none does.
+// For a worker that is staging the set. NotFound if there is none.
 Result<std::shared_ptr<Offer>> offer_of_board(const std::filesystem::path& boards, const std::string& set);
 
-// Of a published copy, its manifest, and its hash.
+// For a published copy, with its manifest and its hash.
 Result<std::shared_ptr<Offer>> offer_of_copy(const std::filesystem::path& copy,
                                              const std::filesystem::path& manifest, std::string hash);
 

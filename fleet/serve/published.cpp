@@ -12,7 +12,7 @@
 namespace spark::fleet {
 namespace {
 
-// Empty: its manifest can't be read.
+// Empty if the manifest can't be read.
 std::string name_of(const std::filesystem::path& path, const std::string& state) {
   auto manifest = staging::ManifestReader::open(path);
   if (!manifest) return "";

@@ -1,4 +1,4 @@
-// The published copies of a cache that peers may have, found by what their sets are named between hosts.
+// The published copies of a cache that peers may read, by their set names between hosts.
 #pragma once
 
 #include <atomic>
@@ -16,33 +16,33 @@ namespace spark::fleet {
 
 class PublishedCopies {
  public:
-  // The cache's folder, and the state folder with its catalog.
+  // `cache` is the cache's folder; `state_dir` contains its catalog.
   PublishedCopies(std::filesystem::path cache, std::filesystem::path state_dir)
       : cache_(std::move(cache)), state_dir_(std::move(state_dir)) {}
 
   struct Copy {
     std::filesystem::path path, manifest;
-    std::string set;   // its name
-    std::string walk;  // that of the walk of its volume; empty: it is of no volume
+    std::string set;   // the copy's set name
+    std::string walk;  // name of the walk of its volume; empty: it comes from no volume
     staging::GenerationRow row;
   };
 
-  // What the catalog says now: copies that are gone, damaged or doubtful are not offered. Reads manifests
-  // that it has not read yet: a million files take seconds, for a thread of its own. Any thread.
+  // Rereads the catalog; deleted, damaged and suspect copies are not offered. Reads new manifests, which
+  // takes seconds for a million files: call it on a thread of its own. Thread-safe.
   void look();
   std::optional<Copy> find(const std::string& set) const;
   std::optional<Copy> find_walk(const std::string& walk) const;
-  // Whether a job uses a dataset of this host: as of the last look.
+  // True if a job used a dataset of this host at the last look().
   bool is_leased() const { return is_leased_; }
-  // [{"name", "generation", "hash", "bytes", "files"}…]: the newest of each dataset
+  // [{"name", "generation", "hash", "bytes", "files"}…]: the newest generation of each dataset
   json::array list() const;
 
  private:
   std::filesystem::path cache_, state_dir_;
-  std::mutex looking_;                         // held before mutex_: each manifest is read once
-  std::unique_ptr<staging::Catalog> catalog_;  // of the thread that looks
+  std::mutex looking_;                         // locked before mutex_, so that each manifest is read once
+  std::unique_ptr<staging::Catalog> catalog_;  // used only by the thread in look()
   mutable std::mutex mutex_;
-  std::map<std::filesystem::path, Copy> copies_;  // by manifest
+  std::map<std::filesystem::path, Copy> copies_;  // key: the manifest's path
   std::atomic<bool> is_leased_{false};
 };
 

@@ -14,8 +14,9 @@ namespace {
 
 constexpr unsigned kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
-constexpr std::size_t kMostOffers = 8;  // sets whose files are in memory
-// A host that takes nothing of a unit for so long holds its buffer no longer.
+constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
+// Time limits: without a request on a connection, and without progress while sending, after which the buffer
+// is released.
 constexpr std::chrono::milliseconds kIdle{60'000}, kSending{5'000}, kTick{200};
 
 }  // namespace
@@ -114,7 +115,8 @@ Result<> Server::answer(Channel& channel, const PeerRequest& request) {
       state = walks_.state(request.set, request.from);
       break;
     case PeerRequest::Kind::Set:
-      // Before its state is looked at: from now on its worker leaves the caller's units to the caller.
+      // Note the caller before reading the state: from now on the worker leaves the caller's units to the
+      // caller.
       if (const auto offer = offer_for(request)) {
         if (request.from != 0) offer->note_member(request.from);
         state = offer->state();
@@ -168,7 +170,8 @@ Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem
     const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
     if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
     if (read.error != 0 || read.bytes != bytes) {
-      sent = fail(Errc::Failed, "reading a walk");  // the connection ends: its length was promised
+      sent = fail(Errc::Failed, "reading a walk");  // close the connection, since the announced length can't
+                                                    // be sent
     } else {
       sent = channel.write_all({reinterpret_cast<const char*>(buffer->data()), bytes});
       done += bytes;
@@ -189,7 +192,7 @@ std::shared_ptr<Offer> Server::offer_for(const PeerRequest& request) {
   auto offer = published_offer(request.set);
   if (!offer) offer = offer_of_board(settings_.boards, request.set);
   if (!offer) {
-    published_.look();  // it may have been published this moment
+    published_.look();  // it may have just been published
     offer = published_offer(request.set);
   }
   if (!offer) return nullptr;
@@ -204,8 +207,8 @@ Result<std::shared_ptr<Offer>> Server::published_offer(const std::string& set) c
   return offer_of_copy(copy->path, copy->manifest, copy->row.hash);
 }
 
-// A copy whose damage was found since is not; one that was growing gives way to what it is published as,
-// which tells its hash.
+// False for a copy found damaged since. A copy in progress is replaced by its published form, which has a
+// known hash.
 bool Server::is_offered(const std::string& set, const Offer& offer) const {
   if (!offer.is_current()) return false;
   const auto now = published_.find(set);

@@ -1,5 +1,5 @@
-// Answers peers: which units this host has, and the units. In a process of its own, which may wait for drives
-// and for the network; a thread for each connection, buffers from a fixed pool.
+// Answers requests from peers: the units of this host, and their content. Runs in its own process, which may
+// block on drives and on the network. One thread per connection; buffers come from a fixed pool.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ struct ServerSettings {
   Endpoint listen;
   std::filesystem::path cache, state_dir, boards;  // folders
   NodeId node = 0;
-  std::string version;    // of this program
-  Bytes upload = 0;       // bytes per second while a dataset is leased here; 0: no limit
-  std::string interface;  // of the address; empty: not known
-  Bytes link = 0;         // its bytes per second; 0: not known
+  std::string version;    // version of this program
+  Bytes upload = 0;       // limit in bytes per second while a dataset is leased here; 0: no limit
+  std::string interface;  // network interface of the address; empty: unknown
+  Bytes link = 0;         // link speed in bytes per second; 0: unknown
 };
 
-// Since the start.
+// Counters since the start.
 struct ServedCounts {
   std::atomic<std::uint64_t> connections{0}, refused{0}, units{0};
   std::atomic<Bytes> bytes{0};
@@ -41,14 +41,14 @@ struct ServedCounts {
 
 class Server {
  public:
-  // `may_ask`: whether a host that calls itself so, from that address, is a peer.
+  // True if a host that claims `identity` and connects from `address` is a peer.
   using MayAsk = std::function<bool(const std::string& identity, const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
-  // Until `stop`, or an error of the listening socket.
+  // Runs until `stop`, or until the listening socket fails.
   Result<> run(const StopFlag& stop);
-  void look();  // at the copies that are published and leased now; see PublishedCopies::look
-  bool is_limited() const { return published_.is_leased(); }  // the fabric belongs to a job of this host
+  void look();  // refreshes the published and leased copies; see PublishedCopies::look()
+  bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
   const ServedCounts& counts() const { return counts_; }
 
  private:
@@ -59,10 +59,10 @@ class Server {
   Walks walks_;
   ServedCounts counts_;
   staging::Throttle throttle_;
-  std::atomic<unsigned> open_{0};  // connections
+  std::atomic<unsigned> open_{0};  // number of open connections
 
   std::mutex offers_mutex_;
-  std::map<std::string, std::shared_ptr<Offer>> offers_;  // by set and origin: asked for lately
+  std::map<std::string, std::shared_ptr<Offer>> offers_;  // recently requested, by set name
 
   std::mutex buffers_mutex_;
   std::condition_variable buffer_free_;

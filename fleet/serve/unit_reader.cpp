@@ -11,7 +11,7 @@
 namespace spark::fleet {
 namespace {
 
-// Room for a file's content after the table and what is packed so far, where direct I/O may write.
+// Offset of the space for one file's content, after the table and the packed content, aligned for direct I/O.
 constexpr std::size_t kScratch = kUnitBuffer - kPackedFile - staging::kLargestAlignment;
 
 }  // namespace
@@ -63,7 +63,7 @@ Result<UnitBody> UnitReader::read_pack(std::uint64_t unit, const staging::IoBuff
     const auto digest = digest_of(pack.first + i);
     if (!digest) continue;
     const UniqueFd fd = open(file);
-    // Attributes and ACLs are not sent: such a file is left to whoever asks.
+    // Attributes and ACLs are not transferred, so the peer must get such a file from its source.
     if (!fd || staging::has_kept_attributes(fd.get())) continue;
     if (file.size > 0 && !read(fd, 0, file.size, scratch)) continue;
     row[0] = std::byte{1};

@@ -1,4 +1,5 @@
-// Reads units of a copy from the local drive, directly: what peers get stays out of the page cache.
+// Reads units of a copy from the local drive with direct I/O, so that data for peers stays out of the page
+// cache.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,8 @@ class UnitReader {
   const Layout& layout() const { return layout_; }
   bool is_there() const;  // false: the copy was deleted
 
-  // Into the buffer, of kUnitBuffer bytes. NotFound: the copy does not have it as it should. Any thread.
+  // Reads into the buffer of kUnitBuffer bytes. NotFound if the copy does not have the unit in its expected
+  // state. Thread-safe.
   Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const;
   using SmallDigest = std::function<std::optional<staging::Digest>(std::uint64_t small)>;
   Result<UnitBody> read_pack(std::uint64_t unit, const staging::IoBuffer& buffer,

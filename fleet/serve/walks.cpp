@@ -17,7 +17,7 @@ std::unique_ptr<Board> Walks::board(const std::string& walk) const {
 std::optional<PublishedCopies::Copy> Walks::copy(const std::string& walk) {
   auto found = published_.find_walk(walk);
   if (found) return found;
-  published_.look();  // it may have been published this moment
+  published_.look();  // it may have just been published
   return published_.find_walk(walk);
 }
 
@@ -25,7 +25,7 @@ SetState Walks::state(const std::string& walk, NodeId from) {
   SetState state;
   state.unit_count = 1;
   if (const auto walker = board(walk)) {
-    if (from != 0) walker->note_member(from);  // before its state is looked at, as for units
+    if (from != 0) walker->note_member(from);  // before reading its state, as for units
     state.kind = SetState::Kind::Staging;
     state.units = {walker->unit(0)};
   } else if (copy(walk)) {

@@ -1,4 +1,4 @@
-// Walks of volumes that this host can give to peers: of a worker that stages, or of a published copy.
+// Walks of volumes that this host can provide to peers, from a running worker or from a published copy.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +17,9 @@ class Walks {
   Walks(std::filesystem::path boards, PublishedCopies& published)
       : boards_(std::move(boards)), published_(published) {}
 
-  // As of a set with one unit; `from`: a host that wants it, 0: none. Any thread.
+  // The state of a set with one unit. `from` is a host that wants the walk; 0: none. Thread-safe.
   SetState state(const std::string& walk, NodeId from);
-  std::optional<std::filesystem::path> entries(const std::string& walk);  // a manifest
+  std::optional<std::filesystem::path> entries(const std::string& walk);  // path of a manifest
   std::optional<std::string> notes(const std::string& walk);
   std::optional<std::string> folders(const std::string& walk);  // "plain" | "attributes"
 
@@ -27,7 +27,7 @@ class Walks {
   std::filesystem::path boards_;
   PublishedCopies& published_;
 
-  std::unique_ptr<Board> board(const std::string& walk) const;  // of a worker that is alive
+  std::unique_ptr<Board> board(const std::string& walk) const;  // of a live worker
   std::optional<PublishedCopies::Copy> copy(const std::string& walk);
 };
 

@@ -14,9 +14,9 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::size_t kReadAhead = 256 * 1024;  // bytes of one recv or send: a record has 16 KiB at most
+constexpr std::size_t kReadAhead = 256 * 1024;  // bytes per recv() or send(); a TLS record has up to 16 KiB
 constexpr std::string_view kDigits = "0123456789abcdef";
-// TLS_AES_128_GCM_SHA256, the one cipher that every external key of TLS 1.3 goes with.
+// TLS_AES_128_GCM_SHA256, the only cipher that works with every external PSK of TLS 1.3.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
 
 std::string bytes_of_key(const std::string& key) {
@@ -113,7 +113,7 @@ Result<> Channel::begin(ssl_ctx_st* context) {
     return fail(Errc::Denied, "the other host does not have this fleet's key, or does not speak TLS 1.3",
                 "put the same fleet.key_file on every host");
   }
-  // Many records are sent in one call.
+  // Buffers many records for one send() call.
   BIO* buffer = BIO_new(BIO_f_buffer());
   if (buffer == nullptr || BIO_set_write_buffer_size(buffer, kReadAhead) != 1) throw std::bad_alloc();
   BIO* plain = SSL_get_wbio(ssl_);
@@ -122,7 +122,7 @@ Result<> Channel::begin(ssl_ctx_st* context) {
   return {};
 }
 
-// Until it is done: again whenever the socket can go on.
+// Repeats the step whenever the socket is ready, until it is done.
 template <class Step>
 Result<int> Channel::repeat(const Step& step, const char* doing) {
   for (;;) {

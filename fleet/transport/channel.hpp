@@ -1,5 +1,5 @@
-// A connection between two hosts of a fleet: TCP with TLS 1.3 and a key that all of them share. The only code
-// that sees OpenSSL's TLS.
+// A connection between two hosts of a fleet: TCP with TLS 1.3 and a key shared by all hosts. The only code
+// that uses OpenSSL's TLS.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ namespace spark::fleet {
 
 class Channel;
 
-// What all connections of a process have in common. Used by any thread.
+// State shared by all connections of a process. Thread-safe.
 class Security {
  public:
-  // `identity`: what this host calls itself to the other side, its NQN; at most 255 bytes.
+  // `identity` is this host's name for the other side, its NQN; at most 255 bytes.
   static Result<std::shared_ptr<Security>> make(const std::string& key, std::string identity);
   ~Security();
   Security(const Security&) = delete;
@@ -43,8 +43,8 @@ class Security {
 
 class Channel {
  public:
-  // Every call waits `patience` at most without a byte moving: TimedOut then. Unavailable: no connection.
-  // Denied: the other side has another key, or does not speak TLS.
+  // Every call returns TimedOut if no byte moves for `patience`. Unavailable: no connection. Denied: the
+  // other side has another key, or does not speak TLS.
   static Result<std::unique_ptr<Channel>> connect(std::shared_ptr<Security> security, const Endpoint& to,
                                                   std::chrono::milliseconds patience);
   static Result<std::unique_ptr<Channel>> accept(std::shared_ptr<Security> security, UniqueFd socket,
@@ -53,14 +53,14 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // At least one byte, at most all of `into`; 0: the other side has closed the connection in order.
+  // Reads at least one byte and at most all of `into`; 0: the other side closed the connection in order.
   Result<std::size_t> read_some(std::span<char> into);
   Result<> read_all(std::span<char> into);
   Result<> write_all(std::string_view bytes);
-  Result<> flush();  // what was written and waits to be sent
+  Result<> flush();  // sends buffered writes
 
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
-  const std::string& peer() const { return peer_; }  // accepted: what the other side calls itself
+  const std::string& peer() const { return peer_; }  // accepted: the identity that the other side claims
   void set_peer(std::string identity) { peer_ = std::move(identity); }
 
  private:

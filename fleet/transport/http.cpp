@@ -17,7 +17,7 @@ tl::unexpected<Error> no_head() {
   return fail(Errc::Invalid, "the other host does not speak the fleet's protocol");
 }
 
-// False: more is needed.
+// False: more input is needed.
 template <class Parser>
 Result<bool> parse_head(Parser& parser, std::string& buffered) {
   const std::size_t end = buffered.find("\r\n\r\n");

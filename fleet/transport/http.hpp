@@ -1,5 +1,5 @@
-// HTTP/1.1 between hosts of a fleet: heads alone. A body goes straight from the connection to where it
-// belongs. The only code of the fleet that sees Boost.Beast.
+// HTTP/1.1 between hosts of a fleet: only the heads. A body goes directly from the connection to its
+// destination. The only code of the fleet that uses Boost.Beast.
 #pragma once
 
 #include <optional>
@@ -19,20 +19,21 @@ struct RequestHead {
 
 struct AnswerHead {
   unsigned status = 200;
-  Bytes length = 0;  // of the body
+  Bytes length = 0;  // length of the body
   std::optional<staging::Digest> piece,
-      file;               // of the piece that the body is; of the file that it belongs to
-  bool is_plain = false;  // that file is known to have neither attributes nor ACLs
+      file;               // digests of the piece in the body, and of the file that it belongs to
+  bool is_plain = false;  // the file is known to have neither attributes nor ACLs
 };
 
 std::string to_text(const AnswerHead& head);
 std::string request_text(const std::string& target);
 
-// `buffered`: what was read beyond a head, for the next call or as the begin of the body. No value: closed.
+// `buffered` keeps bytes received after a head, for the next call or as the start of the body. No value:
+// closed.
 Result<std::optional<RequestHead>> read_request(Channel& channel, std::string& buffered);
 Result<AnswerHead> read_answer(Channel& channel, std::string& buffered);
 
-// The same of a text: Invalid if it is no head, no value if it is not all there yet.
+// The same for a text. Invalid if it is not a head; no value if it is incomplete.
 Result<std::optional<RequestHead>> parse_request(std::string& buffered);
 Result<std::optional<AnswerHead>> parse_answer(std::string& buffered);
 

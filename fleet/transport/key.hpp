@@ -8,10 +8,10 @@
 
 namespace spark::fleet {
 
-// 32 random bytes as 64 hexadecimal digits, as a key file holds them.
+// 32 random bytes as 64 hexadecimal digits, the format of a key file.
 Result<std::string> new_key();
 
-// Invalid: not such a file. Refused: others than its owner may read it.
+// Invalid: not a key file. Refused: users other than its owner may read it.
 Result<std::string> read_key(const std::filesystem::path& file);
 
 }  // namespace spark::fleet

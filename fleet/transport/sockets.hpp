@@ -12,27 +12,27 @@
 namespace spark::fleet {
 
 struct Endpoint {
-  std::string address;  // an IP address, or a name that is looked up at every attempt
+  std::string address;  // an IP address, or a name that is resolved at every attempt
   std::uint16_t port = 0;
 };
 
 // "10.0.0.1:7789", "[fd00::1]:7789"
 std::string to_string(const Endpoint& endpoint);
 
-// Neither waits: accepting and connecting are the caller's to wait for. Unavailable: the address is in use,
-// or not this host's.
+// Neither blocks: the caller polls for accepting and connecting. Unavailable: the address is in use, or does
+// not belong to this host.
 Result<UniqueFd> listen_on(const Endpoint& at);
 
 // Unavailable, or TimedOut after `patience`.
 Result<UniqueFd> connect_to(const Endpoint& to, std::chrono::milliseconds patience);
 
-// The address that a connection came from, without its port.
+// The remote address of a connection, without its port.
 std::string address_of(int socket);
 
-// The network interface that carries this address; empty: none of this network namespace.
+// The network interface with this address; empty if there is none in this network namespace.
 std::string interface_of(const std::string& address);
 
-// Resolves a host name: several addresses if it is the name of several peers.
+// Resolves a host name, which may have the addresses of several peers.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
 }  // namespace spark::fleet

@@ -63,7 +63,7 @@ class DiskCache final : public Cache {
 
   Result<> recover(const std::function<void()>& looked_over) override { return store_->recover(looked_over); }
 
-  // The newest generation of each; in the order of their names.
+  // The newest generation of each dataset, ordered by name.
   Result<std::vector<DatasetRow>> list() override {
     const auto generations = store_->catalog().generations();
     if (!generations) return generations.take_error();
@@ -74,7 +74,7 @@ class DiskCache final : public Cache {
       for (const GenerationRow& from : *generations) {
         const std::string key = folder_name(from.dataset);
         const bool is_listed = std::ranges::count(rows, from.dataset, &DatasetRow::name) > 0;
-        // What is evicted is soon gone, if nothing is wrong with it.
+        // An evicted generation disappears soon, unless its deletion has failed.
         const bool is_shown = state == GenerationState::Ready || troubles->contains(key);
         if (from.state != state || is_listed || !is_shown) continue;
         rows.push_back(row_of(from));
@@ -194,7 +194,8 @@ class DiskCache final : public Cache {
     const auto copy = manifest ? open_tree(place.path()) : fail(manifest.error());
     if (!copy) {
       Error error = copy.error();
-      if (error.kind == Errc::NotFound) error.kind = Errc::Mismatch;  // it should be there
+      // It is in the catalog, so it should exist.
+      if (error.kind == Errc::NotFound) error.kind = Errc::Mismatch;
       return fail(std::move(error));
     }
     return verify_copy(*copy, *manifest, options, monitor, stop);

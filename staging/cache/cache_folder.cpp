@@ -101,7 +101,7 @@ Result<> CacheFolder::hold(const std::string& id) {
   }, at_data{};
   if (is_it && (!data || ::fstat(root.get(), &at_root) != 0 || ::fstat(data.get(), &at_data) != 0))
     return fail_errno(errno, doing);
-  // A copy gets its place there by a rename: what is on another file system is no cache's.
+  // Publishing renames a copy into the cache, so both folders must be on one file system.
   if (!is_it || at_root.st_dev != at_data.st_dev)
     return fail(Errc::Unavailable, doing + ": another file system was mounted there meanwhile");
   data_ = std::move(data);
@@ -162,7 +162,8 @@ Result<> CacheFolder::drop_link(const std::string& dataset, std::uint64_t genera
   const std::filesystem::path name = link(dataset);
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(name, error);
-  const bool is_other = !error || error.value() == ENOENT || error.value() == EINVAL;  // EINVAL: no symlink
+  // EINVAL: not a symlink.
+  const bool is_other = !error || error.value() == ENOENT || error.value() == EINVAL;
   if (is_other && target != link_target(dataset, generation)) return {};
   if (!is_other || (::unlink(name.c_str()) != 0 && errno != ENOENT)) {
     return fail_errno(is_other ? errno : error.value(), "removing the link " + printable(name.native()));
@@ -185,7 +186,7 @@ Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t ge
     if (!there) return there.take_error();
     if (*there) return fail_errno(number, "moving away " + printable(from.path().native()));
   }
-  // Only then: a generation without a manifest would be nobody's.
+  // Only after the generation: without its manifest it could not be identified.
   if (::access(from.folder.c_str(), F_OK) != 0) {
     if (errno == ENOENT) return {};
     return fail_errno(errno, "looking at " + printable(from.folder.native()));
@@ -195,7 +196,7 @@ Result<> CacheFolder::move_to_trash(const std::string& dataset, std::uint64_t ge
     return fail_errno(errno, "deleting " + printable(from.manifest().native()));
   }
   if (auto flushed = flush_folder(from.folder); !flushed) return flushed;
-  ::rmdir(from.folder.c_str());  // the last generation's; not empty is no error
+  ::rmdir(from.folder.c_str());  // the last generation's folder; "not empty" is no error
   return {};
 }
 

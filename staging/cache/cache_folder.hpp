@@ -1,4 +1,4 @@
-// Where things are in a cache folder, and the small changes made to it.
+// Paths in a cache folder, and the small changes made there.
 #pragma once
 
 #include <cstdint>
@@ -23,36 +23,36 @@ class CacheFolder {
   std::filesystem::path trash() const { return path_ / ".trash"; }
   std::filesystem::path partial(const std::string& dataset) const;
   std::filesystem::path link(const std::string& dataset) const;
-  // The generation and its manifest.
+  // The paths of the generation and its manifest.
   Destination place(const std::string& dataset, std::uint64_t generation) const;
 
   Result<> make() const;
-  // The identity written in the folder; empty if it has none.
+  // The identity stored in the folder; empty if it has none.
   Result<std::string> id() const;
   Result<std::string> make_id() const;
-  // Holds on to the cache with this identity: what has_generation() tells is told of it, whatever is mounted
-  // or unmounted there meanwhile. Unavailable if it is another one.
+  // Keeps the cache with this identity open, so that has_generation() reads it even if another file system is
+  // mounted or unmounted there later. Unavailable if the folder has another identity.
   Result<> hold(const std::string& id);
 
-  // An error where a folder can't be listed: that is never "there is nothing".
+  // A folder that can't be listed is an error, never an empty list.
   Result<std::vector<std::filesystem::path>> partial_areas() const;
   Result<std::vector<std::string>> keys() const;  // folders in data
   Result<std::vector<std::uint64_t>> generations(const std::string& key) const;
-  // False only if the file system says so of a cache that is held.
+  // False only if the file system reports it, and the cache is open through hold().
   Result<bool> has_generation(const std::string& key, std::uint64_t generation) const;
 
-  // Lets the stable link name this generation, by one rename.
+  // Points the stable link at this generation, by one rename.
   Result<> point_link(const std::string& dataset, std::uint64_t generation) const;
-  // Takes the link away if it names this generation.
+  // Removes the link if it points at this generation.
   Result<> drop_link(const std::string& dataset, std::uint64_t generation) const;
-  // Whether the link names this generation; 0: whether there is none.
+  // Whether the link points at this generation; with 0, whether there is no link.
   bool has_link_to(const std::string& dataset, std::uint64_t generation) const;
 
-  // Renames the generation away and takes its manifest; either may be gone already. Durable.
+  // Moves the generation and its manifest to the trash by renaming; either may be gone already. Durable.
   Result<> move_to_trash(const std::string& dataset, std::uint64_t generation) const;
   std::filesystem::path trashed(const std::string& key, std::uint64_t generation) const;
   Result<std::vector<std::string>> keys_in_trash() const;
-  // What is in the trash of the dataset with this key.
+  // The generations in the trash of the dataset with this key.
   Result<std::vector<std::uint64_t>> in_trash(const std::string& key) const;
   Result<> delete_trashed(const std::string& key, std::uint64_t generation) const;
 

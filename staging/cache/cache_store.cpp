@@ -63,7 +63,7 @@ Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash) {
   if (!needed) return needed.take_error();
   if (!*needed) return {};
   auto area = PartialArea::try_open(folder_.partials() / key);
-  if (!area && area.error().kind == Errc::Unavailable) return {};  // another process is at work there
+  if (!area && area.error().kind == Errc::Unavailable) return {};  // another process works on it
   if (!area) return area.take_error();
   return recover_key(key, *area, trash);
 }
@@ -74,7 +74,7 @@ Result<std::vector<GenerationRow>> CacheStore::rows_of(const std::string& key) {
   return rows;
 }
 
-// Whether all is as it should be: then nobody's lock is taken for it.
+// False means that everything is consistent; then no lock is taken.
 Result<bool> CacheStore::needs_recovery(const std::string& key) {
   const auto rows = rows_of(key);
   if (!rows) return rows.take_error();
@@ -130,8 +130,8 @@ Result<> CacheStore::recover_key(const std::string& key, PartialArea& area, Tras
   return catalog_->set_trouble(key, deleted ? "" : deleted.error().message());
 }
 
-// What was published but not entered. Without a manifest of its own it is not ours to judge: it stays,
-// unused.
+// A generation that is published but not in the catalog. Without a manifest of its own it can't be
+// identified: it stays, unused.
 Result<> CacheStore::enter_unknown(const std::string& key, std::uint64_t generation) {
   const Destination place{folder_.data() / key, std::to_string(generation)};
   auto manifest = ManifestReader::open(place.manifest());
@@ -204,7 +204,7 @@ Result<> CacheStore::delete_marked(const std::vector<GenerationRow>& rows) {
   return all;
 }
 
-// What is being evicted is out of every job's sight, before it is deleted.
+// Makes an evicted generation invisible to jobs, before it is deleted.
 Result<> CacheStore::put_aside(const GenerationRow& row) {
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto go_on = after(step_, "unlinked"); !go_on) return go_on;
@@ -212,7 +212,7 @@ Result<> CacheStore::put_aside(const GenerationRow& row) {
   return after(step_, "trashed");
 }
 
-// Its row stays until all of it is deleted: it tells what the rest is, and how much.
+// The row stays until everything is deleted: it describes the remaining data and its size.
 Result<> CacheStore::finish_eviction(const GenerationRow& row) {
   const std::string key = folder_name(row.dataset);
   if (auto aside = put_aside(row); !aside) return aside;
@@ -230,7 +230,7 @@ Result<> CacheStore::finish_eviction(const GenerationRow& row) {
   return after(step_, "forgotten");
 }
 
-// Of a generation that is proven to be gone.
+// For a generation that is proven to be gone.
 Result<> CacheStore::forget(const GenerationRow& row) {
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;

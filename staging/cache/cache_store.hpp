@@ -1,5 +1,5 @@
-// The catalog and the folder of a cache, kept in step: a row for every published generation, a link to the
-// newest that is sound: neither damaged nor doubtful. Without such a one there is no link.
+// The catalog and the folder of a cache, kept consistent: a row for every published generation, and a link to
+// the newest sound one, that is, neither damaged nor doubtful. Without a sound generation there is no link.
 #pragma once
 
 #include <functional>
@@ -24,32 +24,33 @@ class CacheStore {
   const StepHook& step() const { return step_; }
   WallTime now() const { return clock_.wall(); }
 
-  // Ties catalog and folder together at the first use; Unavailable if they are not each other's.
+  // Ties catalog and folder together at the first use; Unavailable if they belong to different caches.
   Result<> check_identity();
 
-  // After a crash, for each dataset: completes what was renamed, deletes what was being evicted, forgets what
-  // is proven to be gone. What goes wrong is noted as that dataset's trouble, and concerns no other. Only
-  // datasets that need it are locked; those that another process works on are left to it. `looked_over`: see
-  // Cache::recover.
+  // After a crash, for each dataset: completes renames, deletes copies that were being evicted, removes the
+  // rows of generations that are proven to be gone. A failure is recorded as that dataset's trouble and
+  // affects no other. Only datasets that need recovery are locked; datasets that another process works on are
+  // left to that process. `looked_over`: see Cache::recover.
   Result<> recover(const std::function<void()>& looked_over);
-  // The same for one dataset, whose lock the caller has. What could not be deleted is noted and no error: an
-  // error tells that it is not known what is there.
+  // The same for one dataset; the caller has its lock. A failed deletion is recorded and is no error. An
+  // error means that the state of the dataset is unknown.
   enum class Trash { Kept, Emptied };
   Result<> recover_key(const std::string& key, PartialArea& area, Trash trash = Trash::Emptied);
 
   // Newest first.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
-  // Enters a generation that is published and updates the link.
-  // `stage_seconds` and `from`: see GenerationRow.
+  // Adds a published generation to the catalog and updates the link. `stage_seconds` and `from`: see
+  // GenerationRow.
   Result<> enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
                  double stage_seconds, std::optional<BytesFrom> from);
 
   Result<> update_link(const std::string& dataset);
 
-  // With the datasets' locks held. Refused while one of them is leased; nothing is evicted then.
+  // The caller has the datasets' locks. Refused while one of them is leased; nothing is evicted then.
   Result<> mark_evicted(const std::vector<GenerationRow>& rows);
-  // What was marked. All that can be deleted is; the first failure is given, and noted as a trouble.
+  // Deletes as much of the marked generations as possible; the first failure is returned, and recorded as a
+  // trouble.
   Result<> delete_marked(const std::vector<GenerationRow>& rows);
 
  private:

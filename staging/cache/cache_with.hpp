@@ -1,4 +1,4 @@
-// Cache::open with the places where tests interfere.
+// Cache::open with hooks for tests.
 #pragma once
 
 #include "staging/cache/cache.hpp"
@@ -7,7 +7,7 @@
 namespace spark::staging {
 
 // The step hook is called after "manifest", "rename", "flush" (see publish), "published", "committed",
-// "linked", and when evicting after "marked", "unlinked", "trashed", "forgotten".
+// "linked"; and during an eviction after "marked", "unlinked", "trashed", "forgotten".
 Result<std::unique_ptr<Cache>> open_cache_with(const CopyHooks& hooks, const CacheConfig& config,
                                                const Clock& clock);
 

@@ -94,7 +94,7 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     GenerationRow row;
     row.dataset = statement.text(0);
     row.generation = statement.count(1);
-    // Anything else is damage: taken for evicting, it would have the dataset deleted.
+    // Any other value is damage. Treating it as "evicting" would delete the dataset.
     const std::string state = statement.text(2);
     if (state != "ready" && state != "evicting") {
       return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",

@@ -1,7 +1,6 @@
-// The cache's memory across restarts: which generations of which datasets are ready, and who leases them.
-// SQLite (WAL, synchronous=FULL) in the state folder; several processes may have it open. Every change is
-// durable when it returns. What can't be read is an error, never an empty catalog. One thread at a time uses
-// it.
+// The cache's persistent state: the generations of each dataset, and their leases. SQLite (WAL,
+// synchronous=FULL) in the state folder; several processes may have it open. Every change is durable when the
+// call returns. An unreadable catalog is an error, never an empty one. One thread at a time uses it.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +20,13 @@ namespace spark::staging {
 
 enum class GenerationState { Ready, Evicting };
 
-// One state of a source, and what of it belongs to the dataset.
+// One state of a source, and the part of it that belongs to the dataset.
 struct SourceState {
-  std::string key;    // see state_of(); empty: not known
-  std::string notes;  // WalkNotes of that state, as a message
+  std::string key;    // see state_of(); empty means unknown
+  std::string notes;  // WalkNotes of that state, as text
 };
 
-// Where a copy's content was read, without what it took over from an earlier one.
+// The sources of a copy's content, without the part shared with an earlier copy.
 struct BytesFrom {
   Bytes volume = 0, peers = 0;
 };
@@ -39,75 +38,76 @@ struct GenerationRow {
   Bytes bytes = 0, allocated = 0;  // of file content; on the disk
   std::uint64_t files = 0, inodes = 0;
   std::string hash;
-  std::string damage;  // what a verification found; empty: nothing
+  std::string damage;  // found by a verification; empty means none
   WallTime staged_at, last_used;
-  double stage_seconds = 0;             // what staging all of it took, or would have; 0: not known
-  std::optional<WallTime> scrubbed_at;  // when it was last read back whole and compared
-  WallTime good_at;  // as published: when the earliest of its files was written or read back
+  double stage_seconds = 0;             // time to stage all of it, measured or estimated; 0 means unknown
+  std::optional<WallTime> scrubbed_at;  // when the whole copy was last read back and compared
+  WallTime good_at;                     // when published: when its oldest file was written or read back
   std::uint64_t source_generation = 0;  // see Source::generation
   bool is_doubtful = false;             // see Source::is_doubtful
-  SourceState source;                   // that it was last found equal to
-  std::optional<BytesFrom> from;        // none: not known
+  SourceState source;                   // the copy was last found equal to this state
+  std::optional<BytesFrom> from;        // none means unknown
 
   bool is_sound() const { return damage.empty() && !is_doubtful; }
 };
 
-// Space that a copy in progress was promised: all that it will take, written or not. Void when the process
-// that answers for it has ended.
+// Space reserved for a copy in progress: all that the copy will take, whether written or not. It ends with
+// the process that it belongs to.
 struct Reservation {
   std::string dataset;
   Bytes bytes = 0;
   std::uint64_t inodes = 0;
   ProcessId process;
-  std::uint64_t task = 0;  // the staging that it was made for, by the daemon's count
+  std::uint64_t task = 0;  // number of its staging in the daemon's count
 };
 
 class Catalog {
  public:
-  // Makes the folder and the file where there are none.
+  // Creates the folder and the file if they do not exist.
   static Result<std::unique_ptr<Catalog>> open(const std::filesystem::path& state_dir);
   ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  // Which cache folder this catalog is about; empty until it is set.
+  // ID of the cache folder that belongs to this catalog; empty until it is set.
   Result<std::string> cache_id();
   Result<> set_cache_id(const std::string& id);
 
-  // A number that no generation of the dataset had before.
+  // A number that no generation of the dataset has had.
   Result<std::uint64_t> next_generation(const std::string& dataset);
   Result<> put(const GenerationRow& row);            // adds or replaces
   Result<std::vector<GenerationRow>> generations();  // by dataset, newest first
-  // `source_generation` 0: as it is.
+  // `source_generation` 0 leaves the stored one unchanged.
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0);
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
-  // A later generation shares so much of its content: evicting it gives back that much less.
+  // A later generation shares this much of its content: evicting the row frees that much less.
   Result<> note_shared(const GenerationRow& row, Bytes shared);
-  // What a verification found; empty damage: it is what it should be.
+  // The result of a verification; empty damage means that the copy is intact.
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, const std::string& damage,
                         WallTime at);
 
-  // Marks generations, all or none, so that nobody leases them any more. Refused, naming the holders, while a
-  // live lease is on one of them that is not soft.
+  // Marks generations, all or none, so that they can't be leased any more. Refused, naming the holders, while
+  // one of them has a live lease that is not soft.
   Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now);
   Result<> remove(const std::string& dataset, std::uint64_t generation);  // and its leases
 
-  // What is wrong with a dataset's folders, by their name (see folder_name). An empty sentence: nothing.
+  // Problems with a dataset's folders, keyed by folder name (see folder_name). An empty string clears the
+  // entry.
   Result<> set_trouble(const std::string& key, const std::string& what);
   Result<std::map<std::string, std::string>> troubles();
 
-  // NotFound if the generation is not there or being evicted, or as one that waits for its dataset
-  // (generation 0). An id that is there already is renewed.
+  // NotFound if the generation does not exist or is being evicted. Generation 0 is a lease that waits for its
+  // dataset; it needs none. A lease with an existing ID is renewed.
   Result<> add_lease(const Lease& lease);
   Result<Change> remove_lease(const std::string& id);
   Result<std::vector<Lease>> leases();
 
   Result<> reserve(const Reservation& reservation);  // adds or replaces
   Result<> drop_reservation(const std::string& dataset);
-  // Those of tasks up to `newest` that are not in progress: what was reserved later is not known to be over.
+  // Drops reservations of tasks up to `newest` that are not in progress; the state of later tasks is unknown.
   Result<> drop_ended_reservations(const std::vector<std::uint64_t>& in_progress, std::uint64_t newest);
-  Result<std::vector<Reservation>> reservations();  // those that are not void
+  Result<std::vector<Reservation>> reservations();  // without the ended ones
 
  private:
   struct Database;

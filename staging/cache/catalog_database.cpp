@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kBusyMilliseconds = 10'000;
 
-// Each entry takes a catalog from the schema of its index to the next; a new file begins at the first.
+// Each entry migrates a catalog from the schema of its index to the next one; a new file starts with the
+// first.
 constexpr std::array kSteps = {
     R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -20,7 +21,7 @@ constexpr std::array kSteps = {
     id TEXT PRIMARY KEY, dataset TEXT NOT NULL, generation INTEGER NOT NULL, holder TEXT NOT NULL,
     pid INTEGER NOT NULL, pid_start_time INTEGER NOT NULL, expires_us INTEGER) STRICT;
 )",
-    // What an eviction weighs, when a copy was last read back, leases by cgroup, space promised to copies.
+    // The input of evictions, the time of the last full read-back, leases by cgroup, reservations.
     R"(
   ALTER TABLE generations ADD COLUMN inodes INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE generations ADD COLUMN stage_seconds REAL NOT NULL DEFAULT 0;
@@ -32,22 +33,23 @@ constexpr std::array kSteps = {
     dataset TEXT PRIMARY KEY, bytes INTEGER NOT NULL, inodes INTEGER NOT NULL, pid INTEGER NOT NULL,
     pid_start_time INTEGER NOT NULL) STRICT;
 )",
-    // What is known of the volume that a copy was made from.
+    // The state of the volume that a copy was made from.
     R"(
   ALTER TABLE generations ADD COLUMN source_generation INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE generations ADD COLUMN doubtful INTEGER NOT NULL DEFAULT 0;
 )",
-    // Since when a file of it, taken over from an earlier generation, was not read back.
+    // Age of the oldest content: the last read-back of any file, also of files shared with an earlier
+    // generation.
     R"(
   ALTER TABLE generations ADD COLUMN good_at_us INTEGER NOT NULL DEFAULT 0;
   UPDATE generations SET good_at_us = staged_at_us;
 )",
-    // What could not be recovered or deleted; which staging a reservation is for.
+    // Parts that could not be recovered or deleted; the task of a reservation.
     R"(
   CREATE TABLE troubles (key TEXT PRIMARY KEY, what TEXT NOT NULL) STRICT;
   ALTER TABLE reservations ADD COLUMN task INTEGER NOT NULL DEFAULT 0;
 )",
-    // Leases of a scheduler's jobs, and the processes that such a job told of.
+    // Leases of a scheduler's jobs, and the processes that such a job registered.
     R"(
   ALTER TABLE leases ADD COLUMN job_system TEXT NOT NULL DEFAULT '';
   ALTER TABLE leases ADD COLUMN job_id TEXT NOT NULL DEFAULT '';
@@ -61,12 +63,12 @@ constexpr std::array kSteps = {
     R"(
   ALTER TABLE leases ADD COLUMN soft INTEGER NOT NULL DEFAULT 0;
 )",
-    // The state of its source that a copy equals.
+    // The state of the source that a copy equals.
     R"(
   ALTER TABLE generations ADD COLUMN source_state TEXT NOT NULL DEFAULT '';
   ALTER TABLE generations ADD COLUMN source_notes TEXT NOT NULL DEFAULT '';
 )",
-    // Where its content was read; -1: not known.
+    // The sources of a copy's content; -1 means unknown.
     R"(
   ALTER TABLE generations ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE generations ADD COLUMN peer_bytes INTEGER NOT NULL DEFAULT -1;
@@ -78,7 +80,7 @@ Result<int> schema_of(sqlite3* database, const std::string& doing) {
   return static_cast<int>(statement.number(0));
 }
 
-// All steps or none: a crash in between leaves the catalog as it was.
+// All steps or none: a crash in between leaves the catalog unchanged.
 Result<> prepare_schema(sqlite3* database, const std::string& doing) {
   return transaction(database, doing, [&]() -> Result<> {
     const auto schema = schema_of(database, doing);

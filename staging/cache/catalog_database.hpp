@@ -1,4 +1,4 @@
-// SQLite as the catalog uses it: opened, brought to the newest schema, asked by prepared statements.
+// SQLite access for the catalog: opening, migration to the newest schema, prepared statements.
 #pragma once
 
 #include <sqlite3.h>
@@ -23,7 +23,7 @@ struct CloseDatabase {
 };
 using DatabasePtr = std::unique_ptr<sqlite3, CloseDatabase>;
 
-// Makes the file where there is none; `doing` begins every sentence.
+// Creates the file if it does not exist; `doing` begins every message.
 Result<DatabasePtr> open_database(const std::filesystem::path& file, const std::string& doing);
 
 tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing);
@@ -32,7 +32,7 @@ tl::unexpected<Error> sqlite_error(sqlite3* database, const std::string& doing);
 inline std::int64_t to_microseconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
-// A damaged file may have a time that no clock here can tell: it becomes the first or last that is told.
+// A damaged file may have a time outside the clock's range: it is clamped to that range.
 inline WallTime from_microseconds(std::int64_t count) {
   constexpr std::int64_t kYear2200 = 7'258'118'400'000'000;
   return WallTime(std::chrono::microseconds(std::clamp<std::int64_t>(count, 0, kYear2200)));
@@ -42,7 +42,7 @@ inline std::optional<std::int64_t> to_microseconds(const std::optional<WallTime>
   return to_microseconds(*time);
 }
 
-// One prepared statement. Text is bound as the bytes it is: names need not be UTF-8.
+// One prepared statement. Text is bound as raw bytes: names need not be UTF-8.
 class Statement {
  public:
   Statement(sqlite3* database, std::string_view sql) {
@@ -97,7 +97,7 @@ Result<> change(sqlite3* database, const std::string& doing, std::string_view sq
   return {};
 }
 
-// All or nothing, and alone: other processes wait.
+// Atomic and exclusive: other processes wait.
 Result<> transaction(sqlite3* database, const std::string& doing, const std::function<Result<>()>& work);
 
 }  // namespace spark::staging

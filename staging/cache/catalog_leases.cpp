@@ -91,7 +91,7 @@ Result<> Catalog::drop_ended_reservations(const std::vector<std::uint64_t>& in_p
   if (!all) return all.take_error();
   for (const Reservation& one : *all) {
     if (one.task > newest || std::ranges::find(in_progress, one.task) != in_progress.end()) continue;
-    // By its task: the dataset may have a later one by now.
+    // Selected by task as well: the dataset may have a later reservation by now.
     auto dropped = change(database_->get(), database_->writing,
                           "DELETE FROM reservations WHERE dataset = ? AND task = ?", one.dataset, one.task);
     if (!dropped) return dropped;

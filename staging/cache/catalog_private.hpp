@@ -1,4 +1,4 @@
-// What the parts of the catalog share.
+// Shared by the parts of the catalog.
 #pragma once
 
 #include "staging/cache/catalog.hpp"
@@ -8,7 +8,7 @@ namespace spark::staging {
 
 struct Catalog::Database {
   DatabasePtr handle;
-  std::string reading, writing;  // "reading /var/lib/…": begin its sentences
+  std::string reading, writing;  // "reading /var/lib/…": begin its messages
 
   sqlite3* get() const { return handle.get(); }
 };

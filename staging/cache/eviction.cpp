@@ -7,7 +7,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr double kDay = 86400, kUnknownRate = 1e9;  // seconds; bytes a second
+constexpr double kDay = 86400, kUnknownRate = 1e9;  // seconds; bytes per second
 
 Bytes freed_by(const Candidate& candidate) {
   return candidate.freed.value_or(candidate.bytes);

@@ -78,7 +78,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
   add_rows(inventory, *rows);
   add_copies(inventory, *partials, *reservations);
   for (const Lease& lease : *leases) {
-    // Of a dataset that is waited for the caller knows more; see InUse.
+    // For a dataset that a job waits for, the caller has better information; see InUse.
     if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease, prefetched);
   }
   for (auto& [key, share] : inventory) {

@@ -1,4 +1,4 @@
-// All that takes space in a cache, and what for.
+// Everything that takes space in a cache, and its purpose.
 #pragma once
 
 #include <map>
@@ -13,46 +13,48 @@
 
 namespace spark::staging {
 
-// What `a` is more than `b`.
+// a - b, but at least 0.
 inline std::uint64_t over(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;
 }
 
 // One dataset's share.
 struct Share {
-  std::string dataset;  // the folder's name where only that is known
+  std::string dataset;  // the folder's name if the dataset's is unknown
   std::vector<GenerationRow> rows;
-  Footprint published;         // of the rows
-  Footprint partial;           // of a copy that is being made or was given up, on the disk
-  Footprint reserved;          // what a copy in progress was promised in all; nothing: none is in progress
-  std::string needed_by;       // why it is not evicted; empty: nobody needs it
-  bool is_prefetched = false;  // leased softly
-  bool need_passes = false;    // within minutes: a file of it is open, or another process is at it
-  std::optional<Bytes> freed;  // that deleting the rows gives back, once that was found out
+  Footprint published;    // of the rows
+  Footprint partial;      // of a copy in progress or an abandoned one, on the disk
+  Footprint reserved;     // total reservation of a copy in progress; empty means that none is in progress
+  std::string needed_by;  // why it is not evicted; empty means that nothing needs it
+  bool is_prefetched = false;  // has a soft lease
+  // The need ends within minutes: one of its files is open, or another process works on it.
+  bool need_passes = false;
+  std::optional<Bytes> freed;  // by deleting the rows, once determined
 
   bool in_progress() const { return reserved.inodes > 0; }
-  // Promised counts, written or not.
+  // Counts the whole reservation, written or not.
   Footprint taken() const;
 };
 
-// By the folder's name.
+// Keyed by folder name.
 using Inventory = std::map<std::string, Share>;
 
-// What prefetched copies do for whoever needs room: one prefetch never evicts what another has brought.
+// Whether prefetched copies may be evicted for this request. A prefetch never evicts a prefetched copy.
 enum class Prefetched { MakesWay, Stays };
 
 Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in_use, Prefetched prefetched);
 
-// Finds out what deleting its rows gives back, or what stands in the way of that.
+// Determines how much deleting its rows frees, or the obstacle to deleting them.
 Result<> look_before_evicting(CacheStore& store, Share& share, const StopFlag& stop);
 
-// Of a copy in progress, a prefetch that may be ended: what it was promised comes back, written or not.
+// For a copy in progress that is a prefetch and may be ended: its whole reservation is freed, written or not.
 Candidate candidate_for(const Share& share, WallTime now);
 
-// "imagenet 1.2 TB (leased by pid 12), models 300 GB (being staged)": what is not evicted, largest first.
+// "imagenet 1.2 TB (leased by pid 12), models 300 GB (being staged)": the datasets that are not evicted,
+// largest first.
 std::string holders_in_words(const Inventory& inventory);
 
-// What is staged and being copied, and what may still come.
+// Usage by staged copies and copies in progress, and the space left.
 Result<Usage> usage_of(CacheStore& store, const CacheConfig& config);
 
 }  // namespace spark::staging

@@ -24,9 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kRoomPoll{100}, kLongestPause{5'000};
-constexpr std::chrono::seconds kCountAgain{10};  // what other copies have written meanwhile
+constexpr std::chrono::seconds kCountAgain{10};  // to see space that other copies have used meanwhile
 
-// Held by whoever reserves or evicts to reserve.
+// The lock of every process that reserves space, or evicts to reserve.
 Result<UniqueFd> lock_space(const CacheFolder& folder, const RoomRequest& request, const StopFlag& stop) {
   const std::string shown = printable(folder.partials().native());
   UniqueFd fd(::open(folder.partials().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -67,14 +67,14 @@ class SpaceReservation {
   const StopFlag& stop_;
   Inventory inventory_;
   Space space_;
-  Footprint used_, unwritten_;  // unwritten: promised to others and not taken from the file system yet
+  Footprint used_, unwritten_;  // unwritten: reserved by others, and not taken from the file system yet
   Room room_;
 
-  // False: there is an obstacle that passes, and the lock on the room is not kept while it is waited for.
+  // False: there is a temporary obstacle. The lock on the space is not held while waiting.
   Result<bool> try_to_make() {
     const auto lock = lock_space(store_.folder(), request_, stop_);
     if (!lock) return lock.take_error();
-    auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an attempt before
+    auto dropped = store_.catalog().drop_reservation(request_.dataset);  // of an earlier attempt
     if (!dropped) return dropped.take_error();
     if (auto looked = look(); !looked) return looked.take_error();
     if (auto possible = check_fits(request_.whole, limit()); !possible) return possible.take_error();
@@ -101,7 +101,7 @@ class SpaceReservation {
   }
 
   Result<> look() {
-    // That it is being staged is no use of its older copy.
+    // Staging the dataset does not count as use of its older copy.
     std::vector<InUse> in_use = request_.in_use;
     std::erase_if(in_use,
                   [&](const InUse& one) { return one.dataset == request_.dataset && one.generation == 0; });
@@ -115,7 +115,7 @@ class SpaceReservation {
     used_ = unwritten_ = {};
     if (const auto own = inventory_.find(folder_name(request_.dataset)); own != inventory_.end()) {
       Share& share = own->second;
-      share.partial = {};  // part of what is asked for
+      share.partial = {};  // part of the requested space
       const bool is_damaged = candidate_for(share, store_.now()).is_useless;
       if (share.needed_by.empty() && !is_damaged)
         share.needed_by = "its older copy, until the new one is ready";
@@ -148,7 +148,7 @@ class SpaceReservation {
             over(to_come, space_.free + request_.need.stale)};
   }
 
-  // Each with those before it.
+  // Each value includes those before it.
   enum class Among { Unneeded, NeededForMinutes, BeingPrefetched };
 
   bool is_among(const Share& share, Among among) const {
@@ -158,7 +158,7 @@ class SpaceReservation {
            std::ranges::find(request_.prefetching, share.dataset) != request_.prefetching.end();
   }
 
-  // Folders of datasets that would make enough room.
+  // Keys of datasets that would free enough space.
   std::optional<std::vector<std::string>> choose(Among among) const {
     std::vector<Candidate> candidates;
     std::vector<std::string> keys;
@@ -174,7 +174,7 @@ class SpaceReservation {
     return chosen;
   }
 
-  // True: whoever asks for the room has to end them.
+  // True: the requester has to end these prefetches.
   Result<bool> end_prefetches() {
     const auto victims = choose(Among::BeingPrefetched);
     if (!victims) return too_full();
@@ -185,9 +185,9 @@ class SpaceReservation {
     return true;
   }
 
-  using Areas = std::map<std::string, PartialArea>;  // by the folder's name
+  using Areas = std::map<std::string, PartialArea>;  // by folder name
 
-  // All of them or none: none if something was found out that changes the choice.
+  // Evicts all of them or none. None if new information changes the choice.
   Result<> evict_if_worth_it(const std::vector<std::string>& victims) {
     bool is_known = true;
     for (const std::string& key : victims) {
@@ -237,10 +237,11 @@ class SpaceReservation {
       room_.evicted.push_back({share.dataset, share.published.bytes + share.partial.bytes});
     }
     if (auto looked = look(); !looked) return looked;
-    return deleted ? wait_until_free(join(names, ", ")) : Result<>();  // in trouble: others are chosen for it
+    // After a failure, other victims are chosen.
+    return deleted ? wait_until_free(join(names, ", ")) : Result<>();
   }
 
-  // File systems give the space of deleted files back with some delay.
+  // File systems free the space of deleted files with some delay.
   Result<> wait_until_free(const std::string& deleted) {
     const auto give_up = Clock::now() + request_.timings.freeing;
     for (auto count_again = Clock::now() + kCountAgain; !shortage().is_none();) {

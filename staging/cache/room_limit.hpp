@@ -1,4 +1,4 @@
-// The most that a cache may ever hold.
+// The maximum size of a cache.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,7 +10,7 @@ namespace spark::staging {
 
 Footprint room_limit(const CacheConfig& config, const Space& space, Bytes keep_free);
 
-// NoSpace: the copy would not even fit into an empty cache.
+// NoSpace: the copy would not fit even into an empty cache.
 Result<> check_fits(const Footprint& copy, const Footprint& limit);
 
 }  // namespace spark::staging

@@ -12,7 +12,7 @@ namespace spark::staging {
 
 namespace {
 
-// Of a generation as it is.
+// Serves a generation without changing it.
 std::optional<Staged> serve(CacheStore& store, const Source& source, const GenerationRow& row,
                             CopyReport report, const WalkNotes& notes) {
   if (!store.catalog().touch(row.dataset, row.generation, store.now(), source.generation))
@@ -26,7 +26,7 @@ std::optional<Staged> serve(CacheStore& store, const Source& source, const Gener
 
 }  // namespace
 
-// A mount point that lost its file system is an empty folder of another one.
+// If a mount point has lost its file system, it is an empty folder of another one.
 Result<Tree> open_source(const Source& source) {
   if (source.is_away) {
     Tree tree;
@@ -80,7 +80,7 @@ std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source
   if (!row.damage.empty() || !manifest || !is_same_source(*manifest, walked.entries)) return std::nullopt;
   const auto copy = open_tree(place.path());
   if (!copy || !manifest->rewind()) return std::nullopt;
-  walked.entries.clear();  // a million of them twice is too much
+  walked.entries.clear();  // a million entries twice would take too much memory
   const auto differences = compare_metadata(*copy, *manifest, 1, stop);
   if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
   const auto summary = summary_of(*manifest);

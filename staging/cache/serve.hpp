@@ -1,5 +1,5 @@
-// A source as the cache looks at it, and whether the newest copy of a dataset is what it holds now, so that
-// it is served as it is.
+// Access to the cache's source, and the checks whether the newest copy of a dataset equals the source's
+// current content and can be served.
 #pragma once
 
 #include <optional>
@@ -12,29 +12,30 @@
 
 namespace spark::staging {
 
-// Its tree, on the file system that it has to lie on; one that nothing can be read of while it is away.
+// The source's tree, on the required file system; a Tree without a folder if the source is away.
 Result<Tree> open_source(const Source& source);
 
-// After the last read, before `hash` is published: it is one state of the source.
+// Called after the last read, before `hash` is published: checks that all reads saw one state of the source.
 Result<> check_one_state(const Source& source, const CopyOptions& options, const std::string& hash);
 
-// One state of a volume and what of it belongs to the dataset, whatever the host and its mount point; empty
-// where nothing names the source's state.
+// Identifies one state of a volume and the part of it that belongs to the dataset, independently of the host
+// and its mount point; empty if the source has no state.
 std::string state_key_of(const Source& source, const CopyOptions& options);
 
-// The state that `source` is in, and what of it belongs to the dataset. Its key is empty where others may
-// change the source, or a job its copy, without anything that would tell.
+// The source's state, and the part of it that belongs to the dataset. Its key is empty if the source may be
+// changed by others, or its copy by a job, without a trace.
 SourceState state_of(const Source& source, const CopyOptions& options, const CacheConfig& config);
 
-// In constant time: if the copy is known to equal that state and the source is still in it.
+// Constant time: serves the copy if it is known to equal that state and the source is still in that state.
 std::optional<Staged> serve_same_state(CacheStore& store, const Source& source, const SourceState& state,
                                        const GenerationRow& row, const Monitor& monitor);
 
-// If the copy is whole, by its metadata, and what was walked is what it was made from. May empty `walked`.
+// Serves the copy if its metadata shows that it is complete and it was made from the entries that were
+// walked. May empty `walked`.
 std::optional<Staged> serve_same_entries(CacheStore& store, const Source& source, const GenerationRow& row,
                                          Walked& walked, const Monitor& monitor, const StopFlag& stop);
 
-// For the next request. What goes wrong is a warning of what is served.
+// For the next request. A failure becomes a warning in `staged`.
 void note_state(CacheStore& store, Staged& staged, SourceState state, const WalkNotes& notes);
 
 }  // namespace spark::staging

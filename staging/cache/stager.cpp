@@ -18,7 +18,7 @@
 namespace spark::staging {
 namespace {
 
-// What staging all of it would have taken; 0: too little of it was copied now to tell.
+// Estimated time to stage all of it; 0 if this run copied too little to tell.
 double whole_seconds(Bytes bytes, Bytes not_copied, double seconds) {
   const Bytes copied = bytes - std::min(bytes, not_copied);
   if (copied == 0 || copied < bytes / 10) return 0;
@@ -30,7 +30,7 @@ std::uint32_t to_seconds(WallTime time) {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds));
 }
 
-// The next attempt reads all of it again.
+// The next attempt reads everything again.
 Result<> refuse_damaged(const Tree& tree, PartialArea& area) {
   if (auto cleared = area.clear(); !cleared) return cleared;
   return fail(Errc::Mismatch,
@@ -88,7 +88,7 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
     if (source.is_away) return fail(Errc::Unavailable, "its volume is away, and no peer has its entries");
     return walk_source(tree, options.exclude, options.links, stop_);
   };
-  // Links that are followed are this host's to open.
+  // Followed links must be resolved on this host.
   const bool is_shared =
       options.exchange != nullptr && !source.only_cached && options.links != OutsideLinks::Copy;
   const auto walk_it = [&] { return is_shared ? options.exchange->walk(walk_here) : walk_here(); };
@@ -111,7 +111,7 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   return staged;
 }
 
-// While the dataset is locked: nothing comes between its being ready and its being kept.
+// Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.
 Result<> Stager::hold(const Source& source, const Staged& staged) {
   if (source.hold.empty()) return {};
   Lease lease;
@@ -123,7 +123,7 @@ Result<> Stager::hold(const Source& source, const Staged& staged) {
   return store_.catalog().add_lease(lease);
 }
 
-// What was read while somebody wrote may be torn although names, sizes and times are right: a writer's file
+// Data read while another process wrote may be torn even if names, sizes and times match: a writer's file
 // gets its times before its content.
 Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
   if (source.is_doubtful) {
@@ -132,13 +132,13 @@ Result<> Stager::keep_fitting(const Source& source, PartialArea& area) {
   return area.keep_only(source.is_doubtful ? "doubtful" : source.state);
 }
 
-// With its room reserved as long as that may be of use: until it is ready, has failed, or goes on later.
+// The space stays reserved while it may be useful: until the copy is ready, has failed, or is resumed later.
 Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                             const CopyOptions& options, const GenerationRow* earlier) {
-  // What is left out, or replaced, is not in its manifest's hash.
+  // Excluded or replaced entries are not in the manifest's hash.
   const bool is_all = options.exclude.empty() && options.links == OutsideLinks::Keep && !source.is_away;
   const auto promised = is_all ? published_hash(tree, stop_) : std::nullopt;
-  std::optional<Room> room;  // none: there is none for it
+  std::optional<Room> room;  // none if there is not enough space
   Bytes shared = 0;
   std::uint64_t generation = 0;
   PipelineEnds ends;
@@ -181,7 +181,7 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
   }
   if (!report) return report.take_error();
   if (report->unchanged_bytes > 0) {
-    // Evicting the earlier one gives that back no more.
+    // Evicting the earlier generation no longer frees the shared blocks.
     auto noted = store_.catalog().note_shared(*earlier, shared);
     if (!noted) report->warnings.push_back(noted.error().message());
   }
@@ -224,7 +224,7 @@ RoomRequest Stager::room_for(const Source& source, const Entries& entries, const
   return request;
 }
 
-// To take over from it what did not change.
+// The earlier copy from which unchanged files are taken over.
 std::optional<Previous> Stager::contents_of(const GenerationRow& row) const {
   const Destination place = store_.folder().place(row.dataset, row.generation);
   auto tree = open_tree(place.path());
@@ -260,7 +260,7 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   return generation;
 }
 
-// Never the name of what lies there for an unknown reason.
+// Never a name that is already taken, for whatever reason.
 Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
   for (;;) {
     auto generation = store_.catalog().next_generation(dataset);
@@ -271,7 +271,7 @@ Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
   }
 }
 
-// The dataset is ready by now: what goes wrong here is no failure of its staging.
+// The dataset is ready now, so an error here does not fail its staging.
 void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
   const auto rows = store_.ready_generations(staged.dataset);
   if (!rows) return;
@@ -282,11 +282,11 @@ void Stager::drop_superseded(Staged& staged, const std::vector<InUse>& in_use) {
     const bool is_used = std::ranges::any_of(in_use, [&](const InUse& one) {
       return one.dataset == row.dataset && one.generation == row.generation;
     });
-    // A doubtful one does not stand in for a sound one: that is still what the link names.
+    // A doubtful generation does not replace a sound one: the link still points at the sound one.
     const bool is_needed = is_used || (is_doubtful && row.is_sound());
     if (row.generation == staged.generation || is_needed) continue;
     auto evicted = store_.mark_evicted({row});
-    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: it goes later
+    if (!evicted && evicted.error().kind == Errc::Refused) continue;  // leased: removed later
     if (evicted) evicted = store_.delete_marked({row});
     if (evicted) continue;
     staged.report.warnings.push_back("an older generation was not removed: " + evicted.error().message());

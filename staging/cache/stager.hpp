@@ -19,7 +19,7 @@ class Stager {
          const StopFlag& stop)
       : hooks_(hooks), config_(config), store_(store), stop_(stop), monitor_(progress) {}
 
-  // See Cache::stage. Once for each Stager.
+  // See Cache::stage. May be called once for each Stager.
   Result<Staged> stage(const Source& source, const CopyOptions& options);
 
  private:
@@ -34,7 +34,7 @@ class Stager {
                                 PartialArea& area, const std::vector<GenerationRow>& ready);
   Result<Staged> copy(const Source& source, const Tree& tree, Walked walked, PartialArea& area,
                       const CopyOptions& options, const GenerationRow* earlier);
-  // The room that a copy will take, without the copy.
+  // Reserves the copy's space without copying.
   Result<Staged> reserve(const Source& source, Walked walked, const PartialArea& area,
                          const CopyOptions& options, const GenerationRow* earlier);
   RoomRequest room_for(const Source& source, const Entries& entries, const Resumed& resumed,

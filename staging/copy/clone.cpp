@@ -19,10 +19,10 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kEntriesAtOnce = 256;  // entries that a thread takes at once: neighbours in a folder
-constexpr unsigned kCloneThreads = 4;        // a file system makes names in several folders at a time
+constexpr std::size_t kEntriesAtOnce = 256;  // taken by a thread at a time: neighbours in a folder
+constexpr unsigned kCloneThreads = 4;        // a file system creates names in several folders at a time
 
-// None: it is not there.
+// None if it does not exist.
 std::optional<struct stat> look_at(ParentDirCache& copies, const Entry& entry) {
   const int folder = copies.open(entry.path);
   struct stat info {};
@@ -36,7 +36,7 @@ bool is_as_copied(const struct stat& info, const Entry& entry) {
          (info.st_mode & 07777) == kept_mode(entry);
 }
 
-// Gives the files of a previous copy further names, or copies that share their blocks.
+// Hard-links the files of a previous copy, or makes copies that share their blocks.
 class TakeUnchanged {
  public:
   TakeUnchanged(const CopyContext& context, const Previous& previous, const Entries& entries,
@@ -126,11 +126,11 @@ bool can_share_blocks(const Tree& source, const Tree& copy) {
 void find_unchanged(const Previous& previous, const PartialArea& area, Entries& entries, Resumed& resumed) {
   auto manifest = ManifestReader::open(previous.manifest);
   const auto partial = tree_in(area.folder(), "data");
-  if (!manifest || !partial) return;  // nothing vouches for what is there
+  if (!manifest || !partial) return;  // nothing proves the files there
   const bool shares_blocks = can_share_blocks(previous.copy, *partial);
   if (!shares_blocks && !previous.may_share_files) return;
   ParentDirCache copies(previous.copy), taken(*partial);
-  // Of a finished file: whether an earlier attempt took it over, rather than to copy it.
+  // For a finished file: whether an earlier attempt shared it instead of copying it.
   const auto was_taken = [&](const struct stat& info, const Entry& entry) {
     const auto finished = look_at(taken, entry);
     return finished && (shares_blocks || finished->st_ino == info.st_ino);

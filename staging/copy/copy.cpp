@@ -14,7 +14,8 @@
 namespace spark::staging {
 namespace {
 
-// A copy into its own source would never be its equal; one over what holds its source would delete it.
+// A copy into its own source could never equal it; a copy over a parent of its source would delete the
+// source.
 Result<> check_apart(const Tree& source, const Destination& destination) {
   const std::string from = source.root();
   const std::string to = destination.path().native();
@@ -71,7 +72,7 @@ class Copy {
     return walk_source(source, options_.exclude, options_.links, stop_);
   }
 
-  // What was changed since is somebody's work: neither replaced nor called a copy of the source.
+  // A changed copy contains other people's work: it is neither replaced nor treated as a copy of the source.
   Result<> check_intact(const Destination& destination, ManifestReader& manifest) {
     const auto copy = open_tree(destination.path());
     if (!copy) return copy.take_error();

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr Bytes kLargestFile = 64 * kTiB;
-constexpr std::chrono::milliseconds kFlushDataEvery{500};  // the journal is up to a second more behind
-constexpr Bytes kWorthPreallocating = kMiB;  // one write allocates less than that in one go anyway
+constexpr std::chrono::milliseconds kFlushDataEvery{500};  // the journal is up to a second later
+constexpr Bytes kWorthPreallocating = kMiB;                // smaller files are allocated by one write anyway
 
 class CopyFile final : public FileWork {
  public:
@@ -96,13 +96,13 @@ class CopyFile final : public FileWork {
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
   int tries_ = 0;
-  bool is_shared_ = false;                // the copy has the source's blocks: there is nothing to write
-  std::mutex flush_mutex_;                // of these, where each file is flushed by itself
+  bool is_shared_ = false;                // the copy shares the source's blocks: there is nothing to write
+  std::mutex flush_mutex_;                // guards the next members, if each file is flushed on its own
   std::vector<std::uint64_t> unflushed_;  // pieces
   std::chrono::steady_clock::time_point flushed_at_ = std::chrono::steady_clock::now();
-  int flush_error_ = 0;  // errno; told once by the kernel, so that a later flush would not see it
+  int flush_error_ = 0;  // errno; the kernel reports it only once, so a later flush would miss it
 
-  // Before the journal tells of a piece.
+  // Called before a piece is entered in the journal.
   void flush_now_and_then(std::uint64_t piece) {
     const std::scoped_lock lock(flush_mutex_);
     unflushed_.push_back(piece);
@@ -116,7 +116,7 @@ class CopyFile final : public FileWork {
       context_.journal->piece(entry_, flushed, digests_[flushed]);
   }
 
-  // Opens what is there now and brings the entry up to date.
+  // Opens the current file and updates the entry.
   Result<> open_source() {
     const std::string shown = context_.source->shown(entry_.path);
     source_.tree = context_.source;
@@ -141,12 +141,12 @@ class CopyFile final : public FileWork {
     return {};
   }
 
-  // A new file: what has the name may be a file that other copies have as well.
+  // Creates a new file: the existing one may be hard-linked to other copies.
   Result<> open_copy() {
     const Parent parent = open_parent(*context_.copy, entry_.path);
     const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (known_ != nullptr ? 0 : O_CREAT | O_EXCL);
     if (known_ == nullptr && parent.folder) ::unlinkat(parent.folder.get(), parent.name.c_str(), 0);
-    // The attempt before may have got as far as to take away its own right to write.
+    // The earlier attempt may already have removed its own write permission.
     if (known_ != nullptr && ::fchmodat(parent.folder.get(), parent.name.c_str(), 0600, 0) != 0)
       return fail_errno(errno, "opening " + context_.copy->shown(entry_.path));
     copy_.fd.reset(::openat(parent.folder.get(), parent.name.c_str(), flags, 0600));
@@ -210,7 +210,7 @@ class CopyFile final : public FileWork {
     return {};
   }
 
-  // Without its source it has no attributes: its exchange takes no other file.
+  // Without a source there are no attributes: the exchange only takes files without them.
   Result<> put_all_metadata(const std::string& shown) {
     if (!context_.has_source) return put_plain_metadata(copy_.fd.get(), entry_, shown);
     const auto kept = put_metadata(copy_.fd.get(), source_.fd.get(), entry_, shown);

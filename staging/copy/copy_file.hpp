@@ -10,11 +10,11 @@
 
 namespace spark::staging {
 
-// Digests of the pieces that an earlier attempt flushed; none for the others.
+// Digests of the pieces that an earlier attempt flushed; none for the other pieces.
 using KnownPieces = std::vector<std::optional<Digest>>;
 
-// `entry` is brought up to date: what was found when the file was opened, and its hash. A file that changes
-// while it is read is read again, three times at most. `known`: what of this very file the partial copy has.
+// Updates `entry` with the metadata found on opening the file, and with the hash. A file that changes while
+// it is read is read again, three times at most. `known`: the pieces of this file in the partial copy.
 std::unique_ptr<FileWork> copy_file(const CopyContext& context, Entry& entry, const KnownPieces* known);
 
 }  // namespace spark::staging

@@ -1,4 +1,4 @@
-// copy() with the places where tests interfere.
+// copy() with hooks for tests.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,12 @@
 
 namespace spark::staging {
 
-// How long a copy waits for its room; see make_room.
+// How long a copy waits for its space; see make_room.
 struct RoomTimings {
   std::chrono::milliseconds obstacle{120'000};  // until a victim's files are closed, or its lock is released
   std::chrono::milliseconds freeing{60'000};    // until the space of deleted files is free
-  std::chrono::milliseconds lock{10'000};       // an eviction, until another process is done with its dataset
+  // For an eviction: until another process has released the dataset's lock.
+  std::chrono::milliseconds lock{10'000};
 };
 
 struct CopyHooks {

@@ -1,5 +1,5 @@
-// Another way to get the files of a set: from hosts that stage the same one. What it is, is its maker's; a
-// run without one reads all of it from the source.
+// An additional source for the files of a set: other hosts that stage the same set. The caller implements it;
+// a run without an exchange reads everything from the source.
 #pragma once
 
 #include <functional>
@@ -26,18 +26,18 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // First: which state of a volume is copied, see Source::state; empty: nothing names it.
+  // Called first. `state` identifies the copied state of the volume, see Source::state; empty means unknown.
   virtual void begin(const std::string& state) = 0;
 
-  // The source's entries: from a host that sees the same state and has walked it, or from `own`, a walk here.
+  // The source's entries: from a host that has walked the same state, or from `own`, a walk on this host.
   using Walk = std::function<Result<Walked>()>;
   virtual Result<Walked> walk(const Walk& own) = 0;
 
-  // Copies what it can, from others and from the source, and takes that out of the two lists; the caller
-  // copies what stays. An error is one of the source's or of the local drive's, never another host's.
+  // Copies as much as it can, from other hosts and from the source, and removes it from the two lists; the
+  // caller copies the rest. An error concerns the source or the local drive, never another host.
   virtual Result<> copy(ExchangeJob& job) = 0;
 
-  // Whether another host has published this set, of the same state, with this hash.
+  // Whether another host has published this set, in the same state and with this hash.
   virtual bool is_published_elsewhere(const std::string& hash) = 0;
 };
 

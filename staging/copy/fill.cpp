@@ -30,7 +30,7 @@
 namespace spark::staging {
 namespace {
 
-// Where syncfs is known to make every file and folder durable, and to tell of errors.
+// Whether syncfs is known to make every file and folder durable, and to report errors.
 bool syncs_as_a_whole(int fd) {
   constexpr std::array<std::uint32_t, 5> kKnown = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
                                                    F2FS_SUPER_MAGIC, TMPFS_MAGIC};
@@ -39,7 +39,7 @@ bool syncs_as_a_whole(int fd) {
          std::ranges::find(kKnown, static_cast<std::uint32_t>(info.f_type)) != kKnown.end();
 }
 
-// Entries that share a fate, for one warning about all of them.
+// Entries with the same problem, for one warning about all of them.
 struct Count {
   std::uint64_t number = 0;
   std::string first;
@@ -99,21 +99,20 @@ class Fill {
     if (!tree) return tree.take_error();
     copy_ = std::move(*tree);
     date_entries();
-    // Nothing may stay that the journal does not vouch for, and it may vouch for nothing that is written
-    // again.
+    // Only files proven by the journal may stay, and the journal must not prove files that are written again.
     if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
     auto journal = Journal::start(
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
         failed_);
     if (!journal) return journal.take_error();
-    // It has all that an earlier attempt's manifest has, and will have more.
+    // The journal has everything from the earlier attempt's manifest, and will have more.
     if (auto removed = remove_tree(job_.area->folder(), "manifest"); !removed) return removed;
     set_up_context(**journal);
 
     Result<> done = make_folders(copy_, entries_);
     if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
     if (done) done = copy_files();
-    // An error of the journal's ended the run, if it had one; what is finished is written down in any case.
+    // If the journal failed, its error ended the run. Finished files are written down in any case.
     Result<> closed = (*journal)->close();
     if (!closed) return closed;
     if (done) done = make_links(*job_.source, copy_, entries_, *job_.stop);
@@ -121,7 +120,7 @@ class Fill {
     return done;
   }
 
-  // What this run writes; what an earlier attempt or copy has is as old as that.
+  // For files that this run writes; files of an earlier attempt or copy keep their own time.
   void date_entries() {
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(job_.now.time_since_epoch()).count();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -159,7 +158,7 @@ class Fill {
     }
   }
 
-  // Small files and large ones side by side: the ones wait for metadata, the others for the drives.
+  // Small and large files in parallel: small ones wait for metadata, large ones for the drives.
   Result<> copy_files() {
     std::vector<Entry*> small, large;
     sort_out(small, large);
@@ -176,7 +175,7 @@ class Fill {
       large.insert(large.begin(), left->begin(), left->end());
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
     }
-    // Deferred, that is after the large files, where no thread can be started.
+    // If no thread can be started the call is deferred, that is, it runs after the large files.
     auto others = std::async(std::launch::async | std::launch::deferred, [&] {
       return no_throw([&] { return copy_small_files(context_, small, threads, job_.options->io); });
     });
@@ -208,7 +207,7 @@ class Fill {
       throttle_.finish_by(*job_.options->finish_by, counters.bytes_total - counters.bytes_done);
   }
 
-  // From the deepest up: a change below changes a folder's times, and a closed folder takes no more changes.
+  // Deepest first: a change below changes a folder's times, and a read-only folder can't be changed.
   Result<> finish_folders() {
     for (std::size_t i = entries_.size(); i-- > 0;) {
       const Entry& entry = entries_[i];

@@ -18,7 +18,7 @@
 namespace spark::staging {
 
 struct Filled {
-  Manifest manifest;                             // of the copy; what it is called is the caller's to fill in
+  Manifest manifest;                             // of the copy; the caller fills in its name
   Bytes resumed_bytes = 0, unchanged_bytes = 0;  // see CopyReport
   std::vector<std::string> warnings;
 };
@@ -28,17 +28,18 @@ struct FillJob {
   Walked walked;
   const PartialArea* area = nullptr;
   Resumed resumed;                   // see resume()
-  std::optional<Previous> previous;  // of the same dataset: what did not change since is taken over
+  std::optional<Previous> previous;  // of the same dataset: unchanged files are taken over from it
   const CopyOptions* options = nullptr;
   const StopFlag* stop = nullptr;
   WallTime now;
   std::function<void(const std::string& path, Bytes offset)> before_read;  // see CopyContext
 };
 
-// Space has to be checked before: see check_space. On an error what is finished stays for the next attempt.
+// The caller checks the space first: see check_space. After an error, finished files stay for the next
+// attempt.
 Result<Filled> fill(FillJob job, Monitor& monitor);
 
-// What a run reports of a copy, published or served.
+// A run's report about a copy, published or served.
 CopyReport report_of(const Summary& summary, const Monitor& monitor);
 void add_notes(CopyReport& report, const WalkNotes& notes);
 

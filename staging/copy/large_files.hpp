@@ -1,4 +1,4 @@
-// Copies files through the lanes, with the number and size of requests that suits the two drives.
+// Copies files through the lanes, with the number and size of requests that shape_of() chooses.
 #pragma once
 
 #include <vector>

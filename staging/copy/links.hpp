@@ -1,4 +1,5 @@
-// What a copy has besides files' content: folders, symlinks, further names of hard-linked files.
+// The parts of a copy without content of their own: folders, symlinks, and further names of hard-linked
+// files.
 #pragma once
 
 #include <vector>
@@ -10,10 +11,10 @@
 
 namespace spark::staging {
 
-// Open to this user alone until they are finished; those that are there already are no error.
+// Accessible to this user only until they are finished; existing folders are no error.
 Result<> make_folders(const Tree& copy, const Entries& entries);
 
-// When the files are there. A further name gets all that its first name has.
+// Called after the files are copied. A further name shares all metadata of its first name.
 Result<> make_links(const Tree& source, const Tree& copy, Entries& entries, const StopFlag& stop);
 
 }  // namespace spark::staging

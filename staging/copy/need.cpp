@@ -9,8 +9,8 @@
 namespace spark::staging {
 namespace {
 
-// What a file system needs for itself: maps and checksums of the data (btrfs: 0.2 %), and of an entry its
-// inode, its name, and its lines in the journal and the manifest.
+// Overhead of the file system: maps and checksums of the data (btrfs: 0.2 %), and for each entry its inode,
+// its name, and its lines in the journal and the manifest.
 constexpr Bytes kDataOfOneOverhead = 512, kOverheadOfEntry = kKiB;
 
 }  // namespace

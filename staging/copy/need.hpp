@@ -1,4 +1,4 @@
-// Whether a copy fits, told in numbers before its first byte.
+// Whether a copy fits, determined before its first byte.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace spark::staging {
 
-// The part of a set that an earlier copy has already, shared.
+// The part of a set that is shared with an earlier copy.
 Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block);
-// Of the partial copy in the folder, as far as it got; nothing if there is none, or it is just going away.
+// Size of the partial copy in the folder; zero if there is none, or if it is being removed.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 
 struct Need {
-  Bytes bytes = 0;  // for what still has to be copied, with what the file system needs to keep it
+  Bytes bytes = 0;  // for the data still to be copied, with the file system's overhead
   std::uint64_t inodes = 0;
-  Bytes stale = 0;  // in the partial area, of no use any more: freed before the copy begins
+  Bytes stale = 0;  // in the partial area and no longer useful: freed before the copy begins
 };
-// Of the entries, sorted by path, when the area has what it has from earlier attempts.
+// For the entries, sorted by path, given the area's content from earlier attempts.
 Need need_of(const Entries& entries, const Resumed& resumed, const PartialArea& area);
 
 // NoSpace with the numbers.

@@ -1,4 +1,4 @@
-// From a walked source to a published copy: what `copy` and the cache have in common.
+// From a walked source to a published copy: the steps shared by `copy` and the cache.
 #pragma once
 
 #include <functional>
@@ -15,24 +15,24 @@ struct PipelineJob {
   const Tree* source = nullptr;
   Walked walked;
   PartialArea* area = nullptr;
-  std::optional<Previous> previous;  // of the same dataset: what did not change since is taken over
+  std::optional<Previous> previous;  // of the same dataset: unchanged files are taken over from it
   const CopyOptions* options = nullptr;
   const StopFlag* stop = nullptr;
   WallTime now;
   std::function<void(const std::string& path, Bytes offset)> before_read;  // see CopyContext
 };
 
-// What they do each in their own way.
+// The steps in which `copy` and the cache differ.
 struct PipelineEnds {
-  // Before the first byte: there is room for what is to be copied, or it is made.
+  // Before the first byte: checks that there is space for the data to be copied, or frees it.
   std::function<Result<>(const Entries& entries, const Resumed& resumed)> make_room;
-  // After the last read: whether the source is still the one that was walked, and what the copy is called.
+  // After the last read: checks that the source has not changed since the walk, and fills in the copy's name.
   std::function<Result<>(ManifestHeader& header)> name;
-  // The sealed copy gets its place. `not_copied`: bytes of it that were taken over.
+  // Moves the sealed copy to its place. `not_copied`: bytes of it that were taken over.
   std::function<Result<>(const Sealed& sealed, Bytes not_copied)> publish;
 };
 
-// Room, copy, flush, seal, check, publish. On an error what is finished stays for the next attempt.
+// Space, copy, flush, seal, check, publish. After an error, finished files stay for the next attempt.
 Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monitor& monitor);
 
 }  // namespace spark::staging

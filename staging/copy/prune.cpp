@@ -38,7 +38,7 @@ class Prune {
       const std::string folder = folders[i];
       UniqueFd opened = open_beneath(tree_, folder, O_RDONLY | O_DIRECTORY);
       if (!opened) return fail_errno(errno, "opening folder " + tree_.shown(folder));
-      ::fchmod(opened.get(), 0700);  // the attempt before may have got as far as to close it
+      ::fchmod(opened.get(), 0700);  // the earlier attempt may have made it inaccessible
       auto names = names_in(std::move(opened), tree_.shown(folder));
       if (!names) return names.take_error();
       for (const std::string& name : *names) {
@@ -46,7 +46,7 @@ class Prune {
         const std::size_t wanted = index_of(entries_, path);
         const UniqueFd fd = open_beneath(tree_, path, O_PATH | O_NOFOLLOW);
         struct stat info {};
-        // O_PATH stops at a symlink: it is no folder and goes.
+        // O_PATH stops at a symlink: it is not a folder and is deleted.
         const bool is_folder = fd && ::fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode);
         if (is_folder && wanted < entries_.size() && entries_[wanted].type == EntryType::Folder) {
           folders.push_back(path);

@@ -1,4 +1,4 @@
-// Takes away what an earlier attempt left in a partial area and this one can't use.
+// Removes the files of an earlier attempt from a partial area that this attempt can't use.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace spark::staging {
 
-// Leaves of `data` the files in `kept` and the folders that `entries` has; both sorted by path.
+// Keeps in `data` only the files in `kept` and the folders in `entries`; both sorted by path.
 Result<> prune(const PartialArea& area, const Entries& entries, const Resumed& kept);
 
 }  // namespace spark::staging

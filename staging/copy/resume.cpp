@@ -25,7 +25,7 @@ class Resume {
     resumed_ = nothing_for(entries);
   }
 
-  // All of it if the earlier attempt got as far as a manifest, else what its journal has.
+  // Everything if the earlier attempt wrote a manifest, else the content of its journal.
   Resumed go() {
     const auto data = identity_of(area_.data());
     auto manifest = ManifestReader::open(area_.manifest());
@@ -54,7 +54,7 @@ class Resume {
     }
   }
 
-  // Where in the walked source this very file is; entries_.size() if it is not there any more.
+  // Index of this file in the walked source; entries_.size() if it no longer exists.
   std::size_t same_source(const Entry& entry) const {
     const std::size_t index = index_of(entries_, entry.path);
     const bool is_same =
@@ -62,7 +62,7 @@ class Resume {
     return is_same ? index : entries_.size();
   }
 
-  // The size of the regular file in the copy; none if there is no such thing.
+  // The size of the regular file in the copy; none if there is none.
   std::optional<Bytes> size_in_copy(std::string_view path) const {
     const UniqueFd fd = open_beneath(copy_, path, O_PATH | O_NOFOLLOW);
     struct stat info {};
@@ -79,13 +79,13 @@ class Resume {
     resumed_.begun.erase(index);
   }
 
-  // Until it is finished a copy's size is rounded up.
+  // A copy's size is rounded up until the file is finished.
   void take_started(const Entry& entry) {
     const std::size_t index = same_source(entry);
     resumed_.begun.erase(index);
     if (index == entries_.size() || size_in_copy(entry.path).value_or(0) < entry.size) return;
     resumed_.begun[index] = KnownPieces(piece_count(entry.size));
-    entries_[index].good_at = entry.good_at;  // its first pieces are that old
+    entries_[index].good_at = entry.good_at;  // the age of its first pieces
   }
 
   void take_piece(const JournalLine& line) {

@@ -1,4 +1,4 @@
-// What an earlier attempt left in the partial area, of use to this one.
+// The parts of an earlier attempt in the partial area that this attempt can use.
 #pragma once
 
 #include <map>
@@ -11,16 +11,17 @@
 namespace spark::staging {
 
 struct Resumed {
-  std::vector<bool> finished;   // by the index of the walked entry: the partial copy has the whole file
-  std::vector<bool> unchanged;  // an earlier, published copy has it (see find_unchanged); finished or not
-  std::map<std::size_t, KnownPieces> begun;  // files of which it has some pieces
-  Bytes bytes = 0;                           // of content, without what is unchanged
+  std::vector<bool> finished;  // by index of the walked entry: the partial copy has the complete file
+  // An earlier published copy has the file (see find_unchanged), whether finished or not.
+  std::vector<bool> unchanged;
+  std::map<std::size_t, KnownPieces> begun;  // files with some finished pieces
+  Bytes bytes = 0;                           // of content, without unchanged files
 
   bool has(std::size_t entry) const { return finished[entry] || begun.contains(entry); }
 };
 
-// Files equal in size, times and inode to what is in the source now, and there in the partial area. The
-// entries of finished ones get their hashes.
+// Files in the partial area with the size, times and inode of the current source. Entries of finished files
+// get their hashes.
 Resumed resume(const PartialArea& area, Entries& entries);
 
 // The entry with that path; `entries.size()` if there is none.

@@ -14,11 +14,12 @@
 namespace spark::staging {
 namespace {
 
-// Whether anybody else has the file open or mapped. Our own descriptor is closed at once: a program that
-// opens the file meanwhile waits for that.
+// Whether another process has the file open or mapped. Our own descriptor is closed immediately: a program
+// that opens the file meanwhile waits until then.
 bool is_open_elsewhere(int folder, const std::string& name) {
   const UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // Who opens it just now makes the kernel send a signal: one that is ignored, where SIGIO would end us.
+  // A process that opens the file now makes the kernel send a signal: SIGURG is ignored, SIGIO would end this
+  // process.
   if (!fd || ::fcntl(fd.get(), F_SETSIG, SIGURG) != 0) return false;
   if (::fcntl(fd.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
   ::fcntl(fd.get(), F_SETLEASE, F_UNLCK);

@@ -1,4 +1,4 @@
-// What deleting a copy would give back, and what stands in the way, found out before anything is deleted.
+// Determines the space that deleting a copy would free, and obstacles, before anything is deleted.
 #pragma once
 
 #include <string>
@@ -12,14 +12,13 @@ namespace spark::staging {
 
 struct Deletion {
   Bytes freed = 0;       // on the disk; without files that have names elsewhere
-  std::string obstacle;  // "its file a/b is open"; empty: none
-  bool passes = false;   // the obstacle goes away: a file that is open or mapped
+  std::string obstacle;  // "its file a/b is open"; empty means none
+  bool passes = false;   // the obstacle is temporary: a file is open or mapped
 };
 
-// Of all the trees together; ends at the first obstacle. Whether a file is open is asked of the kernel with
-// a lease (fcntl F_SETLEASE): exact, for every process and for mappings, at some microseconds a file, where
-// searching /proc would take as long for every process there is. Where the file system has no leases a file
-// counts as not open.
+// For all the trees together; ends at the first obstacle. Open files are detected with a kernel lease (fcntl
+// F_SETLEASE): exact, for every process and for mappings, at a few microseconds per file. Searching /proc
+// would take that time for every process. If the file system has no leases, a file counts as not open.
 Result<Deletion> look_before_deleting(const std::vector<Tree>& trees, const StopFlag& stop);
 
 }  // namespace spark::staging

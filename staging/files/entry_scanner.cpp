@@ -69,7 +69,7 @@ Result<> EntryScanner::at(int folder, const std::string& parent, const std::stri
   }
   struct statx info {};
   if (::statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kWanted, &info) != 0) {
-    if (errno == ENOENT) return {};  // deleted since it was listed: it is not in the set
+    if (errno == ENOENT) return {};  // deleted since it was listed: not part of the set
     return fail_errno(errno, "reading " + tree_.shown(path));
   }
   if ((info.stx_attributes & (STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT)) != 0) {
@@ -86,7 +86,7 @@ bool EntryScanner::is_excluded(const std::string& path, const std::string& name)
   });
 }
 
-// A file that takes less than its size has holes, or is compressed where it lies: its data tells.
+// A file with less allocated space than its size has holes or is compressed; its data ranges decide.
 Bytes EntryScanner::taken_by(const std::string& path, const struct statx& info) const {
   const Bytes here = std::min<Bytes>(info.stx_blocks * 512, info.stx_size);
   if (taken_ == Taken::Here || here == info.stx_size) return here;

@@ -1,4 +1,4 @@
-// One name of a folder, looked at: what the walk finds under it.
+// Examines one name in a folder for the walk.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,29 @@ struct statx;
 
 namespace spark::staging {
 
-// Which file it is; an inode number alone is not enough where subvolumes have numbers of their own.
+// Identifies a file. An inode number alone is not enough, because subvolumes have their own numbers.
 using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
 FileId file_id(const struct statx& info);
 
 struct Linked {           // a file with more than one name
-  std::size_t entry = 0;  // among those found with it
+  std::size_t entry = 0;  // its index among the entries found with it
   FileId file;
-  std::uint32_t names = 0;  // that it has, here or elsewhere
+  std::uint32_t names = 0;  // number of its names, here or elsewhere
 };
 
 struct Found {
   std::vector<Entry> entries;
-  std::vector<std::string> folders;  // paths of those among the entries: to be listed
+  std::vector<std::string> folders;  // paths of the folders among the entries: to be listed
   std::vector<Linked> linked;
-  std::vector<std::string> skipped;  // printable, with what it is: "a/pipe (FIFO)"
+  std::vector<std::string> skipped;  // printable, with the type: "a/pipe (FIFO)"
 };
 
-// What a file's or folder's attributes say of its entry.
+// Fills in the entry from the attributes of its file or folder.
 void fill(Entry& entry, const struct statx& info, const Tree& tree);
 
-// What a file is said to take: here, or what a copy of it will, which keeps holes and is not compressed.
+// How a file's allocated space is counted: on its own file system, or in a copy, which keeps holes and is not
+// compressed.
 enum class Taken { Here, ByACopy };
 
 class EntryScanner {

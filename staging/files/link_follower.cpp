@@ -13,7 +13,7 @@ namespace spark::staging {
 namespace {
 
 constexpr std::size_t kMostShown = 3;
-// Links to folders multiply what is below them; a set that needs more is a mistake, or means harm.
+// Links to folders multiply the entries below them; a set that needs more is a mistake or an attack.
 constexpr std::size_t kMostFolders = 1000, kMostRounds = 8;
 
 std::string_view parent_of(std::string_view path) {
@@ -67,7 +67,7 @@ Result<LinkFollower::Followed> LinkFollower::follow(Entries& entries, std::size_
   return done;
 }
 
-// All that is on the source's own mount, and nothing else.
+// The root of the source's own mount: all targets must lie below it.
 Result<> LinkFollower::find_limit() {
   if (tree_.grafts.limit) return {};
   tree_.grafts.limit_path = mount_root_of(tree_.folder_path);
@@ -111,7 +111,7 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   real.path = path;
   fill(real, info, tree_);
   if (!is_folder)
-    real.allocated = real.size;  // it may be compressed where it lies; holes are seen when it is read
+    real.allocated = real.size;  // the source may store it compressed; its holes are found when it is read
   entry = std::move(real);
   if (is_folder) {
     done.folders.push_back(path);
@@ -122,8 +122,8 @@ bool LinkFollower::follow_one(Entry& entry, Followed& done) {
   return true;
 }
 
-// Followed for ever, each time into the same folder: the set's own, one that a link above leads to, or one
-// that holds any of them.
+// Whether following the link would never end because it leads back into the same folder: the set's own, the
+// target of a link above it, or a folder that contains one of them.
 bool LinkFollower::is_in_itself(const std::string& link, const std::string& target) const {
   if (target == ".") return true;
   if (is_inside(std::string(parent_of(real_path(link))), target)) return true;
@@ -145,7 +145,7 @@ std::string LinkFollower::real_path(std::string_view path) const {
   return path.empty() ? (root.empty() ? "." : root) : joined(root, path);
 }
 
-// The nearest folder above that is read in a link's place; empty: it is the tree's own.
+// The nearest folder above that replaces a link; empty means that it belongs to the tree itself.
 std::string_view LinkFollower::graft_above(std::string_view path) const {
   for (std::string_view at = parent_of(path); !at.empty(); at = parent_of(at)) {
     if (tree_.grafts.targets.contains(at)) return at;

@@ -1,4 +1,4 @@
-// Symlinks that lead out of a set: counted, refused, or replaced by what they lead to.
+// Symlinks that lead out of a set: counted, refused, or replaced by their targets.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct LinkedPath {  // a name of a file that may have others
   FileId file;
 };
 
-// Whether a symlink at `link` in a tree leads out of that tree, by its text alone.
+// Whether a symlink at `link` in a tree leads out of that tree, judged by its text alone.
 bool leads_out(std::string_view link, std::string_view target);
 
 class LinkFollower {
@@ -31,23 +31,23 @@ class LinkFollower {
     std::vector<LinkedPath> files;
     std::vector<std::string> folders;  // paths in the tree: to be listed
   };
-  // Of the entries from `first` on. What is followed becomes an entry of what it leads to, and a graft of the
-  // tree. A link to a folder that holds the link, directly or through other links, is kept. Refused when
-  // there are more links to folders than any dataset needs.
+  // Handles the entries from `first` on. A followed link becomes an entry of its target's type, and a graft
+  // of the tree. A link to a folder that contains the link, directly or through other links, is kept. Refused
+  // if there are more links to folders than any dataset needs.
   Result<Followed> follow(Entries& entries, std::size_t first, const StopFlag& stop);
 
-  // Refused, with their names, if there are links that may not be there.
+  // Refused, with their names, if there are links that are not allowed.
   Result<> check_allowed() const;
   std::uint64_t kept() const { return kept_; }
   std::uint64_t followed() const { return followed_; }
-  std::string warning() const;  // about those that are kept
+  std::string warning() const;  // about the kept links
 
  private:
   Tree& tree_;
   OutsideLinks links_;
   std::uint64_t kept_ = 0, followed_ = 0;
   std::size_t folders_ = 0, rounds_ = 0;
-  std::vector<std::string> shown_;  // printable, some of those that are kept
+  std::vector<std::string> shown_;  // printable: some of the kept links
 
   Result<> find_limit();
   bool follow_one(Entry& entry, Followed& done);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kAccessAcl[] = "system.posix_acl_access", kDefaultAcl[] = "system.posix_acl_default";
 
-// As root the owner, else the group if it is one of the user's: EPERM is then no failure.
+// Root sets the owner; other users set the group if it is one of theirs, and EPERM is then no failure.
 bool put_owner(int fd, const Entry& entry) {
   if (::geteuid() == 0) return ::fchown(fd, entry.uid, entry.gid) == 0;
   return ::fchown(fd, static_cast<uid_t>(-1), entry.gid) == 0 || errno == EPERM;
@@ -46,7 +46,7 @@ std::vector<std::string> list_attributes(int fd) {
 Result<Kept> copy_attribute(int fd, int source_fd, const std::string& name, const std::string& shown) {
   std::string value(XATTR_SIZE_MAX, '\0');
   const ssize_t length = ::fgetxattr(source_fd, name.c_str(), value.data(), value.size());
-  if (length < 0 && errno == ENODATA) return Kept::All;  // gone since it was listed
+  if (length < 0 && errno == ENODATA) return Kept::All;  // removed since it was listed
   if (length < 0) return fail_errno(errno, "reading attribute " + name + " for " + shown);
   if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<std::size_t>(length), 0) == 0) return Kept::All;
   if (errno == EOPNOTSUPP || errno == EPERM) return Kept::WithoutAttributes;
@@ -83,8 +83,8 @@ std::uint32_t kept_mode(const Entry& entry) {
 }
 
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown) {
-  // The order matters: a change of owner clears mode bits, user attributes need the owner's right to write,
-  // permissions change ACLs, and the times have to be last.
+  // The order matters: a change of owner clears mode bits, user attributes need the owner's write permission,
+  // permissions change ACLs, and the times must be last.
   const std::vector<std::string> names = list_attributes(source_fd);
   if (!put_owner(fd, entry)) return fail_errno(errno, "setting the owner of " + shown);
   auto users = copy_attributes(fd, source_fd, names, is_user_attribute, shown);
@@ -97,7 +97,7 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::
 }
 
 bool has_kept_attributes(int fd) {
-  char names[1];  // mostly there are none
+  char names[1];  // usually there are none
   const ssize_t length = ::flistxattr(fd, names, sizeof names);
   return (length > 0 || (length < 0 && errno == ERANGE)) && !list_attributes(fd).empty();
 }

@@ -1,4 +1,4 @@
-// Owners, permissions, ACLs, user attributes and times, put on what was copied.
+// Applies owners, permissions, ACLs, user attributes and times to copied files.
 #pragma once
 
 #include <array>
@@ -9,30 +9,30 @@
 
 namespace spark::staging {
 
-// For utimensat(2) and its kin: the entry's time of change, and the time of access left alone.
+// For utimensat(2) and similar calls: the entry's modification time; the access time stays unchanged.
 std::array<timespec, 2> times_of(const Entry& entry);
 
-// What of the metadata could not be kept, and is no reason to fail.
+// Whether some metadata could not be kept, without being a reason to fail.
 enum class Kept { All, WithoutAttributes };
 
-// Attributes come from `source_fd`; the rest from the entry. As root the owner is kept; else set-user-ID and
+// Attributes come from `source_fd`, the rest from the entry. Root keeps the owner; otherwise set-user-ID and
 // set-group-ID are dropped with it.
 Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const std::string& shown);
 
 // Whether the file has user attributes or ACLs, which put_metadata copies.
 bool has_kept_attributes(int fd);
 
-// The rest of what put_metadata does, for a new file of this process's.
+// The other part of put_metadata, for a new file created by this process.
 Result<> put_plain_metadata(int fd, const Entry& entry, const std::string& shown);
 
 // For the symlink `name` in the folder: owner and times.
 Result<> put_symlink_metadata(int folder, const std::string& name, const Entry& entry,
                               const std::string& shown);
 
-// What put_metadata makes of the entry's mode for this user.
+// The mode that put_metadata sets for this entry and user.
 std::uint32_t kept_mode(const Entry& entry);
 
-// Takes a default ACL away, so that nothing made below inherits one.
+// Removes a default ACL, so that nothing created below inherits it.
 void drop_inherited_acl(int folder);
 
 }  // namespace spark::staging

@@ -3,9 +3,9 @@
 
 namespace spark::staging {
 
-// What becomes of a symlink that leads out of what is copied: an absolute one, or one that climbs above its
-// root. Keep: it stays a link, and is named in a warning. Copy: what it leads to is copied in its place, as
-// long as that lies on the source's own mount. Refuse: nothing is copied.
+// Handling of symlinks that lead out of the copied set: absolute ones, and those that climb above its root.
+// Keep: the link stays and is named in a warning. Copy: its target is copied in its place, if the target is
+// on the source's own mount. Refuse: nothing is copied.
 enum class OutsideLinks { Keep, Copy, Refuse };
 
 }  // namespace spark::staging

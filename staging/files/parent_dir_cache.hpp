@@ -1,4 +1,4 @@
-// open_parent for entries that come folder by folder: the folder of the one before stays open.
+// open_parent for entries that come folder by folder: the previous entry's folder stays open.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ class ParentDirCache {
  public:
   explicit ParentDirCache(const Tree& tree) : tree_(tree) {}
 
-  // The folder that holds the entry, until the next call; negative: errno says why.
+  // The entry's parent folder, valid until the next call; negative on failure, with the reason in errno.
   int open(std::string_view path);
-  const std::string& name() const { return name_; }  // the entry's there
+  const std::string& name() const { return name_; }  // the entry's name in that folder
 
  private:
   const Tree& tree_;

@@ -5,8 +5,8 @@
 namespace spark::staging {
 namespace {
 
-// What is_same_source() compares, of all entries. A folder's times change with temporary files, which are
-// entries of their own while they are there.
+// The fields that is_same_source() compares, of all entries. A folder's times change with temporary files,
+// which are entries of their own while they exist.
 Digest digest_of(const Entries& entries) {
   Hasher hasher;
   for (const Entry& entry : entries) {

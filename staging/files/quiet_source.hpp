@@ -1,4 +1,4 @@
-// Whether a source stayed as it was walked while it was read.
+// Whether a source stayed unchanged between its walk and the last read.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace spark::staging {
 
 class QuietSource {
  public:
-  QuietSource() = default;  // check() asks nothing
+  QuietSource() = default;  // check() does nothing
   explicit QuietSource(const Entries& walked);
 
-  // Walks the source again. Mismatch: a file was added, removed or changed since.
+  // Walks the source again. Mismatch if a file was added, removed or changed since the first walk.
   Result<> check(const Tree& source, const std::vector<std::string>& exclude, OutsideLinks links,
                  const StopFlag& stop) const;
 

@@ -7,7 +7,7 @@
 namespace spark::staging {
 namespace {
 
-// What block devices, NVMe and NFS give while they are away, and file systems that noticed it.
+// Errors of block devices, NVMe and NFS while they are unreachable, and of file systems that have noticed it.
 constexpr std::array kAway = {ENODEV,       ENXIO,    ETIMEDOUT,   ENOLINK,      EREMOTEIO,
                               ESTALE,       ENOTCONN, ECONNRESET,  ECONNREFUSED, EHOSTDOWN,
                               EHOSTUNREACH, ENETDOWN, ENETUNREACH, ESHUTDOWN,    EBADE};
@@ -20,7 +20,7 @@ bool is_medium_error(int number) {
 
 Error with_source_trouble(Error error, const Tree& source) {
   const bool is_device = is_medium_error(error.number) || std::ranges::count(kAway, error.number) > 0;
-  // Every sentence names what it is about, and the copy lies elsewhere.
+  // Every message names its object, and the copy has a different path.
   if (!is_device || error.what.find(source.shown("")) == std::string::npos) return error;
   error.kind = Errc::Unavailable;
   if (error.hint.empty()) error.hint = "what is copied stays; the same request goes on from there";

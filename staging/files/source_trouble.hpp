@@ -1,4 +1,4 @@
-// Which failures are a device's or a server's, not the copy's.
+// Tells failures of a device or server from failures of the copy.
 #pragma once
 
 #include "base/result.hpp"
@@ -6,11 +6,11 @@
 
 namespace spark::staging {
 
-// The drive could not give what is on it.
+// The drive could not read its data.
 bool is_medium_error(int number);
 
-// The error of a copy as its caller should see it: Unavailable when reading the source failed because its
-// device, server or network is in trouble, so that the same may succeed later.
+// Converts a copy's error for its caller: Unavailable if reading the source failed because its device, server
+// or network is failing, so that a retry may succeed later.
 Error with_source_trouble(Error error, const Tree& source);
 
 }  // namespace spark::staging

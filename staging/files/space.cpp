@@ -18,7 +18,7 @@ Result<Space> space_of(const std::filesystem::path& folder) {
   Space space;
   space.total = static_cast<Bytes>(info.f_blocks) * info.f_frsize;
   space.free = static_cast<Bytes>(info.f_bavail) * info.f_frsize;
-  const bool is_fixed = info.f_files != 0;  // btrfs and the like make inodes as they need them
+  const bool is_fixed = info.f_files != 0;  // btrfs and similar create inodes on demand
   space.inodes_total = is_fixed ? info.f_files : std::numeric_limits<std::uint64_t>::max();
   space.inodes_free = is_fixed ? info.f_favail : std::numeric_limits<std::uint64_t>::max();
   return space;

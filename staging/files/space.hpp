@@ -1,4 +1,4 @@
-// What a file system has free, and what files take on it.
+// Free space of a file system, and the space that files take on it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 namespace spark::staging {
 
 struct Space {
-  Bytes total = 0, free = 0;                        // free: for new data, without what is kept for root
-  std::uint64_t inodes_total = 0, inodes_free = 0;  // the largest number where they have no fixed count
+  Bytes total = 0, free = 0;  // free: for new data, without the part reserved for root
+  // inodes_*: the maximum value if the file system has no fixed number of inodes.
+  std::uint64_t inodes_total = 0, inodes_free = 0;
 };
 Result<Space> space_of(const std::filesystem::path& folder);
 
-// In which the file system there gives out space.
+// Allocation unit of the file system, in bytes.
 Bytes block_of(const std::filesystem::path& folder);
 
 Footprint footprint_of(const Entries& entries, Bytes block);

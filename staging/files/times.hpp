@@ -1,5 +1,4 @@
-// Times of files as nanoseconds since 1970. What doesn't fit, before 1678 or after 2261, is the nearest that
-// does.
+// Times of files as nanoseconds since 1970. Times before 1678 or after 2261 become the nearest that fits.
 #pragma once
 
 #include <sys/stat.h>
@@ -23,8 +22,9 @@ inline std::int64_t nanoseconds(const statx_timestamp& time) {
   return nanoseconds(time.tv_sec, time.tv_nsec);
 }
 
-// Whether `kept` is what a file system made of the time `given` to it: itself, or, where times are coarser,
-// the last one before it of whole seconds (old ext4, ext3, HFS+), two seconds (FAT) or so (exFAT, NTFS, SMB).
+// Whether a file system that was given the time `given` may store it as `kept`: unchanged or, if its times
+// are coarser, rounded down to whole seconds (old ext4, ext3, HFS+), two seconds (FAT) or finer steps (exFAT,
+// NTFS, SMB).
 inline bool is_time_kept(std::int64_t kept, std::int64_t given) {
   constexpr std::array<std::int64_t, 4> kSteps = {100, 10'000'000, 1'000'000'000, 2'000'000'000};
   return kept == given || std::ranges::any_of(kSteps, [&](std::int64_t step) {

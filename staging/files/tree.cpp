@@ -30,8 +30,8 @@ UniqueFd openat2(int folder, const std::string& path, int flags, unsigned mode, 
   return UniqueFd(fd);
 }
 
-// One component at a time: for paths longer than PATH_MAX, and where there is no openat2 (qemu-user, old
-// seccomp filters).
+// One component at a time: for paths longer than PATH_MAX, and if there is no openat2 (qemu-user, old seccomp
+// filters).
 UniqueFd open_by_steps(int folder, const std::string& path, int flags, unsigned mode) {
   UniqueFd at;
   const std::vector<std::string> parts = split(path, '/');
@@ -58,7 +58,7 @@ UniqueFd open_below(int folder, const std::string& path, int flags, unsigned mod
   return open_by_steps(folder, path, flags, mode);
 }
 
-// Where an entry is opened from.
+// The folder and name to open an entry with.
 struct Place {
   int folder;
   std::string path;
@@ -89,9 +89,9 @@ void note(Result<>& first, Result<> other) {
   if (first) first = std::move(other);
 }
 
-// Deletes what is no folder; gives the names of the folders. What can't be deleted is noted.
+// Deletes everything except folders; returns the names of the folders. Failures are recorded in `all`.
 std::vector<std::string> remove_files_in(UniqueFd folder, const std::string& shown, Result<>& all) {
-  ::fchmod(folder.get(), 0700);  // a copied folder may be closed even to its owner
+  ::fchmod(folder.get(), 0700);  // a copied folder may be inaccessible even to its owner
   UniqueFd kept(::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0));
   auto names = names_in(std::move(folder), shown);
   if (!names) note(all, fail(names.error()));
@@ -231,8 +231,8 @@ Result<> remove_tree(const Tree& tree, std::string_view path) {
   if (number != EISDIR && !is_folder(top.folder.get(), top.name))
     return fail_errno(number, "deleting " + tree.shown(path));
 
-  Result<> all;                                            // the first failure: all that can be deleted is
-  std::vector<std::string> folders = {std::string(path)};  // parents before what they hold
+  Result<> all;  // the first failure; the rest is deleted nevertheless
+  std::vector<std::string> folders = {std::string(path)};  // parents before their content
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const std::string folder = folders[i];
     UniqueFd opened = open_beneath(tree, folder, O_RDONLY | O_DIRECTORY);

@@ -1,5 +1,5 @@
-// A folder or file and what lies below it, reached without ever leaving it: no symlink, no "..", no other
-// file system mounted inside is followed, whatever somebody swaps in meanwhile.
+// A folder or file and everything below it, accessed without ever leaving it: no symlink, "..", or file
+// system mounted inside is followed, even if another process swaps one in meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 
 namespace spark::staging {
 
-// What is read in the place of symlinks that lead out of a tree (see follow_outside_links).
+// Targets that replace symlinks that lead out of a tree (see follow_outside_links).
 struct Grafts {
-  UniqueFd limit;          // the folder that all of it lies in; none: there are no grafts
+  UniqueFd limit;          // the folder that contains all targets; none means that there are no grafts
   std::string limit_path;  // canonical
   std::map<std::string, std::string, std::less<>>
       targets;  // the link's path in the tree → path below `limit`
@@ -27,17 +27,17 @@ struct Grafts {
 
 struct Tree {
   UniqueFd folder;
-  std::string file;         // the tree is this one name in `folder`; empty: the tree is `folder` itself
+  std::string file;         // the tree is this one name in `folder`; empty means the tree is `folder` itself
   std::string folder_path;  // for messages
-  // Of regular files: all permission bits, or all but set-user-ID and set-group-ID where the tree is mounted
-  // nosuid. A copy that gave them effect would be a way to become root.
+  // For regular files: all permission bits, or all but set-user-ID and set-group-ID if the tree is mounted
+  // nosuid. A copy in which those took effect would be a way to become root.
   std::uint32_t file_mode_mask = 07777;
   Grafts grafts;
 
   // The path below `folder` of the entry with `path` in the tree.
   std::string below(std::string_view path) const;
-  std::string root() const;  // the whole path of the root
-  // For people: the whole path, printable.
+  std::string root() const;  // the full path of the root
+  // For messages: the full path, printable.
   std::string shown(std::string_view path) const;
 };
 
@@ -47,45 +47,46 @@ std::string join_path(const std::string& path, const std::string& name);
 // Whether `path` is `folder` or below it; both canonical.
 bool is_inside(const std::string& path, const std::string& folder);
 
-// The tree at `path`; symlinks in `path` itself are followed, it is the user's. NotFound, or Invalid if it is
-// neither a folder nor a regular file.
+// The tree at `path`; symlinks in `path` itself are followed, because the user named it. NotFound, or Invalid
+// if it is neither a folder nor a regular file.
 Result<Tree> open_tree(const std::filesystem::path& path);
 
-// A tree that is to be made as `name` in the folder, or is there already.
+// A tree that will be created as `name` in the folder, or exists already.
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name);
 
-// Opens the entry. Without a descriptor errno says why: ELOOP for a symlink, EXDEV for a mount point in
-// between.
+// Opens the entry. On failure errno has the reason: ELOOP for a symlink, EXDEV for a mount point in between.
 UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode = 0);
 
 // The folder that holds the entry, and its name there.
 struct Parent {
-  UniqueFd folder;  // none: errno says why
+  UniqueFd folder;  // none on failure; errno has the reason
   std::string name;
 };
 Parent open_parent(const Tree& tree, std::string_view path);
 
-// What `path` below the folder leads to, symlinks followed as long as none leaves the folder or its mount.
+// The target of `path` below the folder. Symlinks are followed as long as none leaves the folder or its
+// mount.
 struct Followed {
-  UniqueFd fd;       // O_PATH; none: errno says why
+  UniqueFd fd;       // O_PATH; none on failure, with the reason in errno
   std::string path;  // below the folder, without symlinks
 };
 Followed follow_beneath(int folder, const std::string& folder_path, const std::string& path);
 
-// The folder that the mount which carries `path`, canonical, is mounted at.
+// The mount point of the mount that contains `path`, which is canonical.
 std::string mount_root_of(const std::string& path);
 
-// Deletes the entry and all below it; not there is no error. Follows nothing. What can't be deleted stays,
-// with the folders that hold it; the first such failure is given.
+// Deletes the entry and everything below it; a missing entry is no error. Follows nothing. Entries that can't
+// be deleted stay, with their parent folders; the first such failure is returned.
 Result<> remove_tree(const Tree& tree, std::string_view path);
 Result<> remove_tree(const std::filesystem::path& folder, const std::string& name);
 
-// Hands over each name in the folder but "." and ".."; ends at the first error, its own or of `take`.
+// Calls `take` for each name in the folder except "." and ".."; ends at the first error, its own or of
+// `take`.
 Result<> for_each_name(UniqueFd folder, const std::string& shown,
                        const std::function<Result<>(std::string)>& take);
 Result<std::vector<std::string>> names_in(UniqueFd folder, const std::string& shown);
 
-// Which object `path` is, without following it; NotFound if there is none.
+// Identifies the object at `path`, without following it; NotFound if there is none.
 Result<RootIdentity> identity_of(const std::filesystem::path& path);
 
 }  // namespace spark::staging

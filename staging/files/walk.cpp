@@ -24,11 +24,12 @@ namespace spark::staging {
 SPARK_MESSAGE(WalkNotes, (skipped, warnings, outside_links, copied_links));
 namespace {
 
-constexpr unsigned kWalkThreads = 8;  // more than cores: a network file system answers many questions at once
-constexpr std::size_t kNamesAtOnce = 256;  // names that a thread looks at in one go
-constexpr std::size_t kMostBatches = 64;   // that wait; the memory of a folder of millions
+// More than cores: a network file system answers many requests in parallel.
+constexpr unsigned kWalkThreads = 8;
+constexpr std::size_t kNamesAtOnce = 256;  // names that a thread examines at a time
+constexpr std::size_t kMostBatches = 64;   // waiting; limits the memory for a folder with millions of names
 
-// Open as long as names in it wait to be looked at.
+// Open while names in it wait to be examined.
 struct OpenFolder {
   std::string path;
   UniqueFd fd;
@@ -39,10 +40,11 @@ struct Batch {
   std::vector<std::string> names;
 };
 
-// Threads list folders and look at batches of names, large folders' by several, until there is nothing left.
+// Threads list folders and examine batches of names, several threads for a large folder, until nothing is
+// left.
 class Scan {
  public:
-  // `take` gets what was found in pieces, one at a time.
+  // `take` gets the entries found, one batch at a time.
   Scan(const Tree& tree, std::span<const std::string> exclude, Taken taken, const StopFlag& stop,
        std::function<void(Found)> take)
       : tree_(tree), look_(tree, exclude, taken, stop), take_(std::move(take)) {}
@@ -53,7 +55,7 @@ class Scan {
     take(std::move(root));
     return list_all();
   }
-  // Not the root, but these folders, whose own entries are known.
+  // Starts at these folders, not at the root; their own entries are known.
   Result<> run(const std::vector<std::string>& folders) {
     folders_.assign(folders.begin(), folders.end());
     return list_all();
@@ -71,9 +73,9 @@ class Scan {
   const Tree& tree_;
   EntryScanner look_;
   std::function<void(Found)> take_;
-  std::mutex mutex_;  // of all below, while threads run
+  std::mutex mutex_;  // guards all members below, while threads run
   std::condition_variable changed_;
-  std::deque<std::string> folders_;  // paths of those found and not listed yet
+  std::deque<std::string> folders_;  // paths of folders found and not listed yet
   std::deque<Batch> batches_;
   unsigned busy_ = 0;  // threads that may find more
   std::optional<Error> error_;
@@ -120,7 +122,7 @@ class Scan {
     return looked;
   }
 
-  // What is left when the folder ends is looked at here: most folders are small.
+  // The remaining names of the folder are examined here: most folders are small.
   Result<> list(const std::string& path, Found& found) {
     UniqueFd opened = open_beneath(tree_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     UniqueFd kept(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1);
@@ -134,7 +136,7 @@ class Scan {
     return look_at(batch, found);
   }
 
-  // To whoever is free; done here if too much waits already.
+  // To a free thread; done here if too many batches wait already.
   Result<> hand_over(Batch& batch, Found& found) {
     Batch full{batch.folder, std::exchange(batch.names, {})};
     {
@@ -163,7 +165,7 @@ class Scan {
   }
 };
 
-// The first name of a file, in order of path, is the file; the others are links to it.
+// A file's first name in path order becomes the file; the others are links to it.
 void join_hard_links(Entries& entries, std::vector<LinkedPath>& all) {
   std::ranges::sort(all, {}, &LinkedPath::path);
   std::map<FileId, std::string_view> first;
@@ -186,7 +188,7 @@ std::set<std::string> with_their_parents(const std::vector<std::string>& folders
   return all;
 }
 
-// Puts what scans find together.
+// Merges the results of scans.
 struct Collected {
   Walked walked;
   std::vector<LinkedPath> linked;
@@ -220,7 +222,7 @@ Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, Out
   tree.grafts = {};
   LinkFollower follower(tree, links);
   auto done = Scan(tree, exclude, Taken::ByACopy, stop, take).run();
-  // What a link leads to may hold links again. Each round's threads have ended before the tree changes.
+  // A link's target may contain links again. The threads of each round end before the tree changes.
   for (std::size_t first = 0; done;) {
     auto followed = follower.follow(all.walked.entries, first, stop);
     if (!followed) return followed.take_error();
@@ -263,7 +265,8 @@ Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop) {
     for (const Linked& one : found.linked) {
       Entry& entry = found.entries[one.entry];
       const bool is_last = --names_left.emplace(one.file, one.names).first->second == 0;
-      if (!is_last) entry.link_to = entry.path;  // not counted: a name of it is somewhere else, or comes
+      // Not counted: the file has another name elsewhere, or later in the walk.
+      if (!is_last) entry.link_to = entry.path;
     }
     for (const Entry& entry : found.entries) sum.add(entry, kSmallestBlock);
   };

@@ -1,4 +1,4 @@
-// What a source holds: every entry with its metadata, nothing opened but folders.
+// Lists a source: every entry with its metadata. Only folders are opened.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace spark::staging {
 
-// What a person should know of a source beside its entries; see CopyReport.
+// Remarks on a source in addition to its entries; see CopyReport.
 struct WalkNotes {
   std::vector<std::string> skipped;
   std::vector<std::string> warnings;
@@ -26,25 +26,25 @@ struct Walked : WalkNotes {
   Entries entries;  // sorted by path, the root first; hashes are not known yet
 };
 
-// `exclude`: shell patterns (fnmatch) against the path inside the tree and against its last name; an excluded
-// folder is excluded with all it holds. Refused when another file system is mounted inside: a copy without it
-// would be called whole, one with it would hold what is not the dataset's.
+// `exclude`: shell patterns (fnmatch) for the path inside the tree and for its last component; an excluded
+// folder is excluded with its content. Refused if another file system is mounted inside: a copy without it
+// would count as complete, a copy with it would hold data outside the dataset.
 Result<Walked> walk(const Tree& tree, std::span<const std::string> exclude, const StopFlag& stop);
 
-// The same of a source to copy: with what its links that lead out of it ask for. Those that are followed
-// become entries of what they lead to, and the tree's grafts. Refused if the links may not be there.
+// The same for a source to copy, with links out of it handled as `links` requires. Followed links become
+// entries of their targets' type, and grafts of the tree. Refused if there are links that are not allowed.
 Result<Walked> walk_source(Tree& tree, std::span<const std::string> exclude, OutsideLinks links,
                            const StopFlag& stop);
 
-// Of a source, these folders alone (paths in the tree, none inside another) and those that lead to them.
+// Walks only these folders of a source (paths in the tree, none inside another) and their parent folders.
 Result<Walked> walk_folders(const Tree& tree, const std::vector<std::string>& folders, const StopFlag& stop);
 
-// Between processes and hosts, and in the catalog.
+// For exchange between processes and hosts, and for the catalog.
 std::string to_text(const WalkNotes& notes);
 std::optional<WalkNotes> parse_walk_notes(std::string_view text);
 
-// What deleting all below would give back: without files that have names elsewhere. No entry is kept in
-// memory.
+// The space that deleting everything below would free, without files that have names elsewhere. Keeps no
+// entry in memory.
 Result<Footprint> footprint_below(const Tree& tree, const StopFlag& stop);
 
 }  // namespace spark::staging

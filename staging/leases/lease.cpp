@@ -11,8 +11,8 @@ namespace spark::staging {
 namespace {
 
 // Slurm puts each step of a job into a group of its own below the job's:
-// system.slice/slurmstepd.scope/job_7/step_0/… (cgroup/v2 plugin). What is leased by a step is for the job,
-// whose next steps want it too.
+// system.slice/slurmstepd.scope/job_7/step_0/… (cgroup/v2 plugin). A step's lease is for the whole job,
+// because the next steps need the dataset too.
 std::filesystem::path job_of(const std::filesystem::path& group) {
   std::filesystem::path job;
   for (const std::filesystem::path& part : group) {
@@ -26,13 +26,13 @@ std::filesystem::path job_of(const std::filesystem::path& group) {
   return group;
 }
 
-// What was asked about does not exist any more; any other failure tells nothing.
+// The object no longer exists; any other failure is inconclusive.
 bool is_gone(const Error& error) {
   return error.number == ENOENT || error.number == ESRCH || error.number == ENODEV;
 }
 
 bool is_of_this_boot(const SchedulerJob& job) {
-  static const std::string boot = boot_id(SystemRoot{});  // the same as long as this process runs
+  static const std::string boot = boot_id(SystemRoot{});  // constant while this process runs
   return job.boot.empty() || boot.empty() || job.boot == boot;
 }
 

@@ -12,13 +12,13 @@
 namespace spark::staging {
 namespace {
 
-// Of the content of /proc/PID/stat.
+// Parses the content of /proc/PID/stat.
 std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
-  // The second field is the program's name in parentheses, and may hold anything.
+  // The second field is the program's name in parentheses, and may contain any character.
   const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
   if (name_end == std::string::npos) return std::nullopt;
   const std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
-  constexpr std::size_t kStartTime = 22 - 3;  // the first after the name is field 3
+  constexpr std::size_t kStartTime = 22 - 3;  // the first field after the name is field 3
   if (fields.size() <= kStartTime) return std::nullopt;
   if (fields[0] == "Z" || fields[0] == "X") return std::nullopt;  // ended, not reaped yet
   const std::string& field = fields[kStartTime];
@@ -32,7 +32,7 @@ Result<std::string> read_stat(pid_t pid) {
   return read_file("/proc/" + std::to_string(pid) + "/stat");
 }
 
-// Any other failure tells nothing.
+// Any other failure is inconclusive.
 bool has_ended(const Error& error) {
   return error.number == ENOENT || error.number == ESRCH;
 }

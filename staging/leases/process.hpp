@@ -1,4 +1,4 @@
-// A process that holds something, and whether it still runs.
+// A process that holds a lease or a reservation, and whether it still runs.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,8 @@
 
 namespace spark::staging {
 
-// A process, told apart from a later one with the same id. No process (pid 0) never ends.
+// A process. The start time distinguishes it from a later one with the same ID. "No process" (pid 0) never
+// ends.
 struct ProcessId {
   pid_t pid = 0;
   std::uint64_t start_time = 0;  // field 22 of /proc/PID/stat
@@ -17,7 +18,7 @@ struct ProcessId {
 
 bool is_running(const ProcessId& process);
 
-// Field 22 of /proc/PID/stat; none if there is no such process any more.
+// Field 22 of /proc/PID/stat; none if the process no longer exists.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 ProcessId process_with(pid_t pid);
 

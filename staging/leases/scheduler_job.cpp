@@ -58,8 +58,8 @@ Result<std::set<std::string>> slurm_jobs_here(const SystemRoot& root) {
   std::set<std::string> jobs;
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     if (!is_process(entries->path().filename().native())) continue;
-    // By the program's name first: a command line is read from the process's own memory, and waits for
-    // whoever changes that. A process that ends meanwhile has no file any more.
+    // Checks the program's name first: a command line is read from the process's own memory, and that waits
+    // while another thread changes the memory map. A process that ends meanwhile has no file any more.
     const auto name = read_line_file(entries->path() / "comm");
     if (!name || *name != kStepDaemon) continue;
     const auto command_line = read_file(entries->path() / "cmdline");

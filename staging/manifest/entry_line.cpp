@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::pair<EntryType, std::string_view>, 3> kTypes = {
     {{EntryType::File, "file"}, {EntryType::Folder, "folder"}, {EntryType::Symlink, "symlink"}}};
 
-// Relative, with neither empty nor "." nor ".." parts, so that it names something below the root.
+// Relative, without empty, "." or ".." components, so that it names an object below the root.
 bool is_safe_path(std::string_view path) {
   if (path.empty()) return true;
   if (path.find('\0') != std::string_view::npos) return false;
@@ -94,7 +94,8 @@ void append_member(std::string& line, std::string_view key, std::string_view val
 }  // namespace
 
 std::string to_line(const Entry& entry) {
-  // Written by hand: encoded names need no escapes of JSON's, and a manifest has a line for every file.
+  // Formatted without a JSON library: encoded names need no JSON escapes, and a manifest has a line for every
+  // file.
   const auto quoted = [](std::string_view text) { return "\"" + std::string(text) + "\""; };
   const auto* type = std::ranges::find(kTypes, entry.type, &std::pair<EntryType, std::string_view>::first);
   std::string line = "{\"path\":" + quoted(encode_name(entry.path));

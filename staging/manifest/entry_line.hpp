@@ -11,7 +11,7 @@ namespace spark::staging {
 
 std::string to_line(const Entry& entry);  // no newline at the end
 
-// Invalid for a line that to_line could not have written: the reader trusts no path it did not check.
+// Invalid for a line that to_line could not have written: the reader accepts only paths that it has checked.
 Result<Entry> parse_entry(std::string_view line);
 
 }  // namespace spark::staging

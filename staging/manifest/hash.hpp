@@ -1,4 +1,4 @@
-// XXH3-128: finds corruption, not malice. The only face of xxHash.
+// XXH3-128: detects corruption, not tampering. The only user of xxHash.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ struct Digest {
 std::string to_hex(const Digest& digest);  // 32 digits, as xxh128sum prints it
 std::optional<Digest> digest_from_hex(std::string_view text);
 
-// A file's content is hashed in pieces of this size, whatever the size of a read, so that pieces can be
-// hashed side by side and resumed. The file's hash is the piece's own when there is one piece (it then equals
-// xxh128sum's), and XXH3-128 over the pieces' digests, big-endian and in order, when there are more.
+// A file's content is hashed in pieces of this size, independently of the read size, so that pieces can be
+// hashed in parallel and resumed. The hash of a file with one piece is the piece's own, and equals
+// xxh128sum's. With more pieces it is XXH3-128 over the pieces' digests, big-endian and in order.
 inline constexpr Bytes kHashPiece = 8 * kMiB;
 
 std::uint64_t piece_count(Bytes size);  // at least 1: an empty file has one empty piece
@@ -51,7 +51,7 @@ class Hasher {
     void operator()(XXH3_state_s* state) const;
   };
   std::unique_ptr<XXH3_state_s, Free> state_;
-  Bytes zeros_ = 0;         // given so far, if nothing else was
+  Bytes zeros_ = 0;         // zeros added so far, if nothing else was added
   bool only_zeros_ = true;  // a piece that is all hole has a known digest
   void add_pending_zeros();
 };

@@ -12,7 +12,7 @@ namespace spark::staging {
 namespace {
 
 constexpr std::size_t kBufferSize = 256 << 10;
-constexpr std::size_t kLongestLine = 1 << 20;  // a path of 32 KiB, every byte encoded as three, fits well
+constexpr std::size_t kLongestLine = 1 << 20;  // enough for a path of 32 KiB with every byte encoded as three
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Text files of a line for each file of a dataset: read and written without ever being in memory as a whole.
+// Text files with one line for each file of a dataset, read and written as a stream.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ class LineReader {
   static Result<LineReader> open(const std::filesystem::path& path);
   explicit LineReader(std::string_view text);  // of a text in memory
 
-  // The next line without its end; none at the end of the file, and for a last line that has no end. Good
-  // until the next call.
+  // The next line without its newline; none at the end of the file, and for a last line without a newline.
+  // Valid until the next call.
   std::optional<std::string_view> next();
   Result<> error() const;  // why reading stopped before the end
   Result<> rewind();
@@ -32,8 +32,8 @@ class LineReader {
   bool read_more();
 };
 
-// A file that gets its name when it is whole and durable. Until then it is PATH.new, which commit() or the
-// end of this object takes away; a killed process's stays for the next writer of that path.
+// A file that gets its name only when it is complete and durable. Until then it is PATH.new, which commit()
+// renames or the destructor deletes. A killed process leaves it for the next writer of that path to replace.
 class LineWriter {
  public:
   static Result<LineWriter> create(const std::filesystem::path& path);
@@ -42,7 +42,7 @@ class LineWriter {
   ~LineWriter();
 
   void add(std::string_view text);
-  Result<> commit();  // the first error of all that went before, too
+  Result<> commit();  // also returns the first error of the earlier calls
 
  private:
   LineWriter(std::filesystem::path path, std::filesystem::path temporary, UniqueFd file)
@@ -54,7 +54,7 @@ class LineWriter {
   void write_waiting();
 };
 
-// write(2) until all is written. Gives errno, or 0.
+// write(2) until everything is written. Returns errno, or 0.
 int write_all(int fd, std::string_view text);
 
 }  // namespace spark::staging

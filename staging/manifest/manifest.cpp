@@ -28,7 +28,7 @@ std::string header_of(const Manifest& manifest) {
   return json::serialize(header);
 }
 
-// Gives the text to `add` piece by piece.
+// Passes the text to `add` piece by piece.
 template <class Add>
 void write_text(const Manifest& manifest, Add add) {
   Hasher hasher;

@@ -1,4 +1,4 @@
-// What a staged dataset consists of: every entry with its metadata and hash. The durable proof behind
+// The content of a staged dataset: every entry with its metadata and hash. The durable proof for the state
 // `ready`.
 #pragma once
 
@@ -17,36 +17,37 @@ namespace spark::staging {
 
 enum class EntryType : std::uint8_t { File, Folder, Symlink };
 
-// There may be a million of them in memory: 104 bytes and the path.
+// Up to a million may be in memory: each takes 104 bytes and the path.
 struct Entry {
   RawPath path;     // below the root, raw bytes as the file system has them; "" is the root itself
   RawPath target;   // symlinks: as read, never followed
-  RawPath link_to;  // files: path of the earlier entry that this is another name (hard link) of
+  RawPath link_to;  // files: the path of an earlier entry, if this is another name (hard link) of it
   Bytes size = 0;
-  Bytes allocated = 0;                      // of its size, what its copy takes: all but holes
+  Bytes allocated = 0;                      // bytes that its copy takes: all but holes
   std::int64_t mtime_ns = 0, ctime_ns = 0;  // of the source
   std::uint64_t inode = 0;                  // of the source
   Digest hash;                              // files: of the content, see kHashPiece
   std::uint32_t uid = 0, gid = 0;
   std::uint32_t mode = 0;  // permission bits
-  // Files: when the copy's content was last known to be right, written from its source or read back; seconds
-  // since 1970. 0: not recorded, as in manifests of version 0.1.
+  // Files: when the copy's content was last known to be right, either written from its source or read back;
+  // in seconds since 1970. 0 means not recorded, as in manifests of version 0.1.
   std::uint32_t good_at = 0;
   EntryType type = EntryType::File;
   bool operator==(const Entry&) const = default;
 };
 
-// Grows without moving what is there, and without room for as many again.
+// Grows without moving existing entries, and without reserving as much memory again.
 using Entries = std::deque<Entry>;
 
-// Whether `now`, walked from the source, is what `then` was copied from. Files: size, mtime, ctime, inode.
-// Symlinks: the target. Folders: mode and owner; their times change with temporary files that come and go.
+// Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files: size,
+// mtime, ctime, inode. For symlinks: the target. For folders: mode and owner; their times change with
+// temporary files.
 bool is_same_source(const Entry& then, const Entry& now);
 
-// Whether the entry has content of its own: a regular file that is not another one's further name.
+// Whether the entry has content of its own: a regular file that is not a further name of another one.
 bool is_content(const Entry& entry);
 
-// Which object of the file system was published; an inode number alone comes back after a deletion.
+// Identifies the published object of the file system; an inode number alone is reused after a deletion.
 struct RootIdentity {
   std::uint64_t inode = 0;
   std::int64_t birth_ns = 0;
@@ -55,9 +56,9 @@ struct RootIdentity {
 
 struct ManifestHeader {
   std::string dataset;                  // its name; empty for a plain copy
-  std::string source;                   // where it was read, raw bytes
+  std::string source;                   // its path when it was read, raw bytes
   RootIdentity root;                    // of the copy
-  std::uint64_t source_generation = 0;  // see Source, as the next
+  std::uint64_t source_generation = 0;  // see Source, also for the next field
   bool is_doubtful = false;
 };
 
@@ -67,19 +68,19 @@ struct Manifest : ManifestHeader {
 
 inline constexpr Bytes kSmallestBlock = 4 * kKiB;
 
-// What a copy takes on a disk.
+// Space that a copy takes on a disk.
 struct Footprint {
   Bytes bytes = 0;  // in whole blocks
   std::uint64_t inodes = 0;
   void add(const Entry& entry, Bytes block);
 };
 
-// What a manifest adds up to.
+// Totals of a manifest.
 struct Summary {
   Bytes bytes = 0;          // of file content, a hard-linked file once
   std::uint64_t files = 0;  // regular files, by name
   Footprint footprint;
-  std::uint32_t good_at = 0;  // the earliest of its files'; 0: not recorded
+  std::uint32_t good_at = 0;  // the oldest of its files; 0 means not recorded
   // XXH3-128 over the sorted entries (path, type, size, mode, target, hash): equal sets have equal hashes.
   std::string hash;
 };
@@ -87,7 +88,7 @@ struct Summary {
 class Summing {
  public:
   explicit Summing(Bytes block) : block_(block) {}
-  void add(const Entry& entry);  // in the order of their paths
+  void add(const Entry& entry);  // in the order of the paths
   Summary done();
 
  private:
@@ -98,12 +99,12 @@ class Summing {
 
 Summary summary_of(const Entries& entries, Bytes block = kSmallestBlock);
 
-// JSON lines of plain ASCII: a header, one line an entry (names percent-encoded, so kept byte for byte), and
-// the seal: the hash of all the lines before it. Without a right seal it is Mismatch.
+// JSON lines of plain ASCII: a header, one line for each entry (names percent-encoded, so that every byte is
+// kept), and the seal: the hash of all lines before it. A wrong or missing seal is Mismatch.
 std::string to_text(const Manifest& manifest);
 Result<Manifest> parse_manifest(std::string_view text);
 
-// Durable when it returns, and whole or absent at any time.
+// Durable when it returns; at any time the file is either complete or absent.
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest);
 
 }  // namespace spark::staging

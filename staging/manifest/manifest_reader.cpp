@@ -16,7 +16,7 @@ tl::unexpected<Error> unsealed() {
               "it was cut short or changed; stage the dataset again");
 }
 
-// The last line has to be the hash of those before it.
+// The last line must be the hash of all lines before it.
 Result<> check_seal(LineReader& lines) {
   Hasher hasher;
   while (const auto line = lines.next()) {

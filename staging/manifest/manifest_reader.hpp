@@ -1,4 +1,4 @@
-// Reads a manifest entry by entry: a million of them are never in memory at once.
+// Reads a manifest entry by entry, so that a million entries are never in memory at once.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,17 @@ namespace spark::staging {
 
 class ManifestReader {
  public:
-  // Reads it once to check its seal: Mismatch if it was cut short or changed.
+  // Reads the file once to check its seal: Mismatch if it was truncated or changed.
   static Result<ManifestReader> open(const std::filesystem::path& path);
   static Result<ManifestReader> of(std::string_view text);
 
   const ManifestHeader& header() const { return header_; }
 
-  // In the order of their paths, the root first; none at the end, and when there is an error.
+  // In the order of the paths, the root first; none at the end, and after an error.
   std::optional<Entry> next();
   Result<> error() const;
 
-  // Begins again with the root; its seal is not checked again.
+  // Restarts at the root; the seal is not checked again.
   Result<> rewind();
 
  private:
@@ -38,10 +38,11 @@ class ManifestReader {
   Result<> start();
 };
 
-// Of the entries that are left.
+// Of the remaining entries.
 Result<Summary> summary_of(ManifestReader& manifest, Bytes block = kSmallestBlock);
 
-// Whether a walk of the source found just what the manifest, at its begin, was copied from.
+// Whether a walk of the source equals the source that the manifest was copied from. The manifest must be at
+// its beginning.
 bool is_same_source(ManifestReader& manifest, const Entries& walked);
 
 }  // namespace spark::staging

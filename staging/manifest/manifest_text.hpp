@@ -1,4 +1,4 @@
-// What writing and reading a manifest have in common.
+// Shared by the writer and the reader of manifests.
 #pragma once
 
 #include <string>

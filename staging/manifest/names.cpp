@@ -82,7 +82,7 @@ std::string folder_name(std::string_view dataset) {
   if (name == "data") return "%64ata";  // the cache's own folder
   if (name.empty()) return "%-";
   if (name.size() <= kLongestFolderName) return name;
-  // No dataset's own name gives "%-": a % of its own became %25.
+  // "%-" can't come from a dataset's own name: its % becomes %25.
   return name.substr(0, kLongestFolderName - 34) + "%-" + hash_of(dataset);
 }
 

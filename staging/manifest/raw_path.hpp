@@ -1,4 +1,4 @@
-// The bytes of a path, for what is kept by the million: one pointer instead of std::string's 32 bytes.
+// The bytes of a path, for objects that exist by the million: one pointer instead of std::string's 32 bytes.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace spark::staging {
 
-// Holds no NUL: no path of a file system's does. Converts to and from what paths are otherwise held in.
+// Holds no NUL: a file system's paths have none. Converts to and from the usual string types.
 class RawPath {
  public:
   RawPath() = default;
@@ -35,7 +35,7 @@ class RawPath {
   friend auto operator<=>(const RawPath& a, std::string_view b) { return a.view() <=> b; }
 
  private:
-  std::unique_ptr<char[]> bytes_;  // with a NUL at its end; none: empty
+  std::unique_ptr<char[]> bytes_;  // NUL-terminated; none if empty
 };
 
 }  // namespace spark::staging

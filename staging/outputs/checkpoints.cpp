@@ -41,7 +41,8 @@ void note(Checkpoint& checkpoint, const struct stat& info) {
   if (S_ISREG(info.st_mode)) checkpoint.bytes += static_cast<Bytes>(info.st_size);
 }
 
-// Sizes and times of all that is in it. What vanishes meanwhile is no error: the next look sees what is left.
+// Sizes and times of everything in it. A file that disappears meanwhile is no error: the next call sees the
+// rest.
 Checkpoint look_at(const fs::path& path, const struct stat& root) {
   Checkpoint checkpoint{path.filename(), nanoseconds(root.st_mtim), 0, 0, ""};
   note(checkpoint, root);
@@ -60,7 +61,7 @@ bool is_file(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// The first of the names that is no file of the folder; empty: all are.
+// The first of the names that is not a file of the folder; empty if all exist.
 std::string first_missing(const fs::path& folder, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     if (!is_file(folder / name)) return name;
@@ -68,14 +69,14 @@ std::string first_missing(const fs::path& folder, const std::set<std::string>& n
   return "";
 }
 
-// Where the run of digits that ends at `end` begins; `end` if there is none.
+// The beginning of the digits that end at `end`; `end` if there are none.
 std::size_t begin_of_number(std::string_view text, std::size_t end) {
   while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9') --end;
   return end;
 }
 
-// "__RANK_NUMBER.distcp", in the bytes of a pickle: its strings stand there as they are. The pickle is never
-// loaded.
+// Finds "__RANK_NUMBER.distcp" in the bytes of a pickle, which contain its strings unchanged. The pickle is
+// never loaded.
 std::set<std::string> data_files_in(std::string_view metadata) {
   constexpr std::string_view kEnd = ".distcp";
   std::set<std::string> names;

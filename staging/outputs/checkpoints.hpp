@@ -1,5 +1,5 @@
 // The checkpoints that a job writes to a folder of this host: each entry of the folder is one, and an
-// explicit rule says when it is complete. The markers are those that the frameworks leave
+// explicit rule determines when it is complete. The markers are those written by the frameworks
 // (docs/stage-out.md).
 #pragma once
 
@@ -17,10 +17,10 @@ namespace spark::staging {
 struct Completeness {
   enum class Rule {
     Rename,       // it has its final name: the job wrote it under a temporary one
-    Dcp,          // torch.distributed.checkpoint: .metadata is there, and every file that it names
-    HuggingFace,  // trainer_state.json is there, and every file that an index of weights names
-    DeepSpeed,    // the file `latest` beside it names it, or a later one
-    Marker,       // a file of that name is in it
+    Dcp,          // torch.distributed.checkpoint: .metadata exists, and every file that it names
+    HuggingFace,  // trainer_state.json exists, and every file that an index of weights names
+    DeepSpeed,    // the file `latest` beside it names this checkpoint or a later one
+    Marker,       // it contains a file of that name
   };
   Rule rule = Rule::Rename;
   std::string marker;
@@ -31,25 +31,25 @@ struct Checkpoint {
   std::int64_t mtime_ns = 0;    // of the entry itself: when the job last added something to it
   std::int64_t changed_ns = 0;  // the newest change of anything in it
   Bytes bytes = 0;
-  std::string incomplete;    // why it is not complete; empty: it is
-  bool is_settling = false;  // its rule says that it is complete, but it changed a moment ago
+  std::string incomplete;    // why it is not complete; empty means complete
+  bool is_settling = false;  // complete by its rule, but changed a moment ago
 };
 
 // Newest first. Entries with a temporary name ("tmp-…", "….tmp", ".…", "….incomplete", "….partial"), symbolic
-// links, and the files `latest` and `latest_checkpointed_iteration.txt` are no checkpoints. What changed in
-// the last `settled` before `now` is incomplete.
+// links, and the files `latest` and `latest_checkpointed_iteration.txt` are no checkpoints. An entry that
+// changed within `settled` before `now` is incomplete.
 Result<std::vector<Checkpoint>> list_checkpoints(const std::filesystem::path& folder,
                                                  const Completeness& completeness, WallTime now,
                                                  Duration settled);
 
-// Deletes entries of a job's folder, each with one rename before anything of it is deleted, and what an
-// interrupted call left. What is not there is no error.
+// Deletes entries of a job's folder, each with one rename before any of its files is deleted, and the remains
+// of an interrupted call. A missing entry is no error.
 Result<> remove_checkpoints(const std::filesystem::path& folder, const std::vector<std::string>& names);
 
 enum class PointerKind { Link, File };  // a symbolic link; a file that has the name, as DeepSpeed reads it
 
-// Makes `latest` in the folder lead to `name`, by one rename, durably. Refused: there is a `latest` of
-// another kind, which is the job's own.
+// Points `latest` in the folder at `name`, by one rename, durably. Refused if there is a `latest` of another
+// kind, which belongs to the job.
 Result<> point_latest(const std::filesystem::path& folder, const std::string& name, PointerKind kind);
 
 }  // namespace spark::staging

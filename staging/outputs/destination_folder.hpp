@@ -1,4 +1,4 @@
-// The folder on a volume that outputs are published in.
+// The folder on a volume in which outputs are published.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace spark::staging {
 
-// Makes `folder` below the volume's mount point, and makes new folders durable. `folder` is relative; empty
-// means the mount point itself. Gives its absolute path. Invalid if a component is a symbolic link, or is on
-// another mount.
+// Creates `folder` below the volume's mount point, and makes new folders durable. `folder` is relative; empty
+// means the mount point itself. Returns its absolute path. Invalid if a component is a symbolic link, or is
+// on another mount.
 Result<std::filesystem::path> make_destination_folder(const std::filesystem::path& mount_point,
                                                       const std::string& folder);
 

@@ -30,7 +30,8 @@ bool is_ours(const Destination& destination) {
   return identity && manifest && manifest->header().root == *identity;
 }
 
-// The rename is durable before anything is deleted: a power cut leaves all of the copy, or none of its name.
+// The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
+// is gone.
 Result<> remove_copy(const Destination& destination) {
   const std::filesystem::path away = destination.folder / companion_name(destination.name, kRemoved);
   if (auto renamed = rename_to_new(destination.path(), away); !renamed) return renamed;
@@ -40,8 +41,8 @@ Result<> remove_copy(const Destination& destination) {
   return remove_tree(destination.folder, away.filename());
 }
 
-// Of removals that were interrupted. A manifest without its copy may also be of a publishing that is under
-// way on another host; that one keeps its partial folder.
+// Completes interrupted removals. A manifest without its copy may also belong to a publishing in progress on
+// another host, which still has its partial folder.
 Result<> finish_removals(const std::filesystem::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (!name.starts_with('.')) continue;

@@ -20,20 +20,21 @@ struct PublishedCopy {
   std::int64_t mtime_ns = 0;  // of its root: when the job finished writing it
 };
 
-// Newest first. What has no manifest of its own is not listed.
+// Newest first. Entries without a manifest of their own are not listed.
 Result<std::vector<PublishedCopy>> published_copies(const std::filesystem::path& folder);
 
-// Deletes all published copies but the newest `keep`, and those in `spared`. A copy disappears by one rename
-// before any of it is deleted. Also deletes what an interrupted call left. Gives the names deleted.
+// Deletes all published copies except the newest `keep` and those in `spared`. A copy disappears by one
+// rename before any of it is deleted. Also deletes the remains of an interrupted call. Returns the names
+// deleted.
 Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder, std::size_t keep,
                                              const std::set<std::string>& spared);
 
-// The hash of the set as its manifest has it. None: `tree` is not published, or was changed since, as far as
-// names, sizes and times tell.
+// The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
+// names, sizes and times.
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop);
 
-// Reads a published copy back and compares it with its manifest. NotFound: nothing is published there;
-// Mismatch: it differs.
+// Reads a published copy back and compares it with its manifest. NotFound if nothing is published there;
+// Mismatch if it differs.
 Result<CopyReport> verify_published(const std::filesystem::path& path, const CopyOptions& options,
                                     const ProgressSink& progress, const StopFlag& stop);
 

@@ -1,4 +1,5 @@
-// Folders of checkpoints, here and on a volume: their names, and the name of what is being deleted.
+// Names in folders of checkpoints, on this host and on a volume, and the name of a checkpoint that is being
+// deleted.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +10,8 @@
 
 namespace spark::staging {
 
-// What ends the name, after a dot at its beginning, of a checkpoint that is being deleted: a removal that was
-// interrupted is completed by the next one.
+// Suffix of the name of a checkpoint that is being deleted; the name begins with a dot. The next removal
+// completes an interrupted one.
 inline constexpr char kRemoved[] = ".spark-removed";
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder);

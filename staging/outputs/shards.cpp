@@ -23,14 +23,14 @@ namespace {
 
 constexpr char kShards[] = ".spark-shards";
 
-// What one host sent.
+// The part of the checkpoint that one host sent.
 struct Shard {
   std::string host;
   Tree tree;
   Entries entries;
 };
 
-// One entry of the checkpoint, and the shard that has it.
+// One entry of the checkpoint, and the shard that contains it.
 struct ShardEntry {
   const Shard* shard;
   const Entry* entry;
@@ -65,7 +65,7 @@ bool is_same_content(const Entry& one, const Entry& other) {
          one.target == other.target;
 }
 
-// The shards are newest first: the root is that of the host which finished last.
+// The shards are newest first: the root is that of the host that finished last.
 Result<ShardEntries> merge(const std::vector<Shard>& shards, const std::string& shown) {
   ShardEntries merged;
   for (const Shard& shard : shards) {
@@ -92,14 +92,14 @@ bool rename_entry(const Parent& from, const Parent& to) {
   return ::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()) == 0;
 }
 
-// An interrupted call may have moved it already.
+// An interrupted call may already have moved it.
 Result<> move_entry(const ShardEntry& moved, const Tree& to) {
   const std::string_view path = moved.entry->path;
   const Parent source = open_parent(moved.shard->tree, path), target = open_parent(to, path);
   struct stat info {};
   if (source.folder && target.folder) {
     if (rename_entry(source, target)) return {};
-    // A folder that its owner may not write; it is deleted afterwards.
+    // The owner has no write permission on the folder; it is deleted afterwards.
     const bool is_opened = errno == EACCES && ::fchmod(source.folder.get(), 0700) == 0;
     if (is_opened && rename_entry(source, target)) return {};
     if (errno == ENOENT &&
@@ -116,7 +116,7 @@ Result<> make_folder(const Tree& tree, const Entry& entry) {
   return fail_errno(errno, "making folder " + tree.shown(entry.path));
 }
 
-// Last, and from the inside out: what is moved into a folder changes its time.
+// Called last, the innermost folder first: moving a file into a folder changes the folder's time.
 Result<> settle_folder(const Tree& tree, const Entry& entry) {
   const UniqueFd folder = entry.path.empty() ? UniqueFd(::fcntl(tree.folder.get(), F_DUPFD_CLOEXEC, 0))
                                              : open_beneath(tree, entry.path, O_RDONLY | O_DIRECTORY);
@@ -145,7 +145,7 @@ Result<> gather(const ShardEntries& merged, const std::filesystem::path& data) {
   return {};
 }
 
-// What is at the checkpoint's name: nothing, these very entries, or something else, which is an error.
+// False if nothing is at the checkpoint's name, true if these very entries are; anything else is an error.
 Result<bool> is_there_already(const Destination& destination, const Entries& entries) {
   auto earlier = earlier_copy(destination);
   if (!earlier) return earlier.take_error();
@@ -165,7 +165,7 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   const auto merged = merge(shards, shown);
   if (!merged) return merged.take_error();
   Manifest manifest;
-  manifest.source = destination.path().native();  // of each host another
+  manifest.source = destination.path().native();  // each host has a different one
   manifest.entries = entries_of(*merged);
   const auto is_done = is_there_already(destination, manifest.entries);
   if (!is_done) return is_done.take_error();
@@ -176,7 +176,7 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   return publish(destination, area, sealed->root, {});
 }
 
-// A file that several hosts wrote alike is in the checkpoint as one host's. Such files are small.
+// If several hosts wrote identical files, the checkpoint has one host's file. Such files are small.
 bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
   if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
   const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
@@ -188,8 +188,8 @@ bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
   return hasher.digest() == there.hash;
 }
 
-// Of one process among all hosts: NFS has its server keep the lock of a file, though not of a folder. It ends
-// with this process, or with this host. None: another has it, or has just deleted the shards.
+// A lock held by one process among all hosts: an NFS server keeps locks on files, though not on folders. It
+// ends with this process, or with this host. None if another process has it, or has just deleted the shards.
 Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
   const std::filesystem::path file = shards / ".lock";
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -206,7 +206,8 @@ Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
   return is_ours ? std::move(fd) : UniqueFd();
 }
 
-// NFS keeps a deleted file's name in its folder while this host has it open: the lock is closed first.
+// NFS keeps a deleted file's name in its folder while this host has the file open, so the lock is closed
+// first.
 Result<> remove_locked(const std::filesystem::path& shards, UniqueFd lock) {
   lock.reset();
   return remove_tree(shards.parent_path(), shards.filename());
@@ -263,7 +264,7 @@ Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::f
   for (const Entry& here : walked->entries) {
     while (there && there->path < here.path) there = (*published)->next();
     if (!there || there->path != here.path) return false;
-    // The folder of several hosts' files has the mode of one of them.
+    // A folder with several hosts' files has the mode of one of them.
     if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
     if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
   }

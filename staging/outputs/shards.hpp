@@ -1,7 +1,7 @@
-// A checkpoint whose parts, its shards, several hosts write: each host sends its own to a folder of the
+// A checkpoint written by several hosts in parts, its shards: each host sends its own to a folder of the
 // volume, and the last one publishes all of them under the checkpoint's name.
-//   .NAME.spark-shards/HOST   what that host sent, published there as every copy is, with its manifest
-// The volume has to be one that all hosts may write: NFS.
+//   .NAME.spark-shards/HOST   the shard of that host, published there like every copy, with its manifest
+// All hosts must be able to write the volume: NFS.
 #pragma once
 
 #include <filesystem>
@@ -21,29 +21,29 @@ struct ShardedCheckpoint {
   std::filesystem::path shards() const;
 };
 
-// Where this host's shard goes; the folder around it is made. Invalid: `host` can't be a file's name.
+// The path of this host's shard; its parent folder is created. Invalid if `host` can't be a file's name.
 Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host);
 
 struct Joined {
   bool is_published = false;
-  std::vector<std::string> hosts;  // whose shards are there; none while another host publishes them
+  std::vector<std::string> hosts;  // the hosts with a shard there; empty while another host publishes them
 };
 
 // Publishes the checkpoint if the shards of `nodes` hosts are there: their files are moved into one folder,
-// which gets the name by one rename. Not published: some are missing, or another host does that now or has
-// just done it. Goes on where an interrupted call stopped. Refused: two hosts have different files of one
-// name, or something else is there.
+// which gets the name by one rename. Not published if some are missing, or if another host is publishing it
+// or has just done so. Resumes an interrupted call. Refused if two hosts have different files of one name, or
+// if the name is taken by something else.
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes);
 
-// Whether the checkpoint is published with all that `source` holds, as it is now.
+// Whether the checkpoint is published with everything that `source` now holds.
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                                const StopFlag& stop);
 
-// Deletes the shards of a checkpoint that is published, which an interrupted call left.
+// Deletes the shards of a published checkpoint, left by an interrupted call.
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint);
 
-// Deletes the shards in the folder that are older than its newest copy: of checkpoints that some host never
-// sent.
+// Deletes the shards in the folder that are older than its newest copy: they belong to checkpoints that some
+// host never completed.
 Result<> remove_older_shards(const std::filesystem::path& folder);
 
 }  // namespace spark::staging

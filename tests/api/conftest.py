@@ -12,7 +12,7 @@ def daemon(tmp_path):
 
 @pytest.fixture(scope="module")
 def busy_daemon(tmp_path_factory):
-    """One that staged, verified and evicted, and holds a lease: every kind of figure is there."""
+    """A daemon that has staged, verified and evicted, and holds a lease, so that all metrics are present."""
     running = Daemon(tmp_path_factory.mktemp("busy"))
     running.finish("/v1/stagings", {"datasets": ["imagenet"], "lease_s": 3600})
     running.finish("/v1/stagings", {"datasets": ["imagenet"]})

@@ -1,10 +1,10 @@
-"""Prometheus's text format, and what a PromQL expression asks for."""
+"""Prometheus's text format, and the metrics used by a PromQL expression."""
 import re
 
 _SAMPLE = re.compile(r'^(?P<name>\w+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$')
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SELECTOR = re.compile(r'\b((?:spark_stage|process)_\w+)(?:\{([^}]*)\})?')
-# Set by Prometheus itself, so not on the page.
+# Added by Prometheus itself, so not on the page.
 FROM_SCRAPE = {"job", "instance"}
 
 
@@ -28,7 +28,7 @@ class Page:
         return found[0]
 
     def names(self):
-        """Of series: a summary has three."""
+        """Names of series: a summary has three."""
         derived = {f"{name}{end}" for name, kind in self.types.items() if kind == "summary" for end in ("_sum", "_count")}
         return set(self.types) | derived
 
@@ -37,7 +37,7 @@ class Page:
 
 
 def problems_of(expression, page):
-    """Metrics and labels that the expression asks for and the page has not."""
+    """Metrics and labels that the expression uses and the page does not have."""
     problems = []
     asked = _SELECTOR.findall(expression)
     if not asked:

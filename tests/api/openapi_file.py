@@ -1,4 +1,4 @@
-"""docs/openapi.yaml: its operations, and whether an answer is what it says."""
+"""docs/openapi.yaml: its operations, and a check of answers against it."""
 import copy
 import json
 
@@ -12,7 +12,7 @@ METHODS = ("get", "post", "put", "delete", "patch", "head")
 
 
 def _strict(node):
-    """A client ignores what it does not know; a test of what is documented does not."""
+    """A client ignores unknown fields; a test of the documentation must not."""
     if isinstance(node, dict):
         for value in node.values():
             _strict(value)
@@ -45,7 +45,7 @@ class OpenApi:
                 validator.iter_errors(value)]
 
     def problems_of_answer(self, method, path, status, kind, content):
-        """path as the document writes it."""
+        """`path` as written in the document."""
         responses = self.operations()[method, path]["responses"]
         response = self.resolved(responses.get(str(status), responses["default"]))
         media = kind.split(";")[0]

@@ -1,4 +1,4 @@
-"""spark-staged on a simulated host, run by a user without any rights, and spark-stage beside it."""
+"""spark-staged on a simulated host, run by an unprivileged user, and spark-stage for it."""
 import json
 import os
 import shutil
@@ -26,14 +26,14 @@ datasets:
 
 
 def give_away(folder, user):
-    """To the user that the daemon runs as."""
+    """Makes the daemon's user the owner."""
     os.chmod(folder, 0o755)
     if user:
         os.chown(folder, user["user"], user["group"])
 
 
 def copied(program, folder):
-    """That user may not be able to enter the folder it was built in."""
+    """Copies the program, since the daemon's user may have no access to the build folder."""
     target = folder / program.name
     if not target.exists():
         shutil.copy(program, target)
@@ -42,7 +42,7 @@ def copied(program, folder):
 
 
 class Simulation(Running):
-    """`events`: what happens, one at each step(); `config`: another one than that with one volume."""
+    """`events`: the events, one for each step(). `config`: replaces the configuration with one volume."""
 
     def __init__(self, folder, events="", config=CONFIG, user=None):
         user = AS_NOBODY if user is None else user
@@ -58,7 +58,7 @@ class Simulation(Running):
         self.wait_until(lambda: self.log_text().count("simulation: ") >= self.steps, f"took step {self.steps}")
 
     def status(self):
-        """As documented, each time."""
+        """The status, checked against its documentation."""
         status, kind, content = self.exchange("GET", "/v1/status")
         assert OPENAPI.problems_of_answer("GET", "/v1/status", status, kind, content) == []
         return json.loads(content)
@@ -75,7 +75,7 @@ class Simulation(Running):
         return self.volume(name)
 
     def client(self, *arguments):
-        """(exit status, what it prints, what it complains of)"""
+        """(exit status, stdout, stderr)"""
         done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
                               env=os.environ | {"SPARK_STAGE_SOCKET": str(self.socket)})
         return done.returncode, done.stdout, done.stderr

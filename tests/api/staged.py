@@ -1,4 +1,4 @@
-"""spark-staged in a folder of its own: a real one, with a dataset that it can stage and a volume that nobody offers."""
+"""A real spark-staged in its own folder, with a dataset that can be staged and a volume that no target offers."""
 import hashlib
 import http.client
 import json
@@ -45,7 +45,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Running:
-    """A spark-staged that runs, and questions to it. Its state is in `folder`."""
+    """A running spark-staged, and requests to it. Its state is in `folder`."""
 
     def __init__(self, folder, arguments, program=PROGRAM, **how):
         self.folder, self.socket = folder, folder / "api.sock"
@@ -61,7 +61,7 @@ class Running:
     def answers(self):
         try:
             return self.ask("GET", "/v1/datasets")[0] == 200
-        except (FileNotFoundError, ConnectionRefusedError):  # no socket, or one that nobody listens on yet
+        except (FileNotFoundError, ConnectionRefusedError):  # no socket, or no process listens on it yet
             return False
 
     def end(self):
@@ -103,12 +103,12 @@ class Running:
             connection.close()
 
     def ask(self, method, path, body=None):
-        """(status, what the JSON says)"""
+        """(status, parsed JSON)"""
         status, _, content = self.exchange(method, path, body)
         return status, json.loads(content)
 
     def finish(self, path, body=None):
-        """Work that is asked for and waited for; the job as it ended."""
+        """Requests a job and waits for its end; returns the ended job."""
         status, job = self.ask("POST", path, body or {})
         assert status == 202, job
         self.exchange("GET", f"/v1/jobs/{quote(job['id'])}/events")
@@ -123,7 +123,7 @@ class Running:
 
 
 class Daemon(Running):
-    """One that really touches the host, as far as it may."""
+    """A daemon on the real host, as far as its permissions allow."""
 
     def __init__(self, folder, environment=None):
         self.port = free_port()
@@ -141,6 +141,6 @@ class Daemon(Running):
 
     def stop(self):
         status = super().stop()
-        # A mount point can't be removed either while nothing is mounted there.
+        # An unmounted mount point is immutable and can't be removed.
         subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
         return status

@@ -1,10 +1,10 @@
-"""What a member of the group may ask for is answered while the daemon goes on answering others."""
+"""Expensive requests by members of the group do not delay the daemon's other answers."""
 import json
 import threading
 
 from staged import UnixConnection
 
-MOST_BODY = 1 << 20  # bytes, of a request
+MOST_BODY = 1 << 20  # limit for the body of a request, in bytes
 
 
 def plan(daemon, yaml, answers):
@@ -18,7 +18,7 @@ def plan(daemon, yaml, answers):
 
 
 def test_a_plan_of_the_longest_configuration_holds_up_no_status(daemon):
-    """At 4c67491 it took 47 s on the daemon's thread, and the watchdog ends the daemon after 30 s."""
+    """In 4c67491 it took 47 s on the daemon's thread; the watchdog ends the daemon after 30 s."""
     text = "".join(f"k{number}:\n" for number in range(100_000))  # JSON writes each line end as two characters
     assert 0.8 * MOST_BODY < len(json.dumps({"yaml": text})) < MOST_BODY
     answers = []
@@ -31,7 +31,7 @@ def test_a_plan_of_the_longest_configuration_holds_up_no_status(daemon):
     planning.join()
     status, answer = answers[0]
     assert status == 400 and "unknown key 'k0'" in answer["error"]["what"], answer
-    # The one that was under way when the plan came, and those that came while a worker made it.
+    # The request in progress when the plan arrived, and those sent while a worker made the plan.
     assert meanwhile >= 5, f"{meanwhile} answers while a plan was made"
 
 

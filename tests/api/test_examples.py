@@ -1,4 +1,4 @@
-"""The curl examples of docs/api.md and docs/metrics.md, run as they stand there, against a real daemon."""
+"""The curl examples of docs/api.md and docs/metrics.md, run unchanged against a real daemon."""
 import json
 import re
 import subprocess
@@ -19,7 +19,7 @@ def run(script, daemon):
 
 
 def examples():
-    """[(script, the answer that stands behind it or none)] in the page's order."""
+    """[(script, its documented answer or None)] in the page's order."""
     found = []
     for kind, text in BLOCK.findall((ROOT / "docs/api.md").read_text()):
         if kind == "sh":

@@ -1,4 +1,4 @@
-"""Jobs of a scheduler and of the daemon: what they hold, for how long, and how they end."""
+"""Jobs of a scheduler and of the daemon: their leases, lifetimes, and ends."""
 import os
 
 import pytest

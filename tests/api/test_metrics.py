@@ -1,4 +1,4 @@
-"""/metrics of a real daemon: promtool accepts it, the documentation lists it, and it counts what happened."""
+"""/metrics of a real daemon: promtool accepts it, the documentation lists every metric, and the values are right."""
 import re
 import subprocess
 import urllib.error

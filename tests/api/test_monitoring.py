@@ -1,4 +1,4 @@
-"""Alert rules and dashboard: every query asks for what the daemon really exposes, and a real Prometheus answers it."""
+"""Alert rules and dashboard: every query uses metrics that the daemon exposes, and a real Prometheus answers it."""
 import json
 import subprocess
 import urllib.parse
@@ -12,7 +12,7 @@ from staged import PATIENCE_S, ROOT, free_port
 
 ALERTS = ROOT / "configs/prometheus/alerts.yml"
 DASHBOARD = ROOT / "configs/grafana/spark-stage.json"
-# Nothing of the kind happens to a volume that nobody offers.
+# Without data, since no target offers the volume.
 EMPTY_HERE = {"Read latency", "Paths", "Length of the last outage"}
 
 

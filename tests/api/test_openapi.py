@@ -1,4 +1,4 @@
-"""docs/openapi.yaml and the daemon are the same: every route, and the form of every answer."""
+"""docs/openapi.yaml matches the daemon: every route, and the schema of every answer."""
 import re
 
 import jsonschema
@@ -8,7 +8,7 @@ from openapi_file import OpenApi
 from staged import ROOT
 
 API = OpenApi()
-# (method, path in the document, path asked, body or None), in this order, of one daemon. {lease} is filled in.
+# (method, path in the document, requested path, body or None), sent in this order to one daemon. {lease} is filled in.
 TALK = [
     ("GET", "/healthz", "/healthz", None),
     ("GET", "/readyz", "/readyz", None),
@@ -24,7 +24,7 @@ TALK = [
     ("POST", "/v1/scrubs", "/v1/scrubs", {"datasets": ["imagenet"]}),
     ("GET", "/v1/jobs/{id}/events", "/v1/jobs/4/events", None),
     ("GET", "/v1/datasets", "/v1/datasets", None),
-    ("GET", "/v1/fleet/datasets", "/v1/fleet/datasets", None),  # there is no fleet
+    ("GET", "/v1/fleet/datasets", "/v1/fleet/datasets", None),  # no fleet is configured
     ("GET", "/v1/status", "/v1/status", None),
     ("POST", "/v1/datasets/{name}/evict", "/v1/datasets/imagenet/evict", None),
     ("DELETE", "/v1/leases/{id}", "/v1/leases/{lease}", None),

@@ -1,4 +1,4 @@
-"""Prefetches: kept for a job to come, and in no job's way."""
+"""Prefetches are kept for a later job, and delay no other job."""
 import pytest
 
 JOB = {"system": "slurm", "id": "123", "user": "alice"}

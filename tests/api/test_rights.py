@@ -1,4 +1,4 @@
-"""Who may ask for what, by processes of other users: a member of the group spark-stage, and a stranger."""
+"""Permissions by user, tested with processes of other users: a member of the group spark-stage, and a stranger."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ from staged import PATIENCE_S, Daemon
 
 NOBODY, GROUP = 65534, 64999
 OPERATIONS = OpenApi().operations()
-# In itself: who runs it may not be able to read this folder.
+# Self-contained, since its user may be unable to read this folder.
 CLIENT = """
 import http.client, socket, sys
 class Connection(http.client.HTTPConnection):
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 
 @pytest.fixture(scope="module")
 def daemon():
-    """One that finds the group spark-stage, whether this machine has it or not, in a folder that others may enter."""
+    """A daemon that finds the group spark-stage, even if this machine does not have it, in a folder that other users may enter."""
     with tempfile.TemporaryDirectory(prefix="spark-rights-") as folder:
         os.chmod(folder, 0o755)
         (Path(folder) / "group").write_text(f"root:x:0:\nspark-stage:x:{GROUP}:\n")

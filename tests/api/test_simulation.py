@@ -1,9 +1,10 @@
-"""What users see of a volume in each of its states: by the API and by the CLI, on a simulated host, without root."""
+"""A volume in each of its states as users see it: through the API and the CLI, on a simulated host, without root."""
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,20 @@ STATES = """  targets:
 
 
 @pytest.fixture
-def simulate(tmp_path):
+def folder():
+    """The daemon's user gets there. Not pytest's tmp_path: every pytest that starts shuts others out of that again."""
+    with tempfile.TemporaryDirectory(prefix="spark-sim-") as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
+
+
+@pytest.fixture
+def simulate(folder):
     """Starts one: simulate(events, config)."""
-    os.chmod(tmp_path, 0o755)
-    for parent in tmp_path.parents:  # the daemon's user has to get there
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
-            os.chmod(parent, parent.stat().st_mode | 0o055)
     running = []
 
     def start(events="", config=CONFIG, **how):
-        running.append(Simulation(tmp_path, events, config, **how))
+        running.append(Simulation(folder, events, config, **how))
         return running[-1]
 
     yield start
@@ -53,7 +58,7 @@ def simulate(tmp_path):
 
 
 def seen_by_the_client(simulation, name="datasets"):
-    """The state in the table of `spark-stage status`, which is the one of its JSON and of `volumes`."""
+    """The state in the table of `spark-stage status`, which must equal the one in its JSON and in `volumes`."""
     code, screen, complaint = simulation.client("status")
     assert (code, complaint) == (0, "")
     assert screen.startswith("SIMULATED HOST\n")
@@ -288,25 +293,25 @@ def start(folder, *arguments):
     return done.returncode, done.stderr
 
 
-def test_a_simulation_keeps_away_from_what_is_a_real_daemons(tmp_path):
-    give_away(tmp_path, {})
-    file = tmp_path / "try.yaml"
-    file.write_text(CONFIG.format(folder=tmp_path) + "simulation: {}\n")
-    socket, state = ("--socket", tmp_path / "api.sock"), ("--state-dir", tmp_path / "state")
+def test_a_simulation_keeps_away_from_what_is_a_real_daemons(folder):
+    give_away(folder, {})
+    file = folder / "try.yaml"
+    file.write_text(CONFIG.format(folder=folder) + "simulation: {}\n")
+    socket, state = ("--socket", folder / "api.sock"), ("--state-dir", folder / "state")
 
-    code, said = start(tmp_path, "--sim", file, *state)
+    code, said = start(folder, "--sim", file, *state)
     assert code == 2 and "must not answer on this host's own socket" in said and "--socket PATH" in said
-    code, said = start(tmp_path, "--sim", file, *socket)
+    code, said = start(folder, "--sim", file, *socket)
     assert code == 2 and "must not use this host's own state folder" in said
-    (tmp_path / "state/volumes").mkdir(parents=True)
-    code, said = start(tmp_path, "--sim", file, *socket, *state)
+    (folder / "state/volumes").mkdir(parents=True)
+    code, said = start(folder, "--sim", file, *socket, *state)
     assert code == 2 and "has the state of a real host" in said
-    code, said = start(tmp_path, "--config", file, *socket, *state)
+    code, said = start(folder, "--config", file, *socket, *state)
     assert code == 2 and "describes a simulated host, not this one" in said
-    code, said = start(tmp_path, "--sim", file, "release")
+    code, said = start(folder, "--sim", file, "release")
     assert code == 2, said
     file.write_text("version: 1\nsimulation: {events: [{after: 1s, target: rsoe, state: down}]}\ncache: {path: /tmp/x}\n")
-    code, said = start(tmp_path, "--sim", file, *socket, "--state-dir", tmp_path / "new")
+    code, said = start(folder, "--sim", file, *socket, "--state-dir", folder / "new")
     assert code == 2 and "try.yaml:2:" in said and "there is no target 'rsoe'" in said
 
 
@@ -320,18 +325,18 @@ def test_a_real_daemon_does_not_start_on_a_simulations_state(simulate):
     assert code == 2 and "has the state of a simulation" in said
 
 
-def test_a_real_daemon_says_nothing_of_simulations(tmp_path):
-    daemon = Daemon(tmp_path)
+def test_a_real_daemon_says_nothing_of_simulations(folder):
+    daemon = Daemon(folder)
     try:
         assert "simulated" not in daemon.ask("GET", "/v1/status")[1]
     finally:
         daemon.stop()
 
 
-def test_make_try_shows_the_example_and_leaves_nothing_behind(tmp_path):
+def test_make_try_shows_the_example_and_leaves_nothing_behind(folder):
     process = subprocess.Popen([sys.executable, ROOT / "tools/try.py", BUILD], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                               env=os.environ | {"TMPDIR": str(tmp_path)})
+                               env=os.environ | {"TMPDIR": str(folder)})
     try:
         ready = set()
         for line in process.stdout:
@@ -344,7 +349,7 @@ def test_make_try_shows_the_example_and_leaves_nothing_behind(tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
-        assert list(tmp_path.iterdir()) == []
+        assert list(folder.iterdir()) == []
     finally:
         process.kill()
 

@@ -15,19 +15,19 @@ CLONE_NEWNS = 0x20000
 
 
 def pytest_configure():
-    """What is mounted here ends with these tests, and no other program sees it."""
+    """Enters a mount namespace: mounts of these tests end with them, and are invisible to other programs."""
     if os.geteuid() != 0:
         pytest.exit("mounts need root", 2)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
         pytest.exit(f"no mount namespace: {os.strerror(ctypes.get_errno())}", 2)
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    subprocess.run(["mount", "--make-rshared", "/"], check=True)  # as systemd has it
+    subprocess.run(["mount", "--make-rshared", "/"], check=True)  # as under systemd
 
 
 @pytest.fixture
 def folder():
-    """With a short name: the path of a socket has at most 107 bytes."""
+    """A short path: the path of a socket has at most 107 bytes."""
     path = Path(tempfile.mkdtemp(prefix="csi-"))
     yield path
     subprocess.run(["umount", "-R", path / "cache/data"], stderr=subprocess.DEVNULL, check=False)
@@ -43,7 +43,7 @@ def daemon(folder):
 
 @pytest.fixture
 def kubelet(folder):
-    """Six seconds instead of two minutes: see Kubelet."""
+    """A deadline of six seconds instead of two minutes: see Kubelet."""
     return Kubelet(folder / "kubelet", deadline_s=6)
 
 
@@ -51,7 +51,7 @@ def kubelet(folder):
 def driver(kubelet, daemon):
     running = Driver(kubelet, daemon)
     yield running
-    # Whatever was tried: each pod can be removed, and nothing is left of it.
+    # After any test each pod can be removed, and nothing of it remains.
     if running.process.poll() is not None:
         running.start()
     for pod in kubelet.pods:
@@ -65,6 +65,6 @@ def driver(kubelet, daemon):
 
 @pytest.fixture
 def closed(daemon):
-    """The source of imagenet, which answers nobody until it is opened."""
+    """The source of imagenet, closed: reads block until it is opened."""
     with Gate(daemon.folder / "source/imagenet/0.bin") as gate:
         yield gate

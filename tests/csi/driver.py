@@ -8,7 +8,7 @@ from staged import BUILD, PATIENCE_S, Running, free_port
 
 PROGRAM = BUILD / "csi/server/spark-stage-csi"
 
-# The volume that outputs are sent to is away.
+# The volume that outputs are sent to is unavailable.
 CONFIG = """version: 1
 targets: {{rose: {{address: 127.0.0.1, port: {dead_port}}}}}
 volumes: {{scratch: {{target: rose, subsystem: out, mount: {folder}/mnt, access: exclusive}}}}
@@ -49,7 +49,7 @@ class Daemon(Running):
 
     def stop(self):
         super().stop()
-        # A mount point can't be removed either while nothing is mounted there.
+        # An unmounted mount point is immutable and can't be removed.
         subprocess.run(["chattr", "-i", self.folder / "mnt"], stderr=subprocess.DEVNULL, check=False)
 
     def kill(self):

@@ -1,4 +1,4 @@
-"""kubelet, as far as a driver sees it: registration, deadlines, repeated calls with a growing pause, its records of volumes."""
+"""The parts of kubelet that a driver sees: registration, deadlines, repeated calls with growing pauses, its records of volumes."""
 import hashlib
 import json
 import shutil
@@ -11,12 +11,12 @@ import grpc
 import wire
 
 DRIVER = "stage.spark-stage.io"
-# Constants of kubelet's source: how long it waits for a call, its first pause and its longest.
+# Constants of kubelet's source: the deadline of a call, the first pause and the longest pause.
 DEADLINE_S, FIRST_PAUSE_S, LONGEST_PAUSE_S = 120, 0.5, 122
 
 
 class Pod:
-    """One volume of a pod: kubelet works on it until it is mounted, and after remove() until it is gone."""
+    """One volume of a pod: kubelet keeps trying until it is mounted, and after remove() until it is unmounted."""
 
     def __init__(self, kubelet, uid, namespace, name, attributes):
         self.kubelet, self.uid, self.name, self.namespace = kubelet, uid, name, namespace
@@ -39,7 +39,7 @@ class Pod:
         self.gone.set()
 
     def repeat(self, call, go_on, done):
-        """Until it succeeds: after an error kubelet waits longer each time."""
+        """Repeats the call until it succeeds, with a growing pause after each error."""
         pause = FIRST_PAUSE_S
         while go_on():
             try:
@@ -78,13 +78,13 @@ class Pod:
         self.is_wanted = False
 
     def forget(self):
-        """As after `kubectl delete --force` on a node that was away: the volume is never unpublished."""
+        """Like `kubectl delete --force` for a node that was unreachable: the volume is never unpublished."""
         shutil.rmtree(self.kubelet.folder / "pods" / self.uid)
 
 
 class Kubelet:
-    """`deadline_s` is 120 in kubelet's source. A scenario has less, since it waits that long for each call: the driver answers in
-    proportion to the deadline that a call brings, and the pauses between calls are shortened by the same factor."""
+    """`deadline_s` is 120 in kubelet's source. Scenarios use less, since each call takes that long: the driver answers in
+    proportion to the deadline of the call, and the pauses between calls are shortened by the same factor."""
 
     def __init__(self, folder, deadline_s=DEADLINE_S):
         self.folder, self.deadline_s = Path(folder), deadline_s
@@ -100,7 +100,7 @@ class Kubelet:
             time.sleep(0.02)
 
     def register(self, patience_s=60):
-        """The one socket in plugins_registry is asked, then the driver itself."""
+        """Queries the only socket in plugins_registry, then the driver itself."""
         end = time.monotonic() + patience_s
         while True:
             try:
@@ -124,7 +124,7 @@ class Kubelet:
         return wire.call(self.endpoint, path, request, self.deadline_s)
 
     def start_pod(self, uid, dataset="imagenet", namespace="team-b", attributes=()):
-        if attributes is None:  # a pod without a volume of ours
+        if attributes is None:  # a pod without one of our volumes
             (self.folder / "pods" / uid / "volumes").mkdir(parents=True)
             return None
         pod = Pod(self, uid, namespace, f"pod-{uid}", dict(attributes) or {"dataset": dataset})

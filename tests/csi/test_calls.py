@@ -1,4 +1,4 @@
-"""The codes of each call with missing, wrong and repeated arguments, as the specification's own sanity tests ask for them."""
+"""The codes of each call for missing, wrong and repeated arguments, as checked by the specification's own sanity tests."""
 import subprocess
 
 import grpc
@@ -57,7 +57,7 @@ def test_a_probe_tells_whether_the_daemon_answers(driver, daemon, kubelet):
     assert ready()
 
 
-# One driver for all: none of them leaves anything behind.
+# One driver for all tests, since none of them leaves anything behind.
 WRONG = [
     {"volume_id": ""}, {"target_path": ""}, {"volume_capability": None}, {"volume_capability": wire.csi.VolumeCapability()},
     {"volume_capability": BLOCK}, {"target_path": "relative"}, {"target_path": "/"}, {"volume_id": "a/b"}, {"volume_id": "v" * 129},
@@ -96,7 +96,7 @@ def test_the_figures_of_a_volume_need_one(driver, kubelet):
 
 def test_a_call_that_a_node_only_driver_lacks_is_unimplemented(driver, kubelet):
     for path in ("/csi.v1.Node/NodeStageVolume", "/csi.v1.Node/NodeExpandVolume", "/csi.v1.Controller/CreateVolume"):
-        with pytest.raises(grpc.RpcError) as error:  # gRPC's own, without a sentence
+        with pytest.raises(grpc.RpcError) as error:  # gRPC's own code, without our message
             kubelet.call(path, wire.csi.ProbeRequest())
         assert error.value.code() == Code.UNIMPLEMENTED, path
 

@@ -1,4 +1,4 @@
-"""spark-staged as a container runs it: no systemd, nothing below /etc, its identity in a folder of the host."""
+"""spark-staged in a container-like environment: no systemd, nothing below /etc, its identity in a folder of the host."""
 import json
 import re
 
@@ -6,13 +6,13 @@ import pytest
 
 from staged import PROGRAM, Running
 
-# A root without /etc, and a folder of the host in the place of /etc/nvme; only this daemon sees it.
+# A root without /etc, and a host folder mounted at /etc/nvme; only this daemon sees it.
 IN_A_CONTAINER = 'mount -t tmpfs none /etc && mkdir /etc/nvme && mount --bind "$0" /etc/nvme && exec "$@"'
 
 
 @pytest.fixture
 def start(folder):
-    """Starts the daemon with these options; the folder identity outlives it."""
+    """Starts the daemon with these options; the identity folder outlives the daemon."""
     started = []
     (folder / "identity").mkdir()
     (folder / "source").mkdir()

@@ -1,4 +1,4 @@
-"""configs/kubernetes: the objects fit each other, the programs and the driver, and have only fields that Kubernetes knows."""
+"""configs/kubernetes: the objects match each other, the programs and the driver, and use only fields known to Kubernetes."""
 import subprocess
 
 import pytest
@@ -9,8 +9,8 @@ from staged import BUILD, ROOT
 FOLDER = ROOT / "configs/kubernetes"
 PROGRAMS = {"spark-staged": "daemon/spark-staged", "spark-stage": "cli/spark-stage", "spark-stage-csi": "csi/server/spark-stage-csi"}
 
-# The fields of the published API (v1.25 and later) that the objects use, by their place; [] is each entry of a list. A field that
-# is misspelt or at a wrong place is missing here. None: anything.
+# The fields of the published API (v1.25 and later) used by the objects, by path; [] is each entry of a list. A misspelt or
+# misplaced field is not in this table. None: any value.
 META = {"name": None, "namespace": None, "labels": None}
 CONTAINER = {"name": None, "image": None, "command": None, "env": [{"name": None, "valueFrom": {"fieldRef": {"fieldPath": None}}}],
              "securityContext": {"privileged": None}, "volumeMounts": [{"name": None, "mountPath": None, "readOnly": None,

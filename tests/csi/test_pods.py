@@ -1,4 +1,4 @@
-"""What a pod gets, and what becomes of it when the driver, the daemon or kubelet's patience ends."""
+"""The volumes of a pod, and their fate when the driver or the daemon ends, or kubelet's deadline passes."""
 import os
 import signal
 import subprocess
@@ -13,7 +13,7 @@ ABORTED = grpc.StatusCode.ABORTED
 
 
 def mount_of(pod):
-    """Its options in mountinfo; none: nothing is mounted."""
+    """Its options in mountinfo; None if nothing is mounted."""
     lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     found = [fields[5].split(",") for fields in lines if fields[4] == str(pod.target)]
     assert len(found) <= 1, found
@@ -91,7 +91,7 @@ def test_a_pod_that_runs_does_not_notice_the_end_of_the_driver_or_the_daemon(dri
         assert mount_of(pod) and has_its_data(pod, daemon) and len(file.read()) == 200_000
         daemon.start()
         driver.start()
-    pod.publish()  # as a restarted kubelet does
+    pod.publish()  # like a restarted kubelet
     assert has_its_data(pod, daemon)
     assert daemon.leases() == {(pod.volume, "imagenet")}
 
@@ -167,12 +167,12 @@ def test_what_a_pod_writes_to_an_output_is_in_its_folder_on_the_node(driver, dae
     (pod.target / "step-1/weights").write_bytes(b"x" * 1000)
     driver.end()
     driver.start()
-    pod.publish()  # as a restarted kubelet does
+    pod.publish()  # like a restarted kubelet
     pod.remove()
     assert pod.gone.wait(30), pod.events
     assert (daemon.folder / "out/step-1/weights").read_bytes() == b"x" * 1000
     assert mount_of(pod) is None
-    # The daemon knows of it, though its volume is away.
+    # The daemon knows the checkpoint, though its volume is unavailable.
     daemon.wait_until(lambda: daemon.ask("GET", "/v1/outputs/run7")[1]["latest_local"] == "step-1", "saw the checkpoint")
 
 

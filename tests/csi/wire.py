@@ -1,4 +1,4 @@
-"""The driver's calls from Python, made of its own .proto files by Debian's protoc."""
+"""The driver's calls from Python, generated from its own .proto files by Debian's protoc."""
 import importlib.util
 import subprocess
 import sys
@@ -35,7 +35,7 @@ ANSWERS = {
 
 
 def call(socket, path, request, timeout_s):
-    """Raises grpc.RpcError. A connection for each call, as kubelet makes it."""
+    """Raises grpc.RpcError. Opens a connection for each call, like kubelet."""
     answer = ANSWERS.get(path, csi.NodePublishVolumeResponse)
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         method = channel.unary_unary(path, request_serializer=type(request).SerializeToString,

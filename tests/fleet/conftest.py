@@ -19,6 +19,6 @@ def running():
 
 @pytest.fixture
 def fleet(running):
-    """Nothing is staged."""
+    """A fleet without staged data."""
     running.evict_all()
     return running

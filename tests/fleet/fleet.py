@@ -1,4 +1,4 @@
-"""A fleet on one computer: hosts in namespaces, a daemon on each, and one drive that all read their datasets from."""
+"""A fleet on one computer: hosts in namespaces, each with a daemon, and one shared drive with their datasets."""
 import os
 import shutil
 import signal
@@ -24,7 +24,7 @@ fleet:
 
 
 class Drive:
-    """An ext4 file system on a loop device, which counts what is read from it."""
+    """An ext4 file system on a loop device, which counts the bytes read from it."""
 
     def __init__(self, folder, files):
         self.image, self.mount = folder / "drive.img", folder / "source"
@@ -67,7 +67,7 @@ class FleetDaemon(Daemon):
         return self.ask("GET", "/v1/status")[1]["fleet"]
 
     def stage(self):
-        """The job, once it has ended."""
+        """Returns the ended job."""
         return self.finish("/v1/stagings", {"datasets": ["imagenet"]})
 
     def begin(self):

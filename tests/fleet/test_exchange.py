@@ -1,7 +1,9 @@
-"""What several hosts stage is read from the source once."""
+"""Several hosts that stage together read the source only once."""
 import os
+import re
 import signal
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 from fleet import BUILD, PORT, Fleet, wait_until
@@ -21,6 +23,20 @@ def check_copies(fleet, daemons):
 
 def check_hashes(staged):
     assert len({one["hash"] for one in staged}) == 1, staged
+
+
+@contextmanager
+def configured(daemon, old, new):
+    right = daemon.config.read_text()
+    assert old in right
+    daemon.config.write_text(right.replace(old, new))
+    assert daemon.ask("POST", "/v1/reload")[0] == 200
+    try:
+        yield
+    finally:
+        daemon.config.write_text(right)
+        assert daemon.ask("POST", "/v1/reload")[0] == 200
+        Fleet.wait_for_peers(daemon, 3)
 
 
 def test_four_hosts_that_start_together_read_the_source_once(fleet, record_property):
@@ -80,7 +96,7 @@ def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
 
 
 def flip_bits(path):
-    """On the drive itself, in the middle of the file, its times as they were."""
+    """Flips bits on the drive itself, in the middle of the file, and keeps its times."""
     info = path.stat()
     with open(path, "r+b") as file:
         file.seek(info.st_size // 2)
@@ -96,7 +112,7 @@ def test_flipped_bits_of_a_peer_are_detected_named_and_never_published(fleet):
     first, second = fleet.daemons[:2]
     results([first.stage()])
     generation = first.folder / "cache/data/imagenet" / str(first.datasets()["imagenet"]["generation"])
-    # Jobs can't change the copy: behind their back, on the drive.
+    # Jobs can't change the copy, so change it on the drive.
     script = "import sys; sys.path[:0] = sys.argv[1:3]; from test_exchange import *; [flip_bits(Path(p)) for p in sys.argv[3:]]"
     here = Path(__file__).resolve().parent
     first.host.do("unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount "$0" && exec "$@"', first.folder / "cache/data",
@@ -135,19 +151,39 @@ def test_another_key_gets_nothing(fleet):
     daemon = fleet.daemons[3]
     wrong = fleet.folder / "wrong"
     Fleet.write_key(wrong)
-    right = daemon.config.read_text()
-    daemon.config.write_text(right.replace(str(fleet.key), str(wrong)))
-    assert daemon.ask("POST", "/v1/reload")[0] == 200
-    try:
+    with configured(daemon, str(fleet.key), str(wrong)):
         wait_until(lambda: daemon.fleet()["peers"] and not any(peer["answers"] for peer in daemon.fleet()["peers"]), "no peer answers")
         assert all("key" in peer["reason"] for peer in daemon.fleet()["peers"])
         results([fleet.daemons[0].stage()])
         [one] = results([daemon.stage()])
         assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+
+
+def test_peers_are_found_by_one_name_that_leads_to_all_of_them(fleet):
+    daemon, hosts = fleet.daemons[3], fleet.folder / "hosts"
+    before = hosts.read_text()
+    hosts.write_text(before + "".join(f"{other.host.address} sparks\n" for other in fleet.daemons))
+    results([fleet.daemons[0].stage()])
+    names = re.search(r"peers: .*", daemon.config.read_text())[0]
+    try:
+        with configured(daemon, names, "dns: sparks"):
+            Fleet.wait_for_peers(daemon, 3)
+            assert {peer["name"] for peer in daemon.fleet()["peers"]} == {other.host.address for other in fleet.daemons[:3]}
+            [one] = results([daemon.stage()])
+            assert one["bytes_from"] == {"volume": 0, "peers": fleet.drive.size}
     finally:
-        daemon.config.write_text(right)
-        assert daemon.ask("POST", "/v1/reload")[0] == 200
-        Fleet.wait_for_peers(daemon, 3)
+        hosts.write_text(before)
+
+
+def test_a_host_that_the_list_does_not_allow_gets_nothing(fleet):
+    first, other = fleet.daemons[0], fleet.daemons[1]
+    results([first.stage()])
+    unused_nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000000"
+    with configured(first, "  listen:", f"  allow: [\"{unused_nqn}\"]\n  listen:"):
+        wait_until(lambda: any(peer["name"] == "n1" and not peer["answers"] for peer in other.fleet()["peers"]), "n1 is silent for n2")
+        [one] = results([other.stage()])
+        assert one["bytes_from"] == {"volume": fleet.drive.size, "peers": 0}
+    Fleet.wait_for_peers(other, 3)
 
 
 def test_who_does_not_speak_tls_gets_nothing(fleet):
@@ -161,7 +197,7 @@ def test_who_does_not_speak_tls_gets_nothing(fleet):
 
 
 def test_the_key_that_the_page_makes_is_one(tmp_path):
-    """`spark-stage fleet key`, installed as the page says; a daemon takes it in the other tests."""
+    """`spark-stage fleet key`, with the installation steps of the page; the other tests give such a key to daemons."""
     made = subprocess.run([BUILD / "cli/spark-stage", "fleet", "key"], capture_output=True, text=True, check=True)
     assert len(made.stdout.strip()) == 64 and int(made.stdout, 16) > 0
     (tmp_path / "fleet.key").write_text(made.stdout)

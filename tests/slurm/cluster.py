@@ -11,7 +11,7 @@ from node import BUILD, ROOT, Daemon, Dataset, Source, wait_until
 NODES = ("n1", "n2", "n3", "n4")
 PLUGIN = BUILD / "slurm/spank_spark_stage.so"
 DATASETS = {"imagenet": Dataset(40, 100_000), "models": Dataset(10, 50_000, "HF_HOME"), "huge": Dataset(3, 40 << 20)}
-ALICE, BOB = "games", "news"  # users that every Debian has
+ALICE, BOB = "games", "news"  # users that exist on every Debian
 
 SLURM_CONF = """ClusterName=spark
 SlurmctldHost=head({head})
@@ -71,7 +71,7 @@ class Node:
                                       stderr=subprocess.DEVNULL)
 
     def story(self):
-        """For a person who wonders what happened here."""
+        """The logs, for analysing a failure."""
         slurmd = (self.cluster.folder / "log" / self.name).read_text(errors="replace").splitlines()
         jobs = [str({key: job[key] for key in ("id", "subject", "holder", "state", "started", "ended", "error")})
                 for job in self.daemon.jobs()[-12:]]
@@ -93,7 +93,7 @@ class Cluster:
         self.source = self.shared.path
         for name in ("ctld", "spool", "log", "source", "work"):
             (self.folder / name).mkdir()
-        self.work = self.folder / "work"  # where users submit from
+        self.work = self.folder / "work"  # the users' submission folder
         self.work.chmod(0o777)
         self.shared.fill()
         addresses = {"head": "10.77.0.1"} | {name: f"10.77.0.1{name[1:]}" for name in names}
@@ -108,7 +108,7 @@ class Cluster:
         self.controller = self.head.start("slurmctld", "-D", "-f", self.conf, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL)
         self.nodes = {host.name: Node(host, self) for host in hosts}
-        # The head is a login node whose daemon knows the same datasets.
+        # The head is a login node; its daemon knows the same datasets.
         (self.folder / "head").symlink_to("n1")
         wait_until(lambda: set(self.states().values()) == {"idle"}, "all nodes are idle")
 
@@ -118,12 +118,12 @@ class Cluster:
         self.conf.write_text(SLURM_CONF.format(head=self.head.address, folder=self.folder, nodes="\n".join(lines)))
 
     def use_plugin(self, how, argument=None):
-        """required or optional, as plugstack.conf has it; each command and each step reads it again."""
+        """Sets `required` or `optional` in plugstack.conf, which each command and each step reads."""
         argument = argument or f"socket={self.folder}/%n/api.sock"
         self.write_plugstack(f"{how} {PLUGIN} {argument}")
 
     def write_plugstack(self, line):
-        # By one rename: an epilog that reads half a file runs without the plugin.
+        # Replaced with one rename: an epilog that reads a partial file runs without the plugin.
         (self.folder / "plugstack.new").write_text(line + "\n")
         (self.folder / "plugstack.new").rename(self.folder / "plugstack.conf")
 
@@ -139,7 +139,7 @@ class Cluster:
         (self.folder / "burst_buffer.conf").write_text("Directive=SPARK\n")
 
     def slurm(self, *arguments, user=ALICE, **more):
-        """A command on the head, such as srun, as that user."""
+        """Runs a Slurm command such as srun on the head, as that user."""
         return self.head.run(*arguments, user=user, folder=self.work, environment={"SLURM_CONF": str(self.conf)}, **more)
 
     def start(self, *arguments, user=ALICE, **more):

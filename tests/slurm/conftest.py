@@ -18,7 +18,7 @@ def running():
 
 
 def all_idle(cluster):
-    """Each node, in the end: a drained or lost one never is."""
+    """Waits until each node is idle, which a drained or lost node never becomes."""
     last = {}
 
     def holds():
@@ -31,7 +31,7 @@ def all_idle(cluster):
 
 @pytest.fixture
 def cluster(running):
-    """Nothing is staged. Afterwards whatever was tried has harmed no node, left no lease, and the next job runs."""
+    """A cluster without staged data. Afterwards checks that no node was harmed, no lease remains, and the next job runs."""
     with ThreadPoolExecutor() as at_once:
         list(at_once.map(Daemon.evict_all, running.daemons()))
     yield running
@@ -47,6 +47,6 @@ def cluster(running):
 
 @pytest.fixture
 def frozen(cluster):
-    """The source of imagenet, which answers nobody until it is opened."""
+    """The source of imagenet, closed: reads block until it is opened."""
     with Gate(cluster.source / "imagenet/0.bin") as gate:
         yield gate

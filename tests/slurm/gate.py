@@ -1,5 +1,5 @@
-"""A file that nobody can open while the gate is closed: a source whose volume is frozen. Made of fanotify's permission events,
-so it needs no timing: who opens the file waits in the kernel until the gate opens."""
+"""A file that blocks open() while the gate is closed, like a source on a frozen volume. Uses fanotify's permission events,
+so it needs no timing: processes that open the file wait in the kernel until the gate opens."""
 import ctypes
 import os
 import select
@@ -20,7 +20,7 @@ def checked(result, what):
 
 
 class Gate:
-    """Closed from the start; waiting counts how many wait before it."""
+    """Closed from the start; `waiting` is the number of blocked processes."""
 
     def __init__(self, *paths):
         self.events = checked(LIBC.fanotify_init(CLASS_CONTENT | CLOSE_ON_EXEC, os.O_RDONLY | os.O_CLOEXEC), "fanotify_init")
@@ -56,7 +56,7 @@ class Gate:
         os.close(file)
 
     def wait_for(self, count, patience_s=60):
-        """Until so many have come to the closed gate since it was made."""
+        """Waits until this many processes in total have reached the closed gate."""
         with self.is_open:
             assert self.is_open.wait_for(lambda: len(self.held) >= count, patience_s), \
                 f"{len(self.held)} of {count} reached the closed source"
@@ -75,5 +75,5 @@ class Gate:
         self.open()
         os.close(self.stop_writing)
         self.watcher.join()
-        for file in (self.stop_reading, self.events):  # without a reader of its events the file is free to all
+        for file in (self.stop_reading, self.events):  # without a reader of its events, the file opens normally
             os.close(file)

@@ -1,4 +1,4 @@
-"""Hosts that are namespaces: each has its own network, name, mounts and processes; one wire joins them."""
+"""Hosts made of namespaces: each has its own network, name, mounts and processes; one network connects them."""
 import os
 import subprocess
 import sys
@@ -9,11 +9,11 @@ HERE = Path(__file__).resolve().parent
 
 
 class Host:
-    """Its processes end with it, as with a computer that loses power."""
+    """Its processes end with it, like at a power loss."""
 
     def __init__(self, name, address, hosts):
         self.name, self.address = name, address
-        # Ends with this process, however that ends.
+        # Ends with this process, even if it is killed.
         self.holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child=KILL", "--net",
              "--uts", "--mount", "--propagation", "slave", PYTHON, str(HERE / "init.py"), name, str(hosts)],
@@ -40,7 +40,7 @@ class Host:
         return done.stdout
 
     def pids_of(self, program, *words):
-        """In this computer's numbers: processes of that name here whose command line has the words."""
+        """PIDs, in the outer namespace, of this host's processes with that name and these words in the command line."""
         mine = os.stat(f"/proc/{self.init}/ns/pid").st_ino
         found = []
         for entry in Path("/proc").iterdir():
@@ -60,12 +60,12 @@ class Host:
 
 
 def connect(head, nodes):
-    """A bridge on the head, and a cable from it to each node."""
+    """Creates a bridge on the head, and a link from it to each node."""
     head.do("ip", "link", "add", "wire", "type", "bridge")
     head.do("ip", "address", "add", f"{head.address}/24", "dev", "wire")
     head.do("ip", "link", "set", "wire", "up")
     for node in nodes:
-        # From outside: a host's own /proc shows no other host's processes.
+        # From outside, since a host's own /proc shows no other host's processes.
         subprocess.run(["nsenter", f"--net=/proc/{head.init}/ns/net", "ip", "link", "add", node.name, "type", "veth", "peer",
                         "name", "eth0", "netns", str(node.init)], check=True)
         head.do("ip", "link", "set", node.name, "master", "wire", "up")

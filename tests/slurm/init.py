@@ -1,5 +1,5 @@
-"""The first process of a host of the rig, in namespaces of its own: ends what is orphaned there, and all of it with itself.
-Usage: init.py NAME HOSTS, the second being its /etc/hosts"""
+"""The first process of a host, in its own namespaces: reaps orphans, and ends all of the host's processes with itself.
+Usage: init.py NAME HOSTS; HOSTS replaces its /etc/hosts"""
 import os
 import signal
 import socket
@@ -8,7 +8,7 @@ import sys
 
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 socket.sethostname(sys.argv[1])
-# As systemd has it, but among this host's own processes alone.
+# As under systemd, but only for this host's own processes.
 subprocess.run(["mount", "--make-rshared", "/"], check=True)
 subprocess.run(["mount", "--bind", sys.argv[2], "/etc/hosts"], check=True)
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

@@ -1,4 +1,4 @@
-"""A node's spark-staged: the real one, on plain folders, restarted as systemd would."""
+"""The spark-staged of a node: the real program on plain folders, restarted like systemd does."""
 import http.client
 import json
 import os
@@ -32,19 +32,19 @@ def wait_until(holds, what, patience_s=PATIENCE_S):
 @dataclass
 class Dataset:
     files: int
-    size: int  # of each, in bytes
+    size: int  # bytes of each file
     env: str = ""
-    place: dict = None  # where it is, as the configuration has it; none: in the folder of all, where it is made
+    place: dict = None  # its location, in the form of the configuration; None: created in the shared folder
 
 
 @dataclass
 class Source:
-    """What all nodes stage from, and how much each may keep."""
+    """The source that all nodes stage from, and the cache capacity of each."""
     path: Path
     datasets: dict
     capacity: str = "64MiB"
-    sections: str = ""  # more of each daemon's configuration
-    inside: tuple = ()  # a command that starts each daemon
+    sections: str = ""  # additional configuration of each daemon
+    inside: tuple = ()  # command prefix for each daemon
 
     def fill(self):
         for name, dataset in self.datasets.items():
@@ -57,7 +57,7 @@ class Source:
 
 
 def place_of(name, dataset, shared):
-    """As the configuration has it."""
+    """The dataset's location in the form of the configuration."""
     place = dataset.place or {"path": f"{shared.path}/{name}"}
     return place | ({"env": dataset.env} if dataset.env else {})
 
@@ -74,7 +74,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Daemon:
-    inside = ()  # a command that starts it
+    inside = ()  # command prefix for the daemon
 
     def __init__(self, host, folder, shared):
         self.host, self.folder, self.socket = host, folder, folder / "api.sock"
@@ -94,7 +94,7 @@ class Daemon:
         wait_until(lambda: self.socket.exists() and self.answers(), f"spark-staged of {self.host.name} answers")
 
     def pid(self):
-        """Of the daemon itself, in this computer's numbers."""
+        """PID of the daemon itself, in the outer namespace."""
         daemons = [pid for pid in self.host.pids_of("spark-staged") if b"worker" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
         assert len(daemons) == 1, daemons
         return daemons[0]
@@ -130,7 +130,7 @@ class Daemon:
         return {one["name"]: one for one in listed["datasets"]}
 
     def leases(self):
-        """Those that keep a copy. What was prefetched is kept softly, and outlives its job."""
+        """Leases that keep a copy. Prefetched copies have soft leases, which outlive their job."""
         return [lease for lease in self.all_leases() if not lease.get("soft")]
 
     def all_leases(self):
@@ -146,7 +146,7 @@ class Daemon:
         return self.ask("GET", "/v1/jobs")[1]["jobs"]
 
     def new_jobs(self):
-        """Since evict_all()."""
+        """Jobs since evict_all()."""
         return [job for job in self.jobs() if (job["id"], job["started"]) not in self.old_jobs]
 
     def evict_all(self):

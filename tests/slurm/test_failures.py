@@ -1,12 +1,12 @@
-"""What goes wrong: the user reads why, the task ends, and the node stays in service."""
+"""Failures: the user sees the reason, the task ends, and the node stays in service."""
 import re
 import time
 
 from node import wait_until
 
-FROZEN_S = 30  # as long as a target that is restarted
+FROZEN_S = 30  # as long as the restart of a target
 RAN = "ran.txt"
-WAITING = r"spark-stage: n\d: imagenet: "  # a task's first line, after a second
+WAITING = r"spark-stage: n\d: imagenet: "  # first line of a task, printed after a second
 
 
 def ran(cluster):
@@ -25,7 +25,7 @@ def finish(process):
 
 
 def lines_until(process, pattern, count):
-    """The output up to so many lines that match."""
+    """The output up to this number of matching lines."""
     read = ""
     while len(re.findall(pattern, read)) < count:
         line = process.stdout.readline()

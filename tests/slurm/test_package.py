@@ -1,4 +1,4 @@
-"""The package spark-stage-slurm: where its files go, and which Slurm it goes with."""
+"""The package spark-stage-slurm: its installed files, and its required Slurm version."""
 import os
 import re
 import subprocess

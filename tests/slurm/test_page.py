@@ -1,4 +1,4 @@
-"""What docs/slurm.md tells people to type, and the example that stages while a job is pending."""
+"""The commands of docs/slurm.md, and its example that stages while a job is pending."""
 import re
 
 from cluster import BUILD
@@ -8,7 +8,7 @@ PAGE = (ROOT / "docs/slurm.md").read_text()
 
 
 def block(begin):
-    """The one block of the page that has a line which begins so, without what indents it."""
+    """The only block of the page with a line that begins with this text, without indentation."""
     found = [text for text in re.findall(r"^ *```\w+\n(.*?)^ *```$", PAGE, re.DOTALL | re.MULTILINE)
              if any(line.strip().startswith(begin) for line in text.splitlines())]
     assert len(found) == 1, f"{len(found)} blocks with {begin!r}"
@@ -33,7 +33,7 @@ def test_the_line_of_the_page_enables_the_plugin(cluster):
     typed = block("echo 'required spank_spark_stage.so'").strip()
     shipped = (ROOT / "configs/slurm/plugstack.conf").read_text().splitlines()[-1]
     assert typed == f"echo '{shipped}' | sudo tee -a /etc/slurm/plugstack.conf"
-    # By its bare name Slurm looks for it in PluginDir.
+    # Slurm searches for a plain file name in PluginDir.
     plugin = str(BUILD / "slurm/spank_spark_stage.so")
     cluster.write_plugstack(f"{shipped.replace('spank_spark_stage.so', plugin)} socket={cluster.folder}/%n/api.sock")
     assert "--stage=DATASET" in cluster.slurm("srun", "--help").stdout

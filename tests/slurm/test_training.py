@@ -1,4 +1,4 @@
-"""Jobs that stage and train: what tasks see, who holds what, and that each node copies once."""
+"""Jobs that stage and train: the tasks' environment, the leases, and one copy per node."""
 import hashlib
 import re
 import time
@@ -8,7 +8,7 @@ import pytest
 from cluster import ALICE, BOB
 from node import wait_until
 
-# Prints the digest of what it was given, then waits for the file $1.
+# Prints the digest of the staged files, then waits for the file $0.
 TRAIN = 'cat "$SPARK_STAGE_IMAGENET"/*.bin | sha256sum; until [ -e "$0" ]; do sleep 0.1; done'
 
 
@@ -20,7 +20,7 @@ def digest(cluster, dataset):
 
 
 def copies_made(daemon, dataset="imagenet"):
-    """The paths that the daemon copied to since the test began, by its own account: what it served again is not among them."""
+    """The paths of copies that the daemon made since the test began, from its own jobs; reused copies are not included."""
     staged = [one for job in daemon.new_jobs() if job["verb"] == "stage" and job["result"] for one in job["result"]["datasets"]]
     return {one["path"] for one in staged if one["name"] == dataset and one["served_from"] == "copied"}
 
@@ -31,7 +31,7 @@ def leases_of(daemon, dataset="imagenet"):
 
 @pytest.fixture
 def go(cluster):
-    """The file that ends the jobs' training."""
+    """The file that ends the jobs' training when it exists."""
     path = cluster.work / "go"
     path.unlink(missing_ok=True)
     yield path
@@ -131,9 +131,9 @@ def test_a_requeued_job_stages_again_and_holds_its_copy(cluster, frozen):
     asked = []
 
     def has_run():
-        # Slurm keeps a requeued job back for two minutes, counted from when the first attempt has been cleared away. Asked more
-        # often than it looks, it would begin later each time. Begun in the second in which the first attempt was killed, it
-        # fails: slurmd tells attempts apart by the second of their credentials ("already killed, do not launch batch job").
+        # Slurm delays a requeued job by two minutes after the first attempt was cleaned up. If StartTime is set more often
+        # than Slurm checks it, the job starts even later. If it starts in the second in which the first attempt was killed,
+        # it fails: slurmd identifies attempts by the second of their credentials ("already killed, do not launch batch job").
         reason = cluster.slurm("squeue", "-h", "-j", job, "-o", "%r").stdout.strip()
         if reason == "BeginTime" and (not asked or time.monotonic() - asked[-1] > 10):
             cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now+3seconds", user="root")

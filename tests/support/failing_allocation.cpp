@@ -38,8 +38,8 @@ unsigned FailingAllocation::counted() const {
 }  // namespace spark::test
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Found before the C++ library's. All other forms of new and delete end here. Inlined, the compiler would see
-// free() for what new gave.
+// Replaces the C++ library's operator; all other forms of new and delete call these. Not inlined, since the
+// compiler would see free() on memory from new.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   using namespace spark::test;
   const bool counts = is_armed && ::pthread_equal(::pthread_self(), maker) == 0;

@@ -1,13 +1,13 @@
-// Makes an allocation of another thread fail, whoever makes it.
+// Makes an allocation of another thread fail, in any code.
 #pragma once
 
 namespace spark::test {
 
-// While it lasts, allocations of all threads but its maker's are counted, and the `nth` (from 1; 0: none)
-// throws std::bad_alloc. One at a time.
+// During its lifetime, allocations of all threads except its creator's are counted, and number `nth` (from 1;
+// 0: none) throws std::bad_alloc. Only one at a time.
 class FailingAllocation {
  public:
-  // Not under a sanitizer, which has all forms of new and delete to itself.
+  // False under a sanitizer, which replaces all forms of new and delete.
   static bool is_possible();
 
   explicit FailingAllocation(unsigned nth);

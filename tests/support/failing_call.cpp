@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-// The one place from which the filter lets every call through: the handler makes the trapped calls here.
+// The filter allows every call from this one address; the handler makes the trapped calls here.
 extern "C" long spark_raw_call(long number, const long* arguments);
 extern "C" const char spark_raw_call_made[];
 #if defined(__x86_64__)

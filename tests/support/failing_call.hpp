@@ -1,13 +1,13 @@
-// Makes the Nth system call of this process fail, whoever makes it: libc, SQLite or our own code.
+// Makes the Nth system call of this process fail, in libc, SQLite or our own code.
 #pragma once
 
 #include <string>
 
 namespace spark::test {
 
-// From here on calls that touch files are counted, in all threads, and the `nth` (from 1; 0: none) fails with
-// `error` instead of being made. For good, so in a child process of the test's only. Returns why that is not
-// possible here; empty if it is.
+// From now on, calls that touch files are counted in all threads, and number `nth` (from 1; 0: none) returns
+// `error` without being made. This can't be undone, so use it only in a child process of the test. Returns
+// the reason if it is not possible here, otherwise an empty string.
 std::string arm_failing_call(unsigned nth, int error);
 
 // Calls counted so far.

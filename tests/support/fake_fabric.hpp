@@ -1,4 +1,4 @@
-// The fabric of a FakeWorld, and what sysfs shows of it.
+// The fabric of a FakeWorld, and its view in sysfs.
 #pragma once
 
 #include <boost/asio/post.hpp>
@@ -27,7 +27,8 @@ class FakeFabric final : public Fabric {
     world_.touched.emplace_back("connect");
     world_.last_options = options;
     world_.while_connecting();
-    co_await asio::post(asio::use_awaitable);  // what it began goes on before the connect is done
+    co_await asio::post(asio::use_awaitable);  // coroutines started by while_connecting() run before the
+                                               // connect is done
     if (world_.connect_error) co_return fail(*world_.connect_error);
     if (world_.unreachable.contains(portal.address))
       co_return fail(Errc::Unavailable, portal.address + " is out");

@@ -1,4 +1,4 @@
-// A host for doctor: a tree of files, and answers of ip and ping that were written down.
+// A host for doctor: a tree of files, and recorded answers of ip and ping.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace spark::test {
 
 class FakeHost {
  public:
-  // In order as it stands: identity, driver, one fast card to one target at its full packet size.
+  // A correct host: identity, driver, one fast card to one target with its full packet size.
   FakeHost() {
     const auto identity = test_host();
     files.write("etc/machine-id", "0123456789abcdef0123456789abcdef");
@@ -81,15 +81,15 @@ class FakeHost {
   FakeSysfs files;
   config::Config config;
   bool has_config = true;
-  std::string addresses;        // of `ip address`, links separated by commas
-  std::string route = "fast0";  // the card that `ip route get` names; empty: no route
+  std::string addresses;        // for `ip address`, links separated by commas
+  std::string route = "fast0";  // the card that `ip route get` reports; empty: no route
   std::string gateway;
   std::string replies_come_in = "fast0";
-  unsigned largest_packet = 9000;  // that comes back; 0: nothing answers ping
+  unsigned largest_packet = 9000;  // the largest that is answered; 0: no answer to any ping
   bool has_tools = true, tlshd_runs = true;
-  std::vector<nvmetcp::Registrant> registrants;  // of every namespace; none: it offers no reservations
-  std::string status;                            // the daemon's; empty: it does not run
-  std::string data_comes_in = "fast0";           // empty: no counter moves
+  std::vector<nvmetcp::Registrant> registrants;  // of every namespace; no value: no reservations
+  std::string status;                            // from the daemon; empty: it is not running
+  std::string data_comes_in = "fast0";           // the card with increasing counters; empty: none
   bool reads_hang = false;
   std::vector<std::string> reads;  // devices
 

@@ -1,4 +1,5 @@
-// Mounts in memory, with the real one's manners (tests/unit/daemon/mounter_contract_test.cpp runs both).
+// Mounts in memory, with the behaviour of the real Mounter
+// (tests/unit/daemon/mounts/mounter_contract_test.cpp tests both).
 #pragma once
 
 #include <functional>
@@ -15,13 +16,13 @@ namespace spark::test {
 
 class FakeMounter final : public mounts::Mounter {
  public:
-  // What a test arranges.
-  std::map<std::string, dev_t> devices;                // block devices that are there; NFS exports always are
-  std::set<std::filesystem::path> occupied;            // mount points with something in them
+  // Set by a test.
+  std::map<std::string, dev_t> devices;                // existing block devices; NFS exports always exist
+  std::set<std::filesystem::path> occupied;            // mount points of non-empty folders
   std::map<std::filesystem::path, std::string> users;  // of a busy mount
-  std::optional<Error> next_error;                     // the next mount or unmount fails with it, once
-  std::function<void(const mounts::MountRequest&)> before_mount;  // to block, or to count
-  // What a test looks at.
+  std::optional<Error> next_error;                     // the next mount or unmount fails with it once
+  std::function<void(const mounts::MountRequest&)> before_mount;  // to block or to count calls
+  // Read by a test.
   std::vector<mounts::Mount> table;
   std::vector<mounts::MountRequest> requests;
 

@@ -1,5 +1,5 @@
-// A fabric in memory, with targets that refuse or vanish. What is connected shows up in a FakeSysfs, where
-// the code under test looks for it.
+// A fabric in memory, with targets that refuse or vanish. Connections appear in a FakeSysfs for the code
+// under test.
 #pragma once
 
 #include <algorithm>
@@ -31,10 +31,10 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   // --- the script ---
 
   FakeTargets& targets() { return targets_; }
-  // The target's machine goes off: its controllers start to reconnect. And comes back.
+  // The target loses power: its controllers start to reconnect. Or it returns.
   void vanish(const nvmetcp::Portal& portal) { set_reachable(portal, false); }
   void come_back(const nvmetcp::Portal& portal) { set_reachable(portal, true); }
-  // The kernel gives up: the controllers of the portal are deleted.
+  // The kernel gives up: it deletes the controllers of the portal.
   void lose_controllers(const nvmetcp::Portal& portal) {
     for (const std::string& name : controllers_at(portal)) take_away(name);
   }
@@ -166,7 +166,7 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
     return nvmetcp::Connection{name, Change::Done, {}};
   }
 
-  // One head a subsystem, shared by its controllers, as native multipath does.
+  // One head per subsystem, shared by its controllers, as with native multipath.
   void show_namespace(const FakeExport& one, const std::string& controller) {
     const auto [entry, is_new] = heads_.try_emplace(one.subsystem, heads_.size() + 100);
     const std::string number = std::to_string(entry->second);
@@ -217,8 +217,8 @@ class FakeNvmeGateway final : public nvmetcp::NvmeGateway {
   FakeSysfs& sysfs_;
   FakeTargets targets_;
   std::set<std::string> unsupported_;
-  std::map<std::string, std::size_t> heads_;                 // subsystem → the number in its device names
-  std::map<std::string, nvmetcp::HostIdentity> watched_by_;  // discovery controller → the host that made it
+  std::map<std::string, std::size_t> heads_;                 // subsystem → number in its device names
+  std::map<std::string, nvmetcp::HostIdentity> watched_by_;  // discovery controller → its host
   std::vector<std::string> calls_;
   int next_instance_ = 1;
   bool discovery_service_ = true;

@@ -1,4 +1,4 @@
-// What a volume does and sees in a world in memory.
+// Implements the seams of a volume in memory.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -63,7 +63,7 @@ class FakeNeighbours final : public Neighbours {
   FakeWorld& world_;
 };
 
-// All seams of a volume, over one world.
+// All seams of a volume, based on one world.
 inline Seams fake_seams(FakeWorld& world) {
   struct All {
     explicit All(FakeWorld& world)

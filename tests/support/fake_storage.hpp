@@ -56,7 +56,7 @@ class FakeMounts final : public Mounts {
                                                   mounts::AfterPublish then, bool) override {
     world_.touched.emplace_back("publish");
     world_.while_publishing();
-    // Whoever watches looks meanwhile.
+    // Lets watching coroutines run in between.
     for (unsigned turn = 0; turn < world_.publish_takes; ++turn) co_await asio::post(asio::use_awaitable);
     if (world_.publish_error) co_return fail(*world_.publish_error);
     const std::uint64_t before = world_.published ? world_.published->generation : 0;

@@ -1,4 +1,4 @@
-// A tree with the parts of /sys and /etc that the nvmetcp code reads, in a folder of its own.
+// A tree of the /sys and /etc files that the nvmetcp code reads, in its own folder.
 #pragma once
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ class FakeSysfs {
     write(folder + "address", address);
   }
 
-  // The block device of a namespace: a multipath head, or the only node where there is no multipath.
+  // The block device of a namespace: a multipath head, or the only node without multipath.
   void add_head(const std::string& device, std::uint32_t nsid, const std::string& dev,
                 std::uint64_t sectors) {
     const std::string folder = "sys/class/block/" + device + "/";
@@ -68,7 +68,7 @@ class FakeSysfs {
     std::filesystem::create_directories(path_ / (folder + "holders"));
   }
 
-  // What stands below a controller: the hidden path "nvme1c2n1", or "nvme1n1" itself.
+  // The entry below a controller: the hidden path "nvme1c2n1", or "nvme1n1" itself.
   void add_node(const std::string& controller, const std::string& node, std::uint32_t nsid) {
     write(controller_folder(controller) + "/" + node + "/nsid", std::to_string(nsid));
   }
@@ -77,7 +77,7 @@ class FakeSysfs {
   std::filesystem::path path_;
 };
 
-// A connection over TCP as these tests like it; change what matters.
+// A TCP connection with default settings for these tests; change the relevant ones.
 inline nvmetcp::Controller tcp_controller(const std::string& name, const std::string& subsystem,
                                           const std::string& state = "live") {
   nvmetcp::Controller controller;

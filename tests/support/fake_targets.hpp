@@ -1,4 +1,4 @@
-// Targets in memory: what each offers to which host, and which are out of reach.
+// Targets in memory: the subsystems offered to each host, and the unreachable targets.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class FakeTargets {
     exports_[to_string(portal)].push_back({subsystem, nsid, bytes});
     ++generation_;
   }
-  // From now on only hosts that are allowed see and get the subsystem.
+  // From now on only the allowed hosts can see and connect the subsystem.
   void allow_only(const std::string& subsystem, const std::set<std::string>& host_nqns) {
     for (auto& [portal, exports] : exports_) {
       for (FakeExport& one : exports) {
@@ -49,7 +49,7 @@ class FakeTargets {
     if (exports_.contains(where) && !unreachable_.contains(where)) return {};
     return fail(Errc::Unavailable, "reaching " + where + ": connection refused");
   }
-  // Null: the target has no such subsystem.
+  // Null if the target has no such subsystem.
   const FakeExport* find(const nvmetcp::Portal& portal, const std::string& subsystem) {
     const auto& exports = exports_[to_string(portal)];
     const auto found = std::ranges::find(exports, subsystem, &FakeExport::subsystem);

@@ -1,4 +1,4 @@
-// A fabric, a disk and a mount table in memory, with scripts for what goes wrong. Records what was touched.
+// A fabric, a disk and a mount table in memory, with scripted failures. Records the operations.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ struct FakeWorld {
   static constexpr const char* kNode = "spark1";
   static constexpr const char* kHostId = "11111111-2222-3333-4444-555555555555";
   static constexpr int kRootMount = 20;
-  static constexpr const char* kOtherAddress = "10.0.0.9";    // of another target
-  static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without
+  static constexpr const char* kOtherAddress = "10.0.0.9";    // of the second target
+  static constexpr std::uint64_t kKey = 11, kFormerKey = 10;  // with the board's number, and without it
   inline static const nvmetcp::LocalRegistrant kUs{kHostId, kKey, kFormerKey};
   static constexpr const char* kHost = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
 
@@ -26,46 +26,46 @@ struct FakeWorld {
   mounts::Superblock superblock;
   sim::KeptReservations reservations{false, {}, {}};
   std::optional<Error> connect_error, mount_error, unmount_error, timers_error, publish_error, writable_error;
-  std::optional<Error> unsecured;              // a path without what is asked for
+  std::optional<Error> unsecured;              // for a path without the configured security
   std::optional<mounts::Published> published;  // in the file system
-  std::optional<nvmetcp::Smart> smart;         // none: the target has no such page
+  std::optional<nvmetcp::Smart> smart;         // no value: the target does not support the log page
 
   // This host.
   std::vector<nvmetcp::Controller> controllers;
   std::optional<nvmetcp::Namespace> block;
-  std::optional<nvmetcp::Namespace> hidden;  // found when it is looked for again
+  std::optional<nvmetcp::Namespace> hidden;  // found on the next lookup
   std::vector<mounts::Mount> mounts;
-  // Of controllers that do not lead to `block`: what they lead to.
+  // Controllers that do not lead to `block`, with their namespaces.
   std::map<std::string, std::optional<nvmetcp::Namespace>> others;
   std::map<dev_t, std::string> owners;  // device → subsystem; absent: the device is gone
   std::optional<FilesystemIdentity> pinned;
-  unsigned silent_probes = 0;  // so many of the next ones get no answer
+  unsigned silent_probes = 0;  // the number of probes without an answer, from the next one on
   bool mount_table_readable = true, answers = true, shared = false;
   bool shut_down = false, stuck = false;
-  unsigned io_per_look = 0;   // of other programs, that ended since it was asked for the last time
-  bool mount_answers = true;  // not while other programs hold up who asks
-  std::string mounted_uuid;   // as the kernel has it
+  unsigned io_per_look = 0;   // I/Os by other programs completed between two checks
+  bool mount_answers = true;  // false while other programs block the caller
+  std::string mounted_uuid;   // as reported by the kernel
   Result<Intent> intent;      // on the drive
   std::optional<Error> intent_error;
   double probe_us = 250;
   std::string namespace_uuid;
   json::object history;
-  std::string users;                                      // of a mount that is detached
-  std::string open_files;                                 // of a mount that is there: who
-  std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → what was set last
+  std::string users;                                      // of a detached mount
+  std::string open_files;                                 // users of an existing mount
+  std::map<std::string, nvmetcp::ConnectOptions> timers;  // controller → its last settings
   nvmetcp::ConnectOptions last_options;                   // of the last connect
   std::function<void()> while_connecting = [] {}, while_mounting = [] {}, while_publishing = [] {},
                         while_unmounting = [] {};
   Duration unmount_takes{0}, intent_takes{0};
-  unsigned publish_takes = 1;  // turns of the loop
+  unsigned publish_takes = 1;  // in turns of the loop
   mounts::MountRequest last_mount;
-  mounts::Guard guard{true, "", {}};  // of the mount point
+  mounts::Guard guard{true, "", {}};  // for the mount point
   std::optional<Error> guard_error;
-  std::vector<bool> guarded;  // each time: whether the volume was mounted there
+  std::vector<bool> guarded;  // one entry per call: whether the volume was mounted there
   dev_t next_device = 100;
   int next_controller = 7, next_mount = kRootMount + 1;
   std::set<std::string> unreachable;         // addresses
-  std::map<std::string, std::string> names;  // of targets → address
+  std::map<std::string, std::string> names;  // host name of a target → address
 
   std::vector<std::string> touched;  // "discover", "connect", "mount ro", …, in order
 
@@ -79,13 +79,13 @@ struct FakeWorld {
   void set_link(const std::string& state) {
     for (auto& controller : controllers) controller.state = state;
   }
-  // The kernel gave up: controller, namespace and device vanish; the mount stays behind, dead.
+  // The kernel gave up: controller, namespace and device are gone; the dead mount remains.
   void lose_device() {
     controllers.clear();
     block.reset();
     owners.clear();
   }
-  // One more path, or the one that is there; the first brings the device.
+  // Adds a path, or returns the existing one; the first path brings the device.
   std::string plug_in(const std::string& nqn, const nvmetcp::Portal& portal = {"10.0.0.5", 4420}) {
     for (const auto& controller : controllers) {
       if (controller.portal == portal) return controller.name;
@@ -111,8 +111,8 @@ struct FakeWorld {
     owners[made.device_number] = nqn;
     return controller.name;
   }
-  // A connection to another target that offers the same NQN. As the kernel has it: its namespace of the same
-  // number is there (`first`), or is not, since ours was there before.
+  // Connects another target that offers the same NQN. As in the kernel, its namespace appears if it is the
+  // `first` with this number, and stays hidden if ours was there before.
   std::string plug_in_other(const std::string& nqn, bool first = true) {
     nvmetcp::Controller controller;
     controller.name = "nvme" + std::to_string(next_controller++);
@@ -131,7 +131,7 @@ struct FakeWorld {
     owners[its->device_number] = nqn;
     return controller.name;
   }
-  // Its namespace of our number is there: the kernel shows none of ours beside it.
+  // True if the other target's namespace is present: then the kernel does not show ours with the same number.
   bool is_other_there() const {
     return std::ranges::any_of(others, [](const auto& one) { return one.second.has_value(); });
   }
@@ -139,7 +139,7 @@ struct FakeWorld {
     std::erase_if(controllers, [&](const auto& controller) { return controller.portal.address == address; });
     forget_lost();
   }
-  // Disks that no controller leads to any more.
+  // Removes disks without a controller.
   void forget_lost() {
     const auto is_there = [&](const auto& name) {
       return std::ranges::find(controllers, name, &nvmetcp::Controller::name) != controllers.end();
@@ -154,7 +154,7 @@ struct FakeWorld {
     owners.erase(block->device_number);
     block.reset();
   }
-  // Of what a mount is made of: "/dev/nvme7n1".
+  // The device number of a mount source such as "/dev/nvme7n1".
   dev_t number_of(const std::string& device) const {
     for (const auto& [controller, other] : others) {
       if (other && device == "/dev/" + other->device) return other->device_number;

@@ -1,4 +1,4 @@
-// A host as people set one up today: a oneshot unit, kernel names in fstab, the volumes connected and
+// A host with a typical manual setup: a oneshot unit, kernel device names in fstab, the volumes connected and
 // mounted.
 #pragma once
 

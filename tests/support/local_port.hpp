@@ -1,4 +1,4 @@
-// A TCP port of this machine that accepts or refuses, as a test needs it.
+// A TCP port of this machine that accepts or refuses connections.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 
 namespace spark::test {
 
-// A socket on a free port of 127.0.0.1; the port refuses connections until listen() is called on fd.
+// A socket on a free port of 127.0.0.1. The port refuses connections until the test calls listen() on fd.
 struct LocalPort {
   LocalPort() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};

@@ -42,7 +42,7 @@ LoopDevice::LoopDevice(const std::filesystem::path& image) {
   if (!control) give_up("/dev/loop-control");
   const UniqueFd file(::open(image.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) give_up(image);
-  // Another test may take the free one in between.
+  // Another test may take the free device in between.
   for (int attempt = 0; attempt < 100; ++attempt) {
     const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
     if (number < 0) give_up("LOOP_CTL_GET_FREE");

@@ -9,13 +9,13 @@
 
 namespace spark::test {
 
-// Runs a tool to its end; throws with its output if it fails.
+// Runs a tool and waits for it; throws with its output if it fails.
 std::string run_tool(const std::vector<std::string>& argv);
 
-// A file of `bytes`, formatted by mkfs: make_image(path, 64 << 20, {"mkfs.ext4", "-q"}).
+// Creates a file of `bytes` and formats it: make_image(path, 64 << 20, {"mkfs.ext4", "-q"}).
 void make_image(const std::filesystem::path& image, std::size_t bytes, std::vector<std::string> mkfs);
 
-// /dev/loopN backed by a file, gone when the last mount of it is.
+// /dev/loopN backed by a file; detached after the last unmount.
 class LoopDevice {
  public:
   explicit LoopDevice(const std::filesystem::path& image);
@@ -29,7 +29,7 @@ class LoopDevice {
   UniqueFd fd_;
 };
 
-// Empty if this process can attach loop devices and mount; otherwise why not.
+// Empty if this process can attach loop devices and mount; otherwise the reason.
 std::string why_no_loop_mounts();
 
 }  // namespace spark::test

@@ -1,4 +1,4 @@
-// Runs coroutines on a test's own loop, always with an end.
+// Runs coroutines on a test's own loop, always with a time limit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ bool run_until(boost::asio::io_context& context, Condition condition,
   return condition();
 }
 
-// The coroutine's value, or a test failure and no value when it does not end in time; it may still end later.
+// The coroutine's value. If it does not end in time: a test failure and no value; it may still end later.
 template <class T>
 std::optional<T> await(boost::asio::io_context& context, boost::asio::awaitable<T> work) {
   const auto value = std::make_shared<std::optional<T>>();

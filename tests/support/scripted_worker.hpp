@@ -1,4 +1,4 @@
-// A worker program whose verbs are lines of shell: what the real one would do to the kernel, without one.
+// A worker program with verbs written in shell, so that no real kernel operation is needed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace spark {
 
-// The beginning of a script: appends the request to the file, all at once, as others may do the same.
+// Beginning of a script: appends the request to the file in one write, since other workers may append too.
 inline std::string note_request(const std::string& file) {
   return "read -r request; printf '%s\\n' \"$request\" >> " + file + "; ";
 }
@@ -22,12 +22,12 @@ inline std::string note_request(const std::string& file) {
 class ScriptedWorker {
  public:
   ScriptedWorker() {
-    ::signal(SIGPIPE, SIG_IGN);  // as the daemon does: a worker may end without reading its request
+    ::signal(SIGPIPE, SIG_IGN);  // as in the daemon: a worker may end without reading its request
     char name[] = "/tmp/spark-worker-XXXXXX";
     folder_ = ::mkdtemp(name);
     write();
   }
-  // A worker that nobody waits for may still write here: it is given the time to end.
+  // An abandoned worker may still write here, so removal is retried for 2 s.
   ~ScriptedWorker() {
     std::error_code error;
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -37,7 +37,7 @@ class ScriptedWorker {
     }
   }
 
-  // `script` runs with the request on stdin, in the folder; $n is how often this verb was called, from 1.
+  // `script` runs in the folder with the request on stdin; $n is the number of calls of this verb, from 1.
   void on(const std::string& verb, const std::string& script) {
     verbs_[verb] = script;
     write();
@@ -55,7 +55,7 @@ class ScriptedWorker {
   void write() const {
     const auto path = folder_ / "worker";
     std::ofstream file(path.native() + ".new");
-    // "serve": its lines are {"verb":"VERB","request":{…}}.
+    // In "serve" mode the lines are {"verb":"VERB","request":{…}}.
     file << "#!/bin/sh\ncd " << folder_ << " || exit 1\n"
          << "if [ $2 = serve ]; then\n  echo $$ >> serve.pids\n  while read -r line; do\n"
          << "    verb=$(echo \"$line\" | cut -d'\"' -f4)\n"

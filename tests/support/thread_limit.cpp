@@ -26,7 +26,7 @@ int ThreadLimit::refused() {
 
 }  // namespace spark
 
-// Found before the C library's, by the C++ library too.
+// Replaces the C library's function, also for the C++ library.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

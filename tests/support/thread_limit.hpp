@@ -1,12 +1,13 @@
-// A limit on threads for this process, as RLIMIT_NPROC and pids.max set one, which root's tests can't use.
+// Limits the threads of this process. RLIMIT_NPROC and pids.max have the same effect, but root's tests can't
+// use them.
 #pragma once
 
 #include <atomic>
 
 namespace spark {
 
-// While it lives, only as many more threads can be made; then pthread_create fails with EAGAIN. One at a
-// time.
+// During its lifetime, only this many more threads can be created; then pthread_create fails with EAGAIN.
+// Only one at a time.
 class ThreadLimit {
  public:
   explicit ThreadLimit(int more);

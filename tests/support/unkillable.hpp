@@ -1,4 +1,4 @@
-// A process that SIGKILL does not end, as one that waits in the kernel: a tracer stops it on its way out.
+// A process that SIGKILL does not end, like one blocked in the kernel: a tracer stops it at its exit.
 #pragma once
 
 #include <signal.h>
@@ -9,8 +9,8 @@
 
 namespace spark {
 
-// Until it is destroyed, or this program ends. The tracer is a process of its own: a parent that traced its
-// child would be told of the stop where it waits for the end.
+// Lasts until it is destroyed, or until this program ends. The tracer is a separate process: a parent that
+// traced its child would get the stop instead of the end from waitpid().
 class Unkillable {
  public:
   explicit Unkillable(pid_t victim) {
@@ -35,7 +35,7 @@ class Unkillable {
   Unkillable(const Unkillable&) = delete;
   Unkillable& operator=(const Unkillable&) = delete;
 
-  // False where tracing is not allowed.
+  // False if tracing is not allowed.
   bool works() const { return works_; }
 
  private:

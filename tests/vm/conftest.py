@@ -8,7 +8,7 @@ from rig.settings import LANE, REPOSITORY
 from rig.topology import Topology
 from soak.world import World
 
-# The rig proves itself first; then a host boots before its target; the rest leaves the house as it found it.
+# The tests of the rig run first, then the boot of a host before its target. Each later module leaves the house unchanged.
 ORDER = ["test_rig", "test_package", "test_upgrade", "test_slurm", "test_container", "test_podman", "test_fleet", "test_tutorial", "test_boot", "test_discover", "test_contract", "test_volumes", "test_sharing",
          "test_publish", "test_format", "test_staging", "test_cache", "test_room", "test_callers", "test_nfs", "test_read_only",
          "test_crash", "test_stage_out", "test_outputs", "test_training", "test_export", "test_power", "test_failing_drive", "test_config", "test_auth", "test_tls",
@@ -18,8 +18,8 @@ ORDER = ["test_rig", "test_package", "test_upgrade", "test_slurm", "test_contain
          "test_portals", "test_two_targets", "test_neighbours", "test_stas", "test_healing", "test_shutdown", "test_many", "test_soak"]
 
 _topologies = []
-_ever_started = []  # topologies, also those that ended
-_cpu_seconds = {}  # of all machines, by the test that they ran for; what a fixture starts is its first test's
+_ever_started = []  # topologies, including ended ones
+_cpu_seconds = {}  # of all machines, by test; the time of a fixture counts for the first test that uses it
 
 
 def pytest_sessionstart():
@@ -40,7 +40,7 @@ def _started(topology):
 
 @pytest.fixture(scope="session")
 def bare_rig():
-    """Machines without the product."""
+    """Machines without the product installed."""
     yield from _started(Topology())
 
 
@@ -56,7 +56,7 @@ def product_rig():
 
 @pytest.fixture(scope="session")
 def cold_house(product_rig):
-    """The host is up, its daemon started at boot; the target has not been started yet by this fixture."""
+    """The host has booted with its daemon; this fixture has not started the target yet."""
     house = House(product_rig)
     house.start_host()
     return house
@@ -64,7 +64,7 @@ def cold_house(product_rig):
 
 @pytest.fixture(scope="session")
 def house(cold_house):
-    """Host and target, every shared volume ready. A scenario leaves it as it found it."""
+    """Host and target with every shared volume ready. A scenario must restore this state."""
     if not cold_house.target_machine.is_running():
         cold_house.start_target()
     cold_house.wait_ready()
@@ -88,7 +88,7 @@ def pair(house, second_host):
 
 @pytest.fixture(scope="module")
 def soak_world():
-    """Machines of its own: a walk leaves nothing as it found it."""
+    """Separate machines, since a walk does not restore their state."""
     for rig in _started(Topology(install_tree=image.install_product())):
         world = World(rig)
         world.start()
@@ -97,7 +97,7 @@ def soak_world():
 
 @pytest.fixture
 def xfs_pair(house, second_host):
-    """Under a reservation, which xfs has nothing beside."""
+    """A volume fenced by a reservation alone, since xfs has no multi-mount protection."""
     both = Pair(house, second_host)
     both.export(kind="xfs")
     yield both
@@ -116,7 +116,7 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Where time goes on a computer that emulates: more telling than seconds beside two other runs."""
+    """Prints CPU time per test: under emulation, with other runs in parallel, it says more than elapsed time."""
     terminalreporter.section(f"CPU of the machines: {sum(_cpu_seconds.values()):.0f} s, most of it for")
     for name, seconds in sorted(_cpu_seconds.items(), key=lambda one: -one[1])[:40]:
         terminalreporter.line(f"{seconds:8.1f} s  {name}")
@@ -133,7 +133,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def _write_down(item, report):
-    """At once: a run that is cut short would take the words of its failures with it."""
+    """Writes each failure immediately, so that an interrupted run still leaves its failure messages."""
     folder = REPOSITORY / "build/check"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{LANE}-failures.log", "a") as log:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The main job from end to end, in two virtual machines: what `make demo` shows."""
+"""The main use case from end to end in two virtual machines: the script of `make demo`."""
 import shlex
 import sys
 import textwrap
@@ -58,7 +58,7 @@ REAL_HARDWARE = f"""
 
 
 class Screen:
-    """Plain headings, prompts, and what the machines say while they say it."""
+    """Prints headings, prompts, and the machines' output as it arrives."""
 
     BOLD, CYAN, GREEN, DIM, PLAIN = ("\033[1m", "\033[36m", "\033[32m", "\033[2m", "\033[0m")
 
@@ -78,7 +78,7 @@ class Screen:
         print(f"{self.DIM}{text}{self.PLAIN}", flush=True)
 
     def command(self, machine, command, timeout=120):
-        """Runs a command in a terminal of the machine, its output shown live; it has to succeed."""
+        """Runs a command in a terminal of the machine and shows its output live; fails if the command fails."""
         print(f"{self.GREEN}root@{machine.name}:~#{self.PLAIN} {command}", flush=True)
         in_terminal = f"TERM=xterm-256color exec script -qefc {shlex.quote('stty cols 118 rows 40; ' + command)} /dev/null"
         result = machine.spawn(in_terminal, on_output=self._show).wait(timeout)

@@ -1,5 +1,5 @@
-"""Makes docs/pictures/prometheus.png: what a real host told in five minutes in which its target's cable was pulled,
-asked for with the dashboard's own queries in a real Prometheus. /usr/bin/python3 tests/vm/picture.py"""
+"""Makes docs/pictures/prometheus.png: five minutes of metrics from a real host, in which its target is unplugged, queried with
+the dashboard's own queries in a real Prometheus. Usage: /usr/bin/python3 tests/vm/picture.py"""
 import datetime
 import json
 import re
@@ -22,14 +22,14 @@ from rig.topology import Topology
 
 PICTURE = REPOSITORY / "docs/pictures/prometheus.png"
 DASHBOARD = REPOSITORY / "configs/grafana/spark-stage.json"
-# The panel, and which of its queries.
+# The panel, and the index of its query.
 PANELS = [("Volumes ready", 0), ("Paths", 0), ("Read latency", 0), ("Outages in an hour", 0), ("Cache", 1),
           ("Stagings in an hour", 0)]
 LABELS = 'job="spark-stage",instance="spark1:9464"'
 SECONDS, EVERY_S = 300, 3
 PORT = 9464
 
-# Two columns, each graph with its panel's name and query, without what is there for people who click.
+# Two columns of graphs, each with its panel's name and query; interactive elements are hidden.
 AS_A_PAGE = """
 const style = document.createElement('style');
 style.textContent = `#graph_container { display: grid; grid-template-columns: 1fr 1fr; gap: 0 24px; }
@@ -50,14 +50,14 @@ page.querySelectorAll('.graph_wrapper').forEach((graph, at) => {
 
 
 def labelled(sample, at):
-    """A line of /metrics as OpenMetrics with a time: the labels that a scrape adds come first."""
+    """A line of /metrics in OpenMetrics format with a timestamp; the labels added by a scrape come first."""
     name, value = sample.rsplit(" ", 1)
     bare, brace, rest = name.partition("{")
     return f"{bare}{{{LABELS}{',' if brace else ''}{rest or '}'} {value} {at}\n"
 
 
 def live_through_an_outage(house, file):
-    """Writes what the host tells, while datasets are staged and the cable is out for half a minute."""
+    """Records the host's metrics while datasets are staged and the cable is unplugged for half a minute."""
     target = house.target_machine
     events = [(30, lambda: stage(house, "images")),
               (90, lambda: target.set_link(False)), (120, lambda: target.set_link(True)),
@@ -89,7 +89,7 @@ def record(path):
 
 
 def queries():
-    """As Grafana asks them when everything is chosen."""
+    """The queries as sent by Grafana with all variables set to "all"."""
     targets = {panel["title"]: panel.get("targets") for panel in json.loads(DASHBOARD.read_text())["panels"]}
     asked = [targets[title][which]["expr"] for title, which in PANELS]
     return [re.sub(r"\$(job|instance|volume)", ".*", query) for query in asked]
@@ -127,7 +127,7 @@ def take(samples):
     browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
     try:
         browser.get(f"http://127.0.0.1:{PORT}/graph?{urllib.parse.urlencode(asked)}")
-        time.sleep(5)  # it draws
+        time.sleep(5)  # time to draw
         browser.execute_script(AS_A_PAGE, [title for title, _ in PANELS])
         browser.execute_script("window.dispatchEvent(new Event('resize'))")
         time.sleep(2)

@@ -1,4 +1,4 @@
-"""Fetches and makes what the machines start from and what needs no build: kernels, emulator, the guest's Debian."""
+"""Fetches and builds the parts of the machines that do not depend on our build: kernels, emulator, the guest's Debian."""
 from rig import emulator, image, kernel, packages
 
 print("emulator:", emulator.command()[0])

@@ -1,4 +1,4 @@
-"""DH-HMAC-CHAP: what was asked for is there and proven, or the volume is refused, and no key is seen anywhere."""
+"""DH-HMAC-CHAP: the configured authentication is enforced, or the volume is refused, and no key is visible anywhere."""
 import base64
 import struct
 import time
@@ -26,7 +26,7 @@ KEY, CONTROLLER_KEY, OTHER_KEY = key(1), key(2), key(3)
 
 @contextmanager
 def secured(house, *, asked=KEY, given=KEY, asked_back=None, given_back=None, mode="600", configured=HOST_FILE):
-    """A volume whose target asks for the key `asked` while the host's file has `given`; the same for the way back."""
+    """A volume of a target that requires the key `asked`; the host's file contains `given`. The same for the opposite direction."""
     hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
     auth = {"host_key_file": configured}
     house.host.put(HOST_FILE, given + "\n", mode=mode)
@@ -73,11 +73,11 @@ def test_the_right_key_connects_and_is_seen_nowhere(house):
         assert house.host.get(f"/sys/class/nvme/{controller}/dhchap_secret").strip() == KEY
         assert house.host.get("/mnt/secret/file") == "hello\n"
         assert_no_key_is_seen(house)
-        # A daemon that starts anew takes the connection over, since it holds the key.
+        # A restarted daemon takes over the connection, since it has the key.
         house.product.restart()
         volume = house.product.wait_volume("secret", "ready", 60)
         assert volume["paths"][0]["controller"] == controller
-        # Another key in the file is for the next connection: this one was proven, and goes on.
+        # A changed key in the file applies to the next connection; the present one was authenticated and stays.
         house.host.put(HOST_FILE, OTHER_KEY, mode="600")
         house.product.restart()
         volume = house.product.wait_volume("secret", "ready", 60)
@@ -88,14 +88,14 @@ def test_the_right_key_connects_and_is_seen_nowhere(house):
 
 @needs_authentication
 def test_no_core_of_what_read_a_key_is_written(house):
-    """A core that is piped to a program, as systemd-coredump has it, heeds no limit."""
+    """A core dump piped to a program, as with systemd-coredump, ignores size limits."""
     pattern = house.host.get("/proc/sys/kernel/core_pattern")
     house.host.sh("mkdir -p /run/cores; echo '|/bin/dd of=/run/cores/%e.%p' >/proc/sys/kernel/core_pattern")
     try:
         with secured(house):
             house.product.wait_volume("secret", "ready", 60)
             house.host.run("bash -c 'kill -ABRT $$'")
-            house.host.wait_until("test -s /run/cores/bash.*", 30)  # of any other program one is
+            house.host.wait_until("test -s /run/cores/bash.*", 30)  # other programs still write one
             workers = house.host.sh("pgrep -f '^[^ ]*spark-staged worker'").split()
             assert workers
             house.host.sh(f"kill -ABRT {' '.join(workers)}")
@@ -104,7 +104,7 @@ def test_no_core_of_what_read_a_key_is_written(house):
             house.product.wait_volume("secret", "ready", 60)
             for secret in (KEY, KEY.split(":")[2]):
                 assert house.host.run(f"grep -rlaF '{secret}' /run/cores", 60).rc == 1
-            # The daemon looks at its connections' keys as long as it lives: none of it is written at all.
+            # The daemon reads its connections' keys as long as it runs, so it must not write a core at all.
             house.host.sh(f"kill -ABRT {house.product.main_pid()}")
             house.host.wait_until(f"[ $(systemctl show -P NRestarts {UNIT}) -gt 0 ] && spark-stage status", 60)
             assert not house.host.sh("ls /run/cores | grep spark-staged || true")
@@ -119,7 +119,7 @@ def test_a_wrong_key_is_refused_by_its_files_name_and_not_tried_all_the_time(hou
         assert volume["next_attempt"]
         before = attempts(house)
         time.sleep(20)
-        assert attempts(house) - before <= 2  # every 30 s; a busy computer takes its time to count them
+        assert attempts(house) - before <= 2  # one every 30 s; allow for a slow count on a busy computer
         assert_no_key_is_seen(house)
         house.host.put(HOST_FILE, KEY, mode="600")
         began = time.monotonic()
@@ -157,7 +157,8 @@ def test_a_key_that_changed_on_the_target_is_asked_for_and_then_used(house):
     with secured(house) as hostnqn:
         controller = house.product.wait_volume("secret", "ready", 60)["paths"][0]["controller"]
         house.target.ask_for_key(hostnqn, OTHER_KEY)
-        house.host.run(f"echo 1 >/sys/class/nvme/{controller}/reset_controller", 60)  # fails: so does its reconnect
+        house.host.run(f"echo 1 >/sys/class/nvme/{controller}/reset_controller", 60)  # the reset fails, and so does the
+                                                                                      # reconnect
         refused(house, "rejected the key in", HOST_FILE)
         house.host.put(HOST_FILE, OTHER_KEY, mode="600")
         began = time.monotonic()

@@ -9,7 +9,7 @@ from rig.witness import assert_bare
 NAME = "bare"
 MOUNT = f"/mnt/{NAME}"
 RECORDS = "/var/lib/spark-stage/mount-points"
-WORK = f"mkdir -p {MOUNT}/job/checkpoints && echo begun >{MOUNT}/job/checkpoints/log"  # as a job begins
+WORK = f"mkdir -p {MOUNT}/job/checkpoints && echo begun >{MOUNT}/job/checkpoints/log"  # like the start of a job
 
 
 def enable_namespace(house, value):
@@ -33,11 +33,11 @@ def test_nothing_can_be_written_to_a_volume_that_is_not_mounted_not_even_by_root
         assert_bare(house, MOUNT)
         house.product.sh(f"volumes up {NAME}")
         house.product.wait_volume(NAME, "ready", 90)
-    house.host.sh(f"{WORK} && rm -r {MOUNT}")  # out of the configuration it is a folder like any other
+    house.host.sh(f"{WORK} && rm -r {MOUNT}")  # without a configured volume it is an ordinary folder
 
 
 def test_an_upgrade_guards_the_mount_point_under_the_volume_that_is_mounted(house):
-    """An older version mounted it, and left the folder below as it was."""
+    """An older version mounted it, and did not protect the folder below."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
         house.host.sh(f"""set -e; mkdir -p /run/below; mount --bind / /run/below
@@ -53,7 +53,7 @@ def test_a_dead_mount_gives_errors_until_its_device_is_back_and_is_then_replaced
         house.host.sh(WORK)
         enable_namespace(house, 0)
         volume = house.product.wait_volume(NAME, "lost", 60)
-        for _ in range(2):  # attempts in vain
+        for _ in range(2):  # failed attempts
             seen = house.product.wait_volume(NAME, lambda volume: volume["next_attempt"], 60)["next_attempt"]
             volume = house.product.wait_volume(NAME, lambda volume, seen=seen: volume["next_attempt"] not in (None, seen), 90)
             assert volume["state"] == "lost" and house.host.run(f"mountpoint -q {MOUNT}").rc == 0
@@ -68,7 +68,7 @@ def test_a_dead_mount_gives_errors_until_its_device_is_back_and_is_then_replaced
 
 
 def test_files_below_a_volume_keep_it_from_nothing_and_are_named(house):
-    """As an older version let them be written while a volume was away."""
+    """An older version allowed such files while a volume was unavailable."""
     with volume_of(house):
         house.product.wait_volume(NAME, "ready", 90)
         house.product.sh(f"volumes down {NAME}")

@@ -1,4 +1,4 @@
-"""A host that boots before its target: nobody has to do anything. Runs first, before the shared house has a target."""
+"""A host that boots before its target recovers automatically. Runs first, before the shared house has a target."""
 import pytest
 
 from rig.house import DATASETS_MOUNT, DATASETS_UUID, NAS_MOUNT
@@ -49,7 +49,7 @@ def test_the_read_only_volume_is_mounted_as_promised(house):
 
 @pytest.mark.parametrize("mount", [DATASETS_MOUNT, NAS_MOUNT])
 def test_the_system_knows_that_a_mount_needs_the_network(house, mount):
-    """_netdev: at shutdown the mount has to go before the network does."""
+    """_netdev: at shutdown the volume must be unmounted before the network stops."""
     assert "_netdev" in house.host.sh(f"grep -h ' {mount} ' /run/mount/utab || grep -h 'TARGET={mount} ' /run/mount/utab")
     after = house.host.sh(f'systemctl show -P After "$(systemd-escape -p --suffix=mount {mount})"')
     assert "remote-fs-pre.target" in after

@@ -1,5 +1,5 @@
-"""What is left behind by a fault: open files on a dead mount, a file system that shut down, a daemon that has to stop
-while its target is silent."""
+"""Leftovers of a fault: open files on a dead mount, a file system that shut down, a daemon that must stop while its target
+does not answer."""
 import signal
 import time
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ def test_it_comes_back_beside_the_dead_mount_that_a_program_still_uses(house, ki
         with user_of(house, f"/mnt/{name}/file"):
             enable_namespace(house, name, 0)
             house.product.wait_volume(name, lambda volume: volume["state"] in AWAY, 60)
-            if is_forgotten:  # that it was ever ready
+            if is_forgotten:  # forget that it was ever ready
                 house.product.restart()
             enable_namespace(house, name, 1)
             volume = house.product.wait_volume(name, "ready", 90)
@@ -68,7 +68,7 @@ def test_a_dead_mount_is_left_to_its_users_where_the_configuration_says_hold(hou
 
 
 def test_a_namespace_that_appears_late_is_mounted_before_the_next_attempt_is_due(house):
-    """Each attempt looks for 20 s; between them, from the third on, are 4 s and more."""
+    """Each attempt waits 20 s for the namespace; from the third on, the pauses between attempts are 4 s and longer."""
     with house.volume("late", fill="echo hello >file"):
         house.product.wait_volume("late", "ready", 90)
         house.product.sh("volumes down late")
@@ -88,7 +88,7 @@ def test_a_namespace_that_appears_late_is_mounted_before_the_next_attempt_is_due
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_a_file_system_that_shut_down_is_mounted_anew(house, kind):
-    """As the kernel does it after an error that it can't write down."""
+    """Like the kernel after an error that it can't write down."""
     name = f"broken-{kind}"
     with house.volume(name, kind=kind, size="512M", access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume(name, "ready", 90)
@@ -127,8 +127,8 @@ def test_the_daemon_stops_and_starts_whatever_its_target_does_and_the_mount_stay
 
 @contextmanager
 def connects_held_up(house, others):
-    """So many programs connect to a target that takes connections and says nothing: the kernel makes one after the other, and
-    waits ten seconds for each. Over when that target closes."""
+    """Starts that many programs that connect to a target which accepts connections and never answers: the kernel makes one
+    connection after the other, with a timeout of ten seconds each. Ends when that target closes its socket."""
     mute = house.target_machine.spawn(f"exec python3 -c 'import socket, time; s = socket.create_server((\"\", {MUTE_PORT})); "
                                       "s.listen(64); print(\"listening\", flush=True); time.sleep(600)'")
     mute.wait_said("listening")
@@ -143,7 +143,7 @@ def connects_held_up(house, others):
 
 
 def test_workers_that_wait_for_another_programs_connect_do_not_pile_up(house):
-    """A worker that the kernel holds outlives its deadline of 45 s and its killing; of each target there is one such worker."""
+    """A worker blocked in the kernel outlives its deadline of 45 s and SIGKILL; for each target there may be only one such worker."""
     with house.volume("behind", fill="echo hello >file"):
         house.product.wait_volume("behind", "ready", 90)
         house.product.sh("volumes down behind")
@@ -163,5 +163,5 @@ def test_workers_that_wait_for_another_programs_connect_do_not_pile_up(house):
 
 
 def held_workers(house):
-    """In the kernel, whatever signals they got."""
+    """Workers blocked in the kernel, regardless of signals."""
     return int(house.host.sh("ps -eo stat,args | grep -c '^D.*[s]park-staged worker' || true"))

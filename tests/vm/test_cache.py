@@ -1,4 +1,4 @@
-"""The cache makes room, keeps what is leased, finds what rotted, and outlasts the trouble of a dataset's source."""
+"""The cache makes space, keeps leased copies, detects damaged ones, and survives problems with a dataset's source."""
 import json
 import signal
 
@@ -9,7 +9,7 @@ from rig.product import UNIT
 
 MIB = 1 << 20
 IMAGES_MIB = SHARDS * SHARD_MIB
-STAGE_WORKERS = "pgrep -f 'worker [s]tage'"  # and not the shell that asks
+STAGE_WORKERS = "pgrep -f 'worker [s]tage'"  # does not match the shell that runs pgrep
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +77,10 @@ def test_too_few_inodes_are_refused_before_the_first_byte(house):
         house.wait_ready()
 
 
-# --- a volume that nobody wrote to ---
+# --- a volume that has not been written ---
 
 def folders_read_of_the_volume(house, request):
-    """By the daemon's workers, for as long as the request takes: (its answer, lines of the trace)."""
+    """Folders read by the daemon's workers during the request: (its answer, lines of the trace)."""
     pid = house.product.main_pid()
     trace = house.host.spawn(f"exec strace -qq -y -f -e trace=getdents64 -o /tmp/walk.trace -p {pid}")
     house.host.wait_until(f"grep -q '^TracerPid:[^0-9]*[1-9]' /proc/{pid}/status")
@@ -96,7 +96,7 @@ def folders_read_of_the_volume(house, request):
 def test_a_repeated_request_does_not_walk_a_volume_that_nobody_wrote_to(house):
     first, walked = folders_read_of_the_volume(house, "stage images")
     assert first["served_from"] == "copied" and walked, "the trace would not show a walk"
-    house.product.json("stage images", 180)  # into a new cache, whose copies became read-only with the first, not before
+    house.product.json("stage images", 180)  # the cache is new, and its copies became read-only only with the first staging
     again, walked = folders_read_of_the_volume(house, "stage images")
     assert again["served_from"] == "cache" and again["path"] == first["path"]
     assert {key: again[key] for key in ("bytes", "files", "hash")} == {key: first[key] for key in ("bytes", "files", "hash")}
@@ -133,7 +133,7 @@ def test_a_lease_by_control_group_ends_with_the_service(house):
     house.product.sh("stage images", 180)
     house.host.sh("systemd-run -q --unit training sh -c 'spark-stage stage images --hold cgroup && exec sleep 600'")
     try:
-        house.host.wait_until("pgrep -x sleep", 120)  # the request has ended; the lease is there before that
+        house.host.wait_until("pgrep -x sleep", 120)  # the request has ended; the lease was granted before that
         house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)
         house.product.restart()
         house.host.wait_until("spark-stage ls --json | grep -q training.service", 60)
@@ -144,7 +144,7 @@ def test_a_lease_by_control_group_ends_with_the_service(house):
     house.product.sh("evict images")
 
 
-# --- what rots ---
+# --- damaged copies ---
 
 def test_a_scrub_finds_a_changed_byte_and_the_copy_is_staged_again(house):
     house.product.sh("stage slow", 240)
@@ -176,7 +176,7 @@ def test_a_file_that_is_not_what_its_publisher_says_is_named_and_the_copy_stays(
     house.host.sh("rm -r /local/summed")
 
 
-# --- the source in trouble ---
+# --- problems of the source ---
 
 def test_a_copy_outlasts_an_outage_of_its_volume(house):
     with house.slow_copy() as client:
@@ -202,14 +202,14 @@ def test_a_copy_goes_on_when_its_volume_comes_back_after_it_was_lost(house):
         house.product.wait_volume("brief", "ready", 120)
         assert client.wait(240).rc == 0, client.err
         staged = json.loads(client.out)["datasets"][0]
-        if house.product.volume("brief")["recoveries"] > 0:  # otherwise the same copy went on where it was
+        if house.product.volume("brief")["recoveries"] > 0:  # otherwise the same copy continued
             assert staged["resumed_bytes"] > 0, "what was copied before was copied again"
         house.host.sh(f"cmp /mnt/brief/set/a {staged['path']}/a", 60)
         house.product.sh("evict brief:set")
 
 
 def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
-    """One that reads a small file with a plain system call: what io_uring reads does not keep its process."""
+    """A worker that reads a small file with a blocking system call; pending io_uring reads do not block its process."""
     house.host.sh("mkdir -p /local/other && head -c 20M /dev/urandom >/local/other/x")
     with house.slow_copy("small", "1MB/s"):
         house.target_machine.freeze()
@@ -227,7 +227,7 @@ def test_a_worker_that_can_not_die_does_not_keep_its_dataset(house):
     house.host.sh("rm -r /local/other")
 
 
-# --- who goes first ---
+# --- order of requests ---
 
 def test_what_is_in_the_cache_waits_for_no_other_copy(house):
     house.product.sh("stage images", 180)
@@ -252,7 +252,7 @@ def test_a_copy_stands_back_while_a_job_holds_a_lease(house):
 
 
 def test_a_limited_copy_blocks_no_other_and_a_request_without_a_limit_ends_its_limit(house):
-    """Two copies at 2 MB/s would last 150 and 100 seconds. NFS 4.1 has the zeros of a hole sent and written like any data."""
+    """Two copies at 2 MB/s would take 150 and 100 s. NFS 4.1 transfers the zeros of a hole like any data."""
     house.target_machine.sh(f"mkdir {NAS_EXPORT}/long && truncate -s 300M {NAS_EXPORT}/long/file")
     far = {"far": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/far", "options": ["vers=4.1"]}}
     with house.configured(volumes=far):
@@ -265,6 +265,6 @@ def test_a_limited_copy_blocks_no_other_and_a_request_without_a_limit_ends_its_l
             result = slow.wait(60)
             assert result.rc == 0 and json.loads(result.out)["datasets"][0]["path"] == joined["path"], result
             staged_right(house, "slow", joined["path"])
-        house.host.wait_until("spark-stage evict far:long", 30)  # what the interrupted copy left
+        house.host.wait_until("spark-stage evict far:long", 30)  # remove the interrupted copy
         assert house.host.run(f"ls -d {CACHE}/.partial/far*").rc != 0
     house.target_machine.sh(f"rm -r {NAS_EXPORT}/long")

@@ -1,13 +1,13 @@
-"""Callers other than root: who is let in, and what is left of one that has gone."""
+"""Callers other than root: their permissions, and the cleanup after a caller has gone."""
 import signal
 
 import pytest
 
 MEMBER = "alice"
-PROJECTS = 300  # more groups than the 256 that a list of fixed length would have room for
-MOST_CONNECTIONS = 128  # of a user other than root
+PROJECTS = 300  # more than the 256 groups of a fixed-size list
+MOST_CONNECTIONS = 128  # for a user other than root
 
-# Opens more streams of a job's events than one user may have, tells how they were answered, and keeps them.
+# Opens more event streams of a job than one user may have, prints how they were answered, and keeps them open.
 STREAMS = f"""
 import collections, socket, sys, time
 held = []
@@ -24,7 +24,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def member(house):
-    """How to run a command as somebody of many groups, one of them the daemon's."""
+    """Command prefix that runs a command as a user of many groups, one of them the daemon's."""
     house.host.sh(f"useradd {MEMBER} && usermod -aG spark-stage {MEMBER}")
     projects = "".join(f"project{number}:x:{20000 + number}:{MEMBER}\n" for number in range(PROJECTS))
     house.host.sh("cat >>/etc/group", stdin=projects.encode())
@@ -41,7 +41,7 @@ def test_a_member_of_more_than_256_groups_is_let_in(house, member):
 
 def test_the_streams_of_a_client_that_has_gone_count_no_more_although_their_job_is_silent(house, member):
     with house.slow_copy("slow", "2MB/s"):
-        waiting = house.host.spawn("exec spark-stage stage small --max-rate 2MB/s")  # its turn comes in a minute and a half
+        waiting = house.host.spawn("exec spark-stage stage small --max-rate 2MB/s")  # it would start after 90 s
         house.product.wait_dataset("small", "queued")
         job = next(job["id"] for job in house.product.get("/v1/jobs")[1]["jobs"]
                    if job["state"] == "running" and job["subject"] == "small")

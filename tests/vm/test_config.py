@@ -1,4 +1,4 @@
-"""Bad configurations are refused with the place and the reason; what works goes on."""
+"""Invalid configurations are refused with the location and the reason; volumes in use are not disturbed."""
 import signal
 
 from rig.product import CONFIG, SOCKET, UNIT
@@ -22,7 +22,7 @@ def test_a_bad_file_on_reload_keeps_the_old_configuration(house):
 
 
 def controller_of(house, name="datasets"):
-    """Its name, and the inode of its folder: a new controller may take the same name."""
+    """The controller's name, and the inode of its folder, since a new controller may get the same name."""
     controller = house.product.volume(name)["paths"][0]["controller"]
     return controller, house.host.sh(f"stat -Lc %i /sys/class/nvme/{controller}").strip()
 

@@ -1,4 +1,4 @@
-"""What every NvmeGateway and ReservationCommands promises: the unit tests' contract, on this kernel and a real target."""
+"""The contract of every NvmeGateway and ReservationCommands: the unit tests' contract, on this kernel and a real target."""
 import shlex
 import subprocess
 
@@ -6,7 +6,7 @@ import pytest
 
 from rig.settings import CONTRACT_TESTS
 
-PORT = 4430  # its own: cutting it off leaves the house's volumes alone
+PORT = 4430  # a separate port: cutting it off does not affect the house's volumes
 OFFERED, FORBIDDEN = "contract", "contract-of-another-host"
 PROGRAM = "/run/spark_nvmetcp_tests"
 CUT = (f"nft add table inet cut; nft add chain inet cut out '{{ type filter hook output priority 0; }}'; "
@@ -16,7 +16,7 @@ MEND = "nft delete table inet cut"
 
 @pytest.fixture
 def fabric(house, tmp_path):
-    """The contract's program on the host, and two subsystems for it alone at the target, one that refuses this host."""
+    """The contract's program on the host, and two subsystems on the target for it; one of them does not allow this host."""
     if not CONTRACT_TESTS.exists():
         pytest.skip(f"{CONTRACT_TESTS} is not built - run `make check STEPS=build` first")
     stripped = tmp_path / "contract"

@@ -1,4 +1,4 @@
-"""The daemon dies or restarts at a bad moment: mounts and copies do not notice."""
+"""The daemon crashes or restarts at a critical moment: mounts and copies are not affected."""
 import json
 import signal
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ from rig.target import NVMET
 
 
 def instances(house):
-    """Every mount and TCP controller, by what changes when it is made anew."""
+    """Every mount and TCP controller, with an identifier that changes if it is recreated."""
     return house.host.sh(f"""grep -E ' ({DATASETS_MOUNT}|/mnt/dell-shared) ' /proc/self/mountinfo | cut -d' ' -f1-5
         for c in /sys/class/nvme/*; do grep -qx tcp $c/transport && echo $c $(cat $c/subsysnqn $c/cntlid); done; true""")
 
 
 @contextmanager
 def reader(house):
-    """A job with a file of the volume open all the while."""
+    """A job with an open file of the volume."""
     process = house.host.spawn(f"exec /usr/local/lib/rig/steady-reader {DATASETS_MOUNT}/slow/big.bin")
     process.wait_said("reading")
     yield
@@ -67,7 +67,7 @@ def test_a_copy_that_is_ready_survives_a_crash(house):
 
 
 def test_a_crash_while_mounting_ends_ready(house):
-    """Multi-mount protection alone holds a mount for eleven seconds: time to die in the middle of it."""
+    """Multi-mount protection alone delays a mount by eleven seconds, long enough to crash in the middle."""
     with house.volume("midway", access="exclusive", mmp=True):
         house.product.wait_volume("midway", "mounting", 60)
         before = instances(house)
@@ -83,7 +83,7 @@ GONE = {"lost", "recovering", "waiting", "stalled"}
 
 
 def dies(house, state):
-    """kill -9 in this state, or one of these; systemd starts the daemon again."""
+    """Kills the daemon with SIGKILL in one of these states; systemd restarts it."""
     wanted = {state} if isinstance(state, str) else state
     house.product.wait_volume("mortal", lambda volume: volume["state"] in wanted, 90)
     house.product.kill()
@@ -101,7 +101,7 @@ def enable_namespace(house, value):
 
 
 def test_a_crash_while_its_device_is_gone_ends_where_it_belongs(house):
-    """It is `lost` until the device is back; `hold` then still waits for those that have a file open."""
+    """The volume is `lost` until the device returns; `hold` then still waits for processes with open files."""
     with house.volume("mortal", on_loss="hold", fill="echo hello >file"):
         is_whole(house)
         before = mount_ids(house)

@@ -1,4 +1,4 @@
-"""What a target offers, asked from a host without any daemon."""
+"""Discovery of a target's offers, from a host without a daemon."""
 import json
 
 from rig.house import SUBSYSTEM

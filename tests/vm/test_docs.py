@@ -1,4 +1,4 @@
-"""What the pages tell people to type is typed here, or by the test or the step that rig/pages.py names."""
+"""Runs the commands of the documentation, here or in the test or step listed in rig/pages.py."""
 import ast
 import json
 import os
@@ -24,7 +24,7 @@ import steps  # noqa: E402  the table of `make check`
 
 PAGES_ADDRESS = "192.168.0.100"
 PAGES_RUN = "20261120T16"
-# What belongs to a cluster: each does the least that the real one would; srun starts two, on hosts of their own names.
+# Replacements for the programs of a cluster, with minimal behaviour; srun starts two tasks with different host names.
 STUBS = {
     "sudo": 'exec "$@"',
     "python": 'exec python3 "$@"',
@@ -36,12 +36,12 @@ for one in $all; do wait "$one" || exit; done""",
     "ssh": 'shift; exec "$@"',
 }
 TRAIN = "import os, sys\nsys.exit(not any('data' in one for one in [*sys.argv[1:], *os.environ.values()]))\n"
-# Real measurements, of seconds instead of minutes.
+# Real measurements that take seconds instead of minutes.
 QUICK = "--size 16MiB --runtime 1s --rounds 1"
 READS_ON = "sh -c 'for pass in $(seq 80); do cat $SPARK_STAGE_IMAGENET/* >/dev/null; sleep 0.1; done'"
 
 
-# --- who runs what is not typed here ---
+# --- commands that are tested elsewhere ---
 
 @cache
 def source_of(path, function):
@@ -99,7 +99,7 @@ def test_make_does_what_these_steps_do():
         assert words in recipe(target), f"make {target}:\n{recipe(target)}"
 
 
-# The benchmark flushes every file system before each run, those with the machines' disks too: that alone may take minutes.
+# The benchmark flushes every file system before each run, including those with the machines' disks, which may take minutes.
 @pytest.mark.parametrize("line", dict.fromkeys(
     blocks.without_remark(line) for block in ALL for line in block.lines if of(ON_THIS_COMPUTER, line)))
 def test_the_commands_for_the_computer_that_builds_work_on_it(line, tmp_path):
@@ -122,11 +122,11 @@ def test_the_demo_comes_to_its_end():
     assert done.returncode == 0 and "Staged: " in done.stdout, done.stdout + done.stderr
 
 
-# --- what is typed on a machine ---
+# --- commands that are typed on a machine ---
 
 @pytest.fixture(scope="module")
 def desk(house):
-    """The house with the names that the pages use, and a benchmark of before; a person's folder is /root/desk."""
+    """The house with the names used in the pages, and an earlier benchmark; /root/desk is the user's folder."""
     host = house.host
     for name, text in STUBS.items():
         host.put(f"/usr/local/bin/{name}", f"#!/bin/sh\n{text}\n", "755")
@@ -149,27 +149,27 @@ def desk(house):
 
 
 def as_typed(line, run):
-    """The pages' address is the target's, and their run one that was made; a benchmark takes seconds."""
-    if re.search(r"spark-stage doctor\b", line):  # 1: it found something, as it should on a machine made in a hurry
+    """Replaces the pages' address by the target's and their run by an existing one; shortens benchmarks to seconds."""
+    if re.search(r"spark-stage doctor\b", line):  # 1: it has findings, as expected on a test machine
         return f"{{ {blocks.without_remark(line)}; }} || [ $? = 1 ]"
     if re.search(r"spark-stage bench(?!\s+(demand|report|compare|merge|list)\b)", line):
         line = re.sub(r" --(size|runtime|rounds) \S+", "", line)
         scenario = "" if "--scenario" in line else "--scenario latency "
         line = line.replace("spark-stage bench", f"spark-stage bench {scenario}{QUICK}", 1)
-    if "bench demand" in line:  # the pages' job is over too soon to be measured
+    if "bench demand" in line:  # the pages' job ends too soon to be measured
         line = line.replace("python train.py", READS_ON)
     return line.replace(PAGES_ADDRESS, TARGET_ADDRESS).replace(PAGES_RUN, run)
 
 
 def type_here(house, typed, answer="", deadline=600):
-    """As a person at a desk who answers what is asked."""
+    """Types the commands like a user, and answers prompts."""
     script = f"cd /root/desk; export USER=root SLURM_JOB_COMMENT=stage:imagenet; set -eo pipefail\n{typed}\n"
     result = house.host.run(f"bash -c {shlex.quote(script)}", deadline, stdin=f"{answer}\n".encode() if answer else b"")
     return result, f"{typed}\n{result.out}{result.err}"
 
 
 def unit_of(block):
-    """How a unit is put to work; it ends by itself."""
+    """How to start a unit and wait for its end."""
     return "systemctl daemon-reload; systemctl start train; until systemctl show -P Result,ActiveState train " \
            "| paste -sd' ' | grep -q inactive; do sleep 0.2; done; systemctl show -P Result train | grep -x success"
 
@@ -183,7 +183,7 @@ def test_the_commands_of_a_page_work_as_they_stand_there(desk, page):
             typed = unit_of(block)
         else:
             typed = "\n".join(as_typed(line, run) for line in lines_for_the_machine(block))
-        if "import --output" in typed:  # a new file; an existing one is never overwritten
+        if "import --output" in typed:  # the output must be a new file; existing ones are never overwritten
             house.host.sh(f"mv {CONFIG} {CONFIG}.before")
         result, shown = type_here(house, typed)
         house.product.configure(text)
@@ -201,8 +201,8 @@ def test_a_volume_is_made_published_and_taken_over(desk):
     page = "docs/sharing.md"
     by_hand, by_script = blocks.find(page, "sudo spark-stage volumes format models").lines
     try:
-        house.host.sh("rm -f /var/lib/spark-stage/volumes/models*.json")  # of other scenarios' volumes
-        with empty(house, "models-1"):  # a name is one file system's for good
+        house.host.sh("rm -f /var/lib/spark-stage/volumes/models*.json")  # records of other scenarios' volumes
+        with empty(house, "models-1"):  # a name belongs to one file system
             expect(house, by_hand.replace("models ", "models-1 "), answer="models-1")
             house.product.wait_volume("models-1", "ready", 120)
         with empty(house, "models"):

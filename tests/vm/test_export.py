@@ -1,4 +1,4 @@
-"""Two hosts write one volume: its holder exports it to the other by the kernel's NFS server, as docs/stage-out.md says."""
+"""Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/stage-out.md."""
 from rig import blocks
 from rig.house import LOCAL, TARGET_ADDRESS
 from rig.pair import MOUNT, NAME
@@ -12,7 +12,7 @@ BOTH = "/mnt/both"
 
 
 def on_these_hosts(pair, text):
-    """The page's names and addresses are the scenario's."""
+    """Replaces the page's names and addresses by the scenario's."""
     for there, here in (("10.0.0.1", pair.hosts[0].address), ("10.0.0.2", pair.hosts[1].address), ("/mnt/checkpoints", MOUNT),
                         ("wait checkpoints", f"wait {NAME}"), ("/data/out", OUT), ("sudo ", "")):
         text = text.replace(there, here)
@@ -20,7 +20,7 @@ def on_these_hosts(pair, text):
 
 
 def both(pair):
-    """The volume of the page's configuration."""
+    """The volume in the page's configuration."""
     keys = dict(line.strip().split(": ", 1) for line in on_these_hosts(pair, blocks.find(PAGE, "volumes:").text).splitlines()[2:])
     assert keys == {"nfs": f"{pair.hosts[0].address}:{MOUNT}", "mount": BOTH, "access": "exclusive"}, keys
     return {"both": keys}
@@ -35,7 +35,7 @@ def configure(pair, index, volumes):
 
 
 def save(pair, index, step, mib):
-    """A host's own part of a checkpoint."""
+    """Saves a host's own part of a checkpoint."""
     pair.hosts[index].sh(f"mkdir -p {OUT}/{step} && head -c {mib}M /dev/urandom >{OUT}/{step}/__{index}_0.distcp && sync -f {OUT}")
 
 
@@ -51,7 +51,7 @@ def assert_published(pair, step, indexes):
 
 
 def let_go(pair):
-    """Each of the two volumes of one file system, the exported one last."""
+    """Takes down the two volumes of one file system, the exported one last."""
     for index in (1, 0):
         pair.products[index].run("volumes down both", 120)
         configure(pair, index, {})

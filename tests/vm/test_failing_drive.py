@@ -1,4 +1,4 @@
-"""A drive that fails under a copy: a sentence, a status, nothing published, and a way on."""
+"""A drive that fails during a copy: an error message, an exit status, nothing published, and a recovery."""
 import re
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ SAME = "/usr/local/lib/rig/same-tree"
 
 
 class Drive:
-    """A mounted drive that can be told to fail."""
+    """A mounted drive that can be made to fail."""
 
     def __init__(self, host):
         self.host = host
@@ -64,13 +64,13 @@ def tree(folder):
 
 
 def wait_journal(host, copy, lines):
-    """Until so many files or pieces of files are journaled."""
+    """Waits until that many files or pieces of files are in the journal."""
     folder, name = copy.rsplit("/", 1)
     host.wait_until(f"[ $(grep -cE '^[0-9a-f]+ [PF] ' {folder}/.{name}.spark-partial/journal) -ge {lines} ]", 60)
 
 
 def copy_until(drive, kind, source, copy, io):
-    """Starts a copy that takes some seconds, lets the drive fail, and returns how it ended."""
+    """Starts a copy that takes some seconds, makes the drive fail, and returns the copy's result."""
     process = drive.host.spawn(f"spark-stage copy {source} {copy} --io={io} --max-rate={RATE // 2}B/s")
     wait_journal(drive.host, copy, 3)
     drive.become(kind)
@@ -105,7 +105,7 @@ def test_a_source_drive_that_fails_under_way_is_named_and_the_next_copy_goes_on(
 
 
 def sectors_read(house):
-    """From the volume's NVMe/TCP device: of it, or of its paths where the kernel counts there (before 6.4)."""
+    """Sectors read from the volume's NVMe/TCP device, or from its paths if the kernel counts there (before 6.4)."""
     device = house.host.sh(f"basename $(findmnt -no SOURCE {DATASETS_MOUNT})").strip()
     paths = re.sub(r"n(\d+)$", r"c*n\1", device)
     counts = [int(house.host.sh(f"cat /sys/class/block/{name}/stat | awk '{{s += $3}} END {{print s + 0}}'"))

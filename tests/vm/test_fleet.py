@@ -1,4 +1,4 @@
-"""Three hosts stage from one read-only volume of a real target, and from each other: the volume is read about once."""
+"""Three hosts stage from one read-only volume of a real target and from each other: the volume is read about once."""
 import pytest
 
 from rig.machine import disk
@@ -7,10 +7,11 @@ from rig.topology import Topology
 from rig.trio import FILES, MOUNT, NQN, SIZE, VOLUME, Trio, result
 from rig import image
 
-# Two hosts without a third would read that much, each for itself. tests/fleet has the bar of 1.15, where hosts are not emulated: here a
-# busy machine keeps a host silent for longer than the two seconds after which others no longer count on it.
+# The amount read by two hosts that stage separately, without the third. The limit in tests/fleet, where hosts are not
+# emulated, is 1.15. Here a busy machine may keep a host silent for more than the two seconds after which other hosts no
+# longer rely on it.
 ALONE = 2
-SLOW = "--max-rate 10MB/s"  # of each host: long enough for something to happen meanwhile
+SLOW = "--max-rate 10MB/s"  # for each host: slow enough for a fault in the middle
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_a_frozen_owner_costs_the_others_little(trio):
     before = trio.bytes_read()
     running = [trio.begin(index, SLOW) for index in range(3)]
     trio.wait_for_part(2, 1 / 3)
-    trio.hosts[2].sh(f"systemctl kill --signal STOP {UNIT}")  # its workers and its server too
+    trio.hosts[2].sh(f"systemctl kill --signal STOP {UNIT}")  # including its workers and its server
     try:
         staged = [result(one) for one in running[:2]]
         ratio = (trio.bytes_read() - before) / SIZE
@@ -75,7 +76,7 @@ def test_a_frozen_owner_costs_the_others_little(trio):
     print(f"the target read {ratio:.3f} x the dataset")
     assert ratio <= ALONE
     check_same(trio, staged, (0, 1))
-    running[2].wait(600)  # its daemon may have been replaced by the watchdog meanwhile
+    running[2].wait(600)  # the watchdog may have replaced its daemon meanwhile
     trio.wait_whole(2)
     check_same(trio, staged + trio.stage((2,)), (0, 1, 2))
 
@@ -111,7 +112,7 @@ def test_daemons_that_restart_in_turn_leave_the_same_copy_everywhere(trio):
 
 
 def test_a_peer_with_another_generation_gives_nothing(trio):
-    """The new one has files of the same names, sizes and times."""
+    """The new generation has files of the same names, sizes and times."""
     trio.stage((0,))
     for product in trio.products:
         product.sh(f"volumes down {VOLUME}", 120)
@@ -127,7 +128,7 @@ def test_a_peer_with_another_generation_gives_nothing(trio):
     assert one["bytes_from"] == {"volume": SIZE, "peers": 0}, one
     right = trio.digest(1, f"{MOUNT}/imagenet")
     assert trio.digest(1) == right
-    # Of two peers only the second has what this host wants.
+    # Only the second of the two peers has the generation that this host needs.
     [two] = trio.stage((2,))
     assert two["bytes_from"] == {"volume": 0, "peers": SIZE}, two
     assert trio.digest(2) == right

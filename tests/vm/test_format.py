@@ -1,4 +1,4 @@
-"""`volumes format` makes a file system where there is nothing, and nowhere else; `host new-identity`."""
+"""`volumes format` makes a file system on empty devices only; `host new-identity`."""
 import json
 import struct
 import time
@@ -11,13 +11,13 @@ from rig.house import TARGET_ADDRESS
 from rig.product import Product, config_text
 from rig.target import NVMET
 
-SIZE = 320 << 20  # of an image; mkfs.xfs makes none below 300 MiB
+SIZE = 320 << 20  # image size; mkfs.xfs needs at least 300 MiB
 SECTOR = 4096     # nvmet gives a file's namespace sectors of 4 KiB
 
 
 @contextmanager
 def empty(house, name, *, size=SIZE, **keys):
-    """A volume of the host's on a new namespace of zeros, refused for that; gives the image's path on the target."""
+    """A volume of the host on a new namespace of zeros, which is refused for that reason; yields the image's path on the target."""
     device = house.target.image(name, size)
     house.target.export(name, device, reservations=True)
     body = {"target": "rose", "subsystem": name, "mount": f"/mnt/{name}", "access": "exclusive", **keys}
@@ -42,7 +42,7 @@ def has_reservations(house, name):
 
 
 def expect_refused(house, name, device, *words):
-    """With its name confirmed, and yet: exit status 7, in these words, and not a byte is another one."""
+    """Expects a refusal despite the confirmed name: exit status 7, these words, and an unchanged image."""
     before = fingerprint(house, device)
     done = house.product.run(f"volumes format {name} --confirm {name}", 120)
     print(f"{name}: {done.err.strip()}")
@@ -88,7 +88,7 @@ def test_an_empty_namespace_becomes_a_volume(house):
 
 
 def lvm_label():
-    """Of a physical volume, in its second sector of 512 bytes, with the sum that LVM makes (CRC-32 from 0xf597a6cf)."""
+    """The label of an LVM physical volume, in the second sector of 512 bytes, with LVM's checksum (CRC-32 from 0xf597a6cf)."""
     uuid = b"abcdefghijklmnopqrstuvwxyz012345"
     body = struct.pack("<I8s", 32, b"LVM2 001") + uuid + struct.pack("<QQQ", SIZE, 0, 0)
     body = body.ljust(512 - 20, b"\0")
@@ -97,7 +97,7 @@ def lvm_label():
 
 
 def gpt():
-    """An empty table: protective MBR, header and entries; the copy at the end is left out."""
+    """An empty GPT: protective MBR, header and entries; without the backup at the end."""
     sectors = SIZE // SECTOR
     entries = bytes(128 * 128)
     header = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, 1, sectors - 1, 6, sectors - 6,
@@ -118,7 +118,7 @@ def write(house, device, offset, data):
 
 def test_whatever_holds_anything_is_refused_by_its_name(house):
     name = "foreign"
-    with empty(house, name, fence="mmp") as device:  # without it, the daemon would mount what is put there
+    with empty(house, name, fence="mmp") as device:  # without the fence the daemon would mount the new file systems
         machine = house.target_machine
         signatures = {
             "it holds ext4": lambda: machine.sh(f"mkfs.ext4 -q -F -b 4096 {device}", 60),
@@ -172,7 +172,7 @@ def test_what_another_host_holds_is_refused_with_its_name(house, another_host):
             expect_refused(house, name, device, "holds the reservation", other.get("/etc/nvme/hostid").strip())
             other.sh(f"nvme resv-release {theirs} --crkey=0x77 --rtype=1 --rrela=0 && "
                      f"nvme resv-register {theirs} --crkey=0x77 --rrega=1")
-            # Theirs in truth: formatted and mounted there.
+            # The other host now uses the volume: it formats and mounts it.
             another_host.sh(f"volumes format {name} --confirm {name}", 120)
             another_host.wait_volume(name, "ready", 120)
             done = house.product.run(f"volumes format {name} --confirm {name}", 120)
@@ -187,7 +187,7 @@ def test_killed_anywhere_it_leaves_no_file_system_and_begins_anew(house):
     name = "killed"
     with empty(house, name, size=24 << 30) as device:
         for delay in (0, 0.3, 0.8, 1.5):
-            # The program and its children; mkfs dies with them.
+            # Kills the program and its children; mkfs ends with them.
             house.host.sh(f"""spark-stage volumes format {name} --confirm {name} >/tmp/format.log 2>&1 &
                 command=$!
                 until pgrep -x mkfs.ext4 >/dev/null || ! kill -0 $command; do :; done
@@ -203,7 +203,7 @@ def test_killed_anywhere_it_leaves_no_file_system_and_begins_anew(house):
                 break
         again = house.product.run(f"volumes format {name} --confirm {name}", 180)
         print(again.out + again.err)
-        if found:  # the last one was too late: it had been made
+        if found:  # the last kill came too late: the file system exists
             assert found == "ext4" and again.rc == 7, again.err
             house.product.sh(f"volumes up {name}")
         else:

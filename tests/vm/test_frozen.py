@@ -8,7 +8,7 @@ import pytest
 from rig.house import DATASETS_MOUNT, NAS_MOUNT
 from rig.product import UNIT
 
-# What only a worker may name in a system call, as a path ("/mnt/…") or behind a descriptor (5</mnt/…>).
+# Paths that only a worker may use in a system call, as a path ("/mnt/…") or behind a descriptor (5</mnt/…>).
 TOUCHING = re.compile(rf'["<]({DATASETS_MOUNT}|{NAS_MOUNT}|/dev/nvme|/dev/disk/)')
 
 
@@ -21,7 +21,7 @@ def restarts(house):
 
 
 class Trace:
-    """System calls of the daemon itself. A file for each thread and child tells its workers from it by their ids."""
+    """System calls of the daemon itself. There is one file per thread and child; the ids distinguish its workers from it."""
 
     def __init__(self, house):
         self._host, self._pid = house.host, house.product.main_pid()
@@ -31,7 +31,7 @@ class Trace:
         self._host.wait_until("ls /tmp/trace/t.*")
 
     def end(self):
-        """Its lines, and the number of threads and children that were seen."""
+        """Returns the lines, and the number of threads and children seen."""
         self._host.sh(f"ls /proc/{self._pid}/task >/tmp/trace/threads")
         self._strace.signal(signal.SIGTERM)
         self._strace.wait(30)
@@ -47,12 +47,12 @@ def give_it_work(house):
 
 @pytest.fixture(scope="module")
 def frozen(house):
-    """The house with its target frozen, what was measured before that, and what the daemon did since."""
+    """The house with a frozen target, the earlier measurements, and the daemon's system calls since then."""
     before = {"latency": latency(house), "restarts": restarts(house)}
     trace = Trace(house)
     house.target_machine.freeze()
     try:
-        # The question to the device may be late before the kernel finds that the link is dead.
+        # The probe of the device may be reported late before the kernel detects the dead link.
         house.product.wait_volume("datasets", lambda volume: volume["state"] == "stalled" and all(
             path["state"] != "live" for path in volume["paths"]), 60)
         give_it_work(house)
@@ -72,15 +72,15 @@ def test_a_frozen_volume_is_stalled_and_says_why(frozen):
 
 
 def test_status_answers_all_the_while(frozen):
-    """Asked 15 times by the API and by the program: a daemon that waited for the target would not answer at all. How fast it
-    answers is printed; `make bench-limits` measures it where no other work disturbs."""
+    """Requests the status 15 times through the API and the CLI: a daemon that waited for the target would not answer at
+    all. The latency is printed; `make bench-limits` measures it without other load."""
     house, before = frozen[0], frozen[1]["latency"]
     print(f"status before the freeze: {before}, while frozen: {latency(house)} (milliseconds)")
     assert house.product.volume("datasets")["state"] == "stalled", "the target was not frozen all the while"
 
 
 def test_the_daemon_itself_touches_no_device_and_no_mount_point(frozen):
-    """From before the freeze until after it was asked for everything that a person may ask for."""
+    """The trace covers the time from before the freeze until after all kinds of user requests."""
     calls, traced = frozen[1]["trace"]
     print(f"{len(calls)} calls of the daemon itself, {traced} traced threads and children")
     assert calls, "the daemon did nothing at all: strace saw no call"

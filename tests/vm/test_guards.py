@@ -1,5 +1,5 @@
-"""What a volume must never do: come up unasked, write to a damaged file system or to another one than it mounted, or be
-called stalled because a writer is busy."""
+"""Things that a volume must never do: come up unasked, write to a damaged or replaced file system, or be reported as
+stalled because a writer is busy."""
 import signal
 import time
 from contextlib import contextmanager
@@ -33,12 +33,12 @@ def test_a_volume_that_was_taken_down_stays_down_until_it_is_brought_up(house):
 
 
 INTENT = "/var/lib/spark-stage/volumes/{}.intent.json"
-# As the daemon writes it before it does anything.
+# Written by the daemon before it takes a volume down.
 TAKEN_DOWN = '{"wanted": "down", "since_ms": 1790000000000, "by": "alice", "released": false}'
 
 
 def start_after_a_crash(house, name, then=":"):
-    """As if the daemon had ended between the record and what it stands for."""
+    """Simulates a crash of the daemon after recording the intent and before carrying it out."""
     house.host.sh(f"systemctl stop {UNIT}", 60)
     house.host.put(INTENT.format(name), TAKEN_DOWN)
     house.host.sh(f"{then}; systemctl start {UNIT}", 60)
@@ -91,12 +91,12 @@ def test_an_outdated_reader_that_is_in_use_is_one_line_in_the_log_until_it_is_mo
     with house.volume("old", fill="echo hello >file"):
         house.product.wait_volume("old", "ready", 90)
         with user_of(house, "/mnt/old/file"):
-            # Another host opens it for writing, and closes it.
+            # Simulates another host that opens it for writing and closes it.
             house.target_machine.sh("debugfs -w -R 'set_super_value mtime 20300101000000' /srv/old.img && sync")
             volume = house.product.wait_volume("old", lambda volume: "sleep" in (volume["reason"] or ""), 60)
             assert volume["state"] == "ready" and "written by another host" in volume["reason"], volume
             before = house.host.sh(log)
-            house.host.sh("exec sleep 45", 90)  # several attempts to leave it, each later than the one before
+            house.host.sh("exec sleep 45", 90)  # several attempts to unmount, with growing pauses
             assert house.host.sh(log) == before, "one line for each change, and nothing has changed"
         house.product.wait_volume("old", lambda volume: volume["state"] == "ready" and not volume["reason"], 90)
         assert house.host.get("/mnt/old/file") == "hello\n"
@@ -120,7 +120,7 @@ def user_of(house, path):
 
 
 def find_error(house, name):
-    """As the kernel does when it meets a damaged structure."""
+    """Triggers the kernel's handling of a damaged structure."""
     device = house.product.wait_volume(name, "ready", 90)["device"].removeprefix("/dev/")
     house.host.sh(f"echo damaged >/sys/fs/ext4/{device}/trigger_fs_error")
 
@@ -140,7 +140,7 @@ def repair_and_check(house, name, device):
 
 @pytest.mark.parametrize("errors", ["continue", "remount-ro"])
 def test_an_ext4_with_recorded_errors_is_not_written_again_until_it_is_repaired(house, errors):
-    """With remount-ro the kernel ends the writing; else the volume goes on, with a warning, until it is taken down."""
+    """With remount-ro the kernel stops all writes; otherwise the volume stays in use, with a warning, until it is taken down."""
     name = f"damaged-{errors}"
     keys = {"access": "exclusive", "fence": "none", "options": [f"errors={errors}"]}
     with house.volume(name, fill="touch file", **keys):
@@ -168,12 +168,12 @@ def test_a_reader_of_an_ext4_with_recorded_errors_is_warned(house):
 
 
 def test_nothing_is_written_to_another_file_system_than_was_mounted(house):
-    """As when a snapshot is restored, or a disk is made anew, at the target under a host that writes."""
+    """Like restoring a snapshot, or recreating a disk, at the target under a host that writes."""
     image = "/srv/swapped.img"
     with house.volume("swapped", access="exclusive", fence="none", fill="touch file"):
         house.product.wait_volume("swapped", "ready", 90)
-        with user_of(house, "/mnt/swapped/file"):  # keeps the mount there
-            # The first open after a mount is noted in the superblock, which would be written over the other one.
+        with user_of(house, "/mnt/swapped/file"):  # prevents unmounting
+            # The kernel writes the superblock at the first open after a mount; sync now, so that it does not overwrite the new one.
             house.host.sh("sync")
             house.target_machine.sh(f"mkfs.ext4 -q -F -b 4096 -J size=4 -E nodiscard -U {OTHER_UUID} {image} && sync", 60)
             volume = house.product.wait_volume("swapped", "refused", 60)
@@ -192,7 +192,7 @@ WRITER = "while :; do dd if=/dev/zero of=/mnt/busy/big bs=1M count=200 conv=notr
 
 
 def test_a_writer_that_saturates_a_slow_link_for_two_minutes_is_no_outage(house):
-    """All requests that the kernel has under way take longer than a probe may; none as long as the kernel allows it."""
+    """Each request takes longer than a probe may, but none exceeds the kernel's own timeout."""
     with house.volume("busy", access="exclusive", fence="none", size="512M"):
         house.product.wait_volume("busy", "ready", 90)
         house.host.sh("tc qdisc add dev eth0 root tbf rate 80mbit burst 64k latency 400ms")

@@ -1,7 +1,7 @@
-"""Every way that a link, a target or a host can fail: what the volumes show meanwhile, and how soon they are ready again.
+"""All faults of a link, a target or a host: the states of the volumes meanwhile, and the time until they are ready again.
 
-A writer and a checksumming reader run through every fault. Each scenario prints the time from the fault's end to `ready`, for the
-table of docs/reliability.md; on a busy computer that time decides nothing: states, counts and data do."""
+A writer and a checksumming reader run through every fault. Each scenario prints the time from the fault's end to `ready`,
+for the table of docs/reliability.md. On a busy computer that time is not checked: states, counts and data are."""
 import json
 import time
 
@@ -18,7 +18,7 @@ OTHER_UUID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
 def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(house):
-    """The cable is out three times as long as the kernel is told to try."""
+    """The cable is unplugged for three times the kernel's controller loss timeout."""
     targets = {"brief": {"address": house.target.address, "controller_loss": "30s"}}
     with house.volume("brief", target="brief", targets=targets, access="exclusive", fence="none",
                       fill="touch journal; head -c 256K /dev/urandom >file"):
@@ -41,7 +41,7 @@ def test_a_controller_that_the_kernel_gave_up_is_replaced_and_mounted_again(hous
 
 @pytest.fixture(scope="module")
 def pair(house):
-    """Two volumes beside the shared ones, on the same target."""
+    """Two additional volumes on the same target."""
     target = house.target
     bodies = {}
     for name, access in ((LOG, "exclusive"), (SHELF, "read-only")):
@@ -72,7 +72,7 @@ def both(house, wanted, deadline=90):
 
 
 def heals(house, name, fault, mend, *, meanwhile, by, lasts=0, deadline=120):
-    """Runs a fault through and checks states, data, who healed it, and how soon."""
+    """Runs a fault and its repair; checks states, data, the repairing component (kernel or daemon), and the time."""
     before, mounts = both(house, "ready"), mount_ids(house)
     with witnessed(house, JOURNAL, FILE):
         fault()
@@ -121,7 +121,7 @@ def test_a_frozen_target_stalls_and_heals(pair):
 
 
 def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
-    """Newer kernels delete the controller at once, whatever its loss timeout; older ones go on trying."""
+    """Newer kernels delete the controller at once, regardless of its loss timeout; older ones keep retrying."""
     house, _ = pair
     gone = {"stalled", "lost", "recovering", "waiting"}
 
@@ -138,7 +138,7 @@ def test_a_subsystem_unlinked_and_linked_again_is_connected_again(pair):
 
 
 def healer_of_a_refusal(house):
-    """Kernels before 6.10 try again after a refusal; the ones since give the controller up."""
+    """Kernels before 6.10 retry after a refusal; later ones give up the controller."""
     major, minor = (int(part) for part in house.host.sh("uname -r").split(".")[:2])
     return "spark-stage" if (major, minor) >= (6, 10) else "kernel"
 
@@ -150,7 +150,7 @@ def test_a_host_taken_off_the_allow_list_is_back_when_it_is_put_back(pair):
     def forbid():
         for name in (LOG, SHELF):
             house.target_machine.sh(f"echo 0 >{NVMET}/subsystems/{name}/attr_allow_any_host")
-        # An established controller stays until its next connect: this one is cut off.
+        # An established controller stays until its next connect, so its connection is cut.
         house.target_machine.sh("ss -K sport = :4420 || true")
 
     def allow():
@@ -177,21 +177,21 @@ def test_a_namespace_disabled_and_enabled_is_mounted_again(pair):
 
 
 def reboot_target(house):
-    """Power on; nvmet's configuration went with the machine's memory, so it is made anew."""
+    """Powers on the target and restores nvmet's configuration, which was in the machine's memory."""
     house.restart_target()
     for name in (LOG, SHELF):
         house.target.export(name, f"/srv/{name}.img")
 
 
 def test_a_rebooted_target_with_the_same_identity_is_back_as_soon_as_it_offers_its_subsystems(pair):
-    """Healed by either: a target that answers before it offers the subsystem makes newer kernels give up."""
+    """Either may repair it: newer kernels give up if the target answers before it offers the subsystem."""
     house, _ = pair
     heals(house, "target rebooted", house.target_machine.kill, lambda: reboot_target(house), meanwhile={"stalled"},
           by=None, deadline=180)
 
 
 def test_a_target_rebooted_with_a_new_namespace_identity_is_mounted_with_a_warning(pair):
-    """6.1 may first wait half a minute for the answer to a command of a reconnect that the target lost as it booted."""
+    """6.1 may first wait 30 s for the answer to a reconnect command that the booting target lost."""
     house, _ = pair
 
     def boot_anew():
@@ -224,7 +224,7 @@ def test_a_target_rebooted_with_another_file_system_is_refused_until_it_is_the_r
 
 
 def rename_file_system(house, uuid):
-    """While it is not offered: for the host, the target shows another disk at the same place."""
+    """Changes the UUID while it is not offered: the host then sees another disk at the same place."""
     house.target_machine.sh(f"set -e; e2fsck -fy /srv/{SHELF}.img || [ $? -le 1 ]; "
                             f"tune2fs -U {uuid} /srv/{SHELF}.img; sync", 60)
 
@@ -235,7 +235,7 @@ def test_a_hundred_flaps_leave_everything_as_it_was(pair):
     with witnessed(house, JOURNAL, FILE):
         for flap in range(100):
             house.target_machine.set_link(False)
-            time.sleep(8 if flap % 33 == 32 else 0.1)  # the kernel notices the long ones alone
+            time.sleep(8 if flap % 33 == 32 else 0.1)  # the kernel notices only the long ones
             house.target_machine.set_link(True)
             time.sleep(0.2)
         both(house, "ready", 120)

@@ -1,6 +1,6 @@
-"""A hundred subsystems of three namespaces each, on a real target: whatever happens to them, none is missed.
+"""A hundred subsystems with three namespaces each, on a real target: none is missed in any fault.
 
-Takes six minutes under emulation: `make check STEPS=many`. What so many cost, `make bench-limits` measures."""
+Takes six minutes under emulation: `make check STEPS=many`. `make bench-limits` measures the cost of that many."""
 import json
 import os
 import subprocess
@@ -26,7 +26,7 @@ def subsystem_of(name):
 
 
 def drive_of_images(folder):
-    """One ext4 with a small file system for each namespace, made here: under emulation it would take minutes."""
+    """One ext4 with a small file system image for each namespace, made here: under emulation it would take minutes."""
     images = folder / "images"
     images.mkdir()
     for name in NAMES:
@@ -77,7 +77,7 @@ class Many:
         return {volume["name"]: volume for volume in self.product.status()["volumes"]}
 
     def wait(self, wanted, deadline, what):
-        """Until each volume is as wanted(name, volume) says; returns the seconds it took."""
+        """Waits until wanted(name, volume) is true for each volume; returns the seconds."""
         began = time.monotonic()
         while others := [volume for name, volume in self.volumes().items() if not wanted(name, volume)]:
             if time.monotonic() > began + patience(deadline):
@@ -89,7 +89,7 @@ class Many:
         return seconds
 
     def enable(self, value, names):
-        """One after the other as fast as the target's kernel takes it."""
+        """Changes one after the other, as fast as the target's kernel allows."""
         paths = " ".join("{}/namespaces/{}".format(*subsystem_of(name)) for name in names)
         self.machine.sh(f"cd {NVMET}/subsystems; for one in {paths}; do echo {value} >$one/enable; done", 120)
 

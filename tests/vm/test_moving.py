@@ -1,5 +1,5 @@
-"""A host set up by hand, as people have it today: doctor names what is wrong, import writes what replaces it, and what
-that file says to do is done."""
+"""A host with a typical manual setup: doctor reports its problems, import writes the replacing configuration, and the steps
+listed in that file are followed."""
 import json
 import re
 
@@ -16,23 +16,23 @@ VOLUMES = {"by-hand-data": f"{MOUNT}/data", "by-hand-models": f"{MOUNT}/models"}
 UNIT = "nvme-rosa-connect.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
 IDENTITY = ("/etc/nvme/hostnqn", "/etc/nvme/hostid")
-# Bytes of a packet that the "switch" lets through. Of TCP nothing is dropped: it keeps to the target's own 1500, and what
-# the target's card has put together again is longer.
+# The largest packet in bytes that the "switch" forwards. TCP is not affected: it uses the target's own 1500, and the
+# target's card may merge packets into larger ones.
 LARGEST = 1500
 FILL = """mkdir shards && for i in 1 2 3 4; do head -c 3M /dev/urandom >shards/$i.bin; done
     head -c 16M /dev/urandom >data.bin; find . -type f ! -name SUMS | sort | xargs sha256sum >/tmp/SUMS; mv /tmp/SUMS ."""
-# Of the target, not of what the kernel remembers; and which connection it is.
+# Reads from the target, not from the page cache, and prints the connection in use.
 READ = """set -e; echo 3 >/proc/sys/vm/drop_caches; cd {mount}
     sha256sum --quiet --strict -c SUMS; sha256sum SUMS $(cut -c67- SUMS); readlink /sys/class/block/{head}"""
 
 
 def commands_of(page):
-    """The blocks of a page, each as the commands that root types."""
+    """The blocks of a page, each as a list of root's commands."""
     return [[line.removeprefix("sudo ") for line in block.lines] for block in blocks.of_page(page)]
 
 
 def connect_unit(address):
-    """ArgentAIOS's: one unit for both, once, in a row."""
+    """ArgentAIOS's setup: one unit that connects both subsystems once, one after the other."""
     def lines(key, verb):
         return "\n".join(f"{key}=/usr/sbin/nvme {verb.format(name=name)}" for name in VOLUMES)
     return f"""[Unit]
@@ -50,7 +50,7 @@ WantedBy=multi-user.target
 
 
 def head_of(host, subsystem):
-    """"nvme1n1": the block device, once it is there."""
+    """The block device, for example "nvme1n1", once it exists."""
     name = host.sh(f"grep -l '^{subsystem}$' /sys/class/nvme/nvme*/subsysnqn").strip().split("/")[4]
     host.wait_until(f"ls -d /sys/class/nvme/{name}/nvme*n1", 30)
     node = host.sh(f"ls /sys/class/nvme/{name} | grep -E '^nvme[0-9]+(c[0-9]+)?n1$'").strip()
@@ -58,7 +58,7 @@ def head_of(host, subsystem):
 
 
 def connect_and_mount(host, address):
-    """Two lines of fstab by kernel name, of one unit; returns {subsystem: (kernel name, line of fstab)}."""
+    """Two fstab lines with kernel device names, and one unit; returns {subsystem: (kernel name, fstab line)}."""
     host.put(UNIT_FILE, connect_unit(address))
     host.sh(f"systemctl daemon-reload; systemctl enable --now {UNIT}", 60)
     found = {}
@@ -74,8 +74,8 @@ def connect_and_mount(host, address):
 
 @pytest.fixture(scope="module")
 def by_hand(house):
-    """No configuration and no daemon; two volumes by hand; jumbo frames on one side only; another machine's host ID, in
-    files that are older than this machine."""
+    """No configuration and no daemon; two manually configured volumes; jumbo frames on one side only; another machine's
+    host ID, in files that are older than this machine."""
     host, target = house.host, house.target
     for name in VOLUMES:
         device = target.image(name, "128M")
@@ -114,7 +114,7 @@ def of(area, report):
     return "\n".join(f"{row['what']} | {row['why']} | {row['fix']}" for row in report["findings"] if row["area"] == area)
 
 
-# First: what follows has the house without a daemon.
+# Must be first: the following tests have a house without a daemon.
 def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair):
     original, copy = pair.hosts
     own = copy.get("/etc/nvme/hostid")
@@ -130,7 +130,7 @@ def test_doctor_on_a_copy_of_a_machine_names_what_tells_it_from_an_original(pair
         if pair.has_reservations():
             assert f"{SHARED}: another host or program has registered for and holds its reservation" in of("identity", report)
             assert f"volume {SHARED} is refused" in of("identity", report)
-        else:  # multi-mount protection knows the name of who writes, not that it is an original
+        else:  # multi-mount protection knows the writer's name, not that it is the original machine
             assert f"volume {SHARED} is refused" in of("volume", report) and "host1" in of("volume", report)
         assert "somebody else" not in of("identity", doctor(pair.products[0]))
     finally:
@@ -163,7 +163,7 @@ def test_doctor_names_each_fault_of_a_host_set_up_by_hand_that_has_no_configurat
 
 
 def mend_what_is_not_moved(house, report):
-    """The packet size and the host ID, by the commands that doctor gives."""
+    """Fixes the packet size and the host ID, with the commands suggested by doctor."""
     mtu = f"ip link set eth0 mtu {LARGEST}"
     identity = "sed 's/.*uuid://' /etc/nvme/hostnqn | sudo tee /etc/nvme/hostid"
     assert mtu in of("network", report) and identity in of("identity", report)
@@ -171,7 +171,7 @@ def mend_what_is_not_moved(house, report):
 
 
 def kinds(commands):
-    """What each command is about, once where several in a row are alike."""
+    """The kind of each command, without consecutive duplicates."""
     said = []
     for words in (command.split() for line in commands for command in line.split("&&")):
         kind = " ".join(words[:2] if words[0] in ("systemctl", "spark-stage") else words[:1])
@@ -180,14 +180,14 @@ def kinds(commands):
 
 
 def import_configuration(house):
-    """As docs/moving-in.md has it; returns the steps that the file ends with."""
+    """Follows docs/moving-in.md; returns the steps at the end of the imported file."""
     look, move = commands_of("docs/moving-in.md")
     for line in look:
         house.host.sh(line)
     assert house.product.run(f"import --output {CONFIG}").rc == 7
     steps = [line[4:] for line in house.host.get(CONFIG).splitlines() if re.match(r"#   \S", line)]
     assert kinds(steps) == kinds(move), steps
-    # The drive for staged copies is no matter of the old set-up.
+    # The drive for staged copies is not part of the old setup.
     cache = next(line for line in house.config().splitlines() if line.startswith("cache:"))
     house.host.sh(f"cat >>{CONFIG}", stdin=f"{cache}\n".encode())
     return steps
@@ -223,5 +223,5 @@ def test_the_move_by_the_steps_of_the_imported_file_loses_no_byte_and_no_connect
     assert "is not the UUID" not in of("identity", report)
     way, = report["network"]
     assert (way["address"], way["packet"], way["carried_by"]) == (house.target.address, LARGEST, "eth0")
-    # What else the host had is there as before.
+    # The host's other mounts still exist.
     assert host.run(f"mountpoint -q {NAS_MOUNT} && mountpoint -q {DATASETS_MOUNT}").rc == 0

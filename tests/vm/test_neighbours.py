@@ -1,4 +1,4 @@
-"""Targets that change what they offer, and other programs that connect."""
+"""Targets that change their offers, and other programs that connect."""
 import time
 from contextlib import contextmanager
 from datetime import datetime
@@ -33,7 +33,7 @@ def unconfigured(target):
 
 @pytest.fixture(scope="module")
 def listening(house):
-    """nvme-cli's rule is switched off, and the daemon listens to the target."""
+    """nvme-cli's rule is disabled, and the daemon listens to the target."""
     house.host.sh(f"ln -sf /dev/null {RULE} && udevadm control --reload")
     house.product.restart()
     house.wait_ready()
@@ -58,7 +58,7 @@ def exported(house, name, just_before=lambda: None):
 
 
 def journal_time(house, text, since):
-    """When the daemon logged this, in seconds since 1970."""
+    """The time at which the daemon logged this text, in seconds since 1970."""
     line = f"journalctl -u {UNIT} -b --since @{int(since)} -o short-unix --no-pager | grep -F '{text}' | tail -n 1"
     house.host.wait_until(f"{line} | grep -q .", 30)
     return float(house.host.sh(line).split()[0])
@@ -72,7 +72,7 @@ def test_with_nvme_clis_rule_in_force_the_daemon_keeps_no_connection_that_it_wou
 
 def test_a_subsystem_that_appears_is_connected_before_the_next_attempt_is_due(listening):
     house = listening
-    early = []  # seconds before the next attempt was due; on a busy computer it may be due before the target has told
+    early = []  # seconds before the next attempt; on a busy computer the attempt may come before the target's notification
     while max(early, default=0) < 1:
         round_ = len(early)
         assert round_ < 8, f"nobody connected before its next attempt was due: {early}"
@@ -183,7 +183,7 @@ def test_a_connection_that_was_there_before_the_daemon_becomes_ours(house):
 
 
 def questions(house):
-    """Connections to a discovery service that the kernel has made."""
+    """Number of connections to a discovery service made by the kernel."""
     return house.host.sh("dmesg | grep -c 'new ctrl: NQN \"nqn.2014-08.org.nvmexpress.discovery\"' || true")
 
 
@@ -198,7 +198,7 @@ def test_what_the_administrator_excludes_is_refused_until_the_line_is_taken_out(
             assert f"{EXCLUSIONS}:3 excludes it" in reason
             assert house.host.run("grep -qx banned /sys/class/nvme/*/subsysnqn").rc == 1
             assert house.product.volume("datasets")["state"] == "ready"
-            # Nor is the target's address asked what it offers, if that is what they exclude.
+            # If the exclusion names the target's address, no discovery request is sent to it.
             house.host.put(EXCLUSIONS, f"[exclusions]\nexclusion = transport=tcp;traddr={TARGET_ADDRESS}\n")
             asked = questions(house)
             house.product.run("volumes up banned")

@@ -1,15 +1,15 @@
-"""A dataset of an NFS export that other hosts write."""
+"""A dataset on an NFS export that other hosts write."""
 import json
 
 from rig.house import NAS_EXPORT, TARGET_ADDRESS
 
 FILE = f"{NAS_EXPORT}/moving/file"
-STAGE_WORKERS = "'worker [s]tage'"  # and not the shell that asks
+STAGE_WORKERS = "'worker [s]tage'"  # does not match the shell that runs pgrep
 
 
 def test_a_file_that_another_host_changes_during_the_copy_is_never_published_as_a_mixture(house):
-    """As far as this host knows it did not change: it may remember the file's size and times for ten minutes, has no delegation
-    that its server would recall, and asks for no time of the last read. Only a question to the server finds out."""
+    """This host has no sign of the change: it may cache the file's size and times for ten minutes, has no delegation that
+    the server would recall, and does not request the access time. Only a request to the server reveals it."""
     server, product = house.target_machine, house.product
     write = f"head -c 16M /dev/urandom | dd of={FILE} conv=notrunc bs=1M iflag=fullblock status=none && sync -f {FILE}"
     server.sh(f"echo 0 >/proc/sys/fs/leases-enable; mkdir {NAS_EXPORT}/moving && {write}")

@@ -1,4 +1,4 @@
-"""Outputs: the daemon watches where a job writes its checkpoints, and sends those that are complete."""
+"""Outputs: the daemon watches the folder of a job's checkpoints, and sends the complete ones."""
 import json
 import time
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ OUT = f"{LOCAL}/out/run7"
 VOLUME = "outputs"
 THERE = f"/mnt/{VOLUME}/run7"
 SAVER = "/var/tmp/saver.sh"
-# A job that saves as torch.distributed.checkpoint does: shards in place, `.metadata` last, which names them. $1: first step.
+# A job that saves like torch.distributed.checkpoint: shards in place, then `.metadata`, which lists them. $1: first step.
 SAVE_DCP = f"""#!/bin/sh
 step=$1
 while :; do
@@ -28,7 +28,7 @@ done
 
 @contextmanager
 def outputs(house, size="256M", **rules):
-    """A volume that this host alone writes, and an output that is sent to it; the file system is sound afterwards."""
+    """A volume written by this host alone, and an output that is sent to it; checks the file system afterwards."""
     device = house.target.image(VOLUME, size)
     house.target.filesystem(device, name=VOLUME, mmp=True)
     house.target.export(VOLUME, device)

@@ -1,7 +1,7 @@
 """The package on a clean machine: installed, configured in three lines, upgraded under a reader, removed, purged.
 
-The machine's Debian comes with what other scenarios need. What of that the package depends on is removed first, and lies
-in a repository beside it, as on a mirror: apt has to find and bring it.
+The machine's Debian includes packages for other scenarios. Those that our package depends on are removed first and put into
+a local repository, like on a mirror: apt must find and install them.
 """
 import re
 import shutil
@@ -26,16 +26,16 @@ KEY = "/etc/spark-stage/keys/host"
 PAGE = "docs/install.md"
 FIRST_VOLUME = "docs/first-volume.md"
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
-# The rest of what it depends on is there for other packages of the machine, libfmt for fio's.
+# The other dependencies are installed for other packages of the machine (libfmt for fio).
 LIBRARIES = [name for name in PACKAGES_OF[GUEST] if name.startswith("lib") and not name.startswith("libfmt")]
 LIBRARIES.append("libprometheus-cpp-core1.0")
-ABSENT = LIBRARIES + ["nvme-cli"]  # which is recommended
+ABSENT = LIBRARIES + ["nvme-cli"]  # a recommended package
 REPOSITORY = "/srv/repository"
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """The package, and the same under a later version."""
+    """The package, and the same with a later version number."""
     found = list(Path(PACKAGE).glob("spark-stage_*.deb"))
     assert len(found) == 1, f"{PACKAGE} has {len(found)} packages: one is wanted"
     tree = tmp_path_factory.mktemp("later")
@@ -48,7 +48,7 @@ def packages(tmp_path_factory):
 
 
 def fetch_absent(path):
-    """As Debian's mirror has them now, checked by its keys, and an index; what this computer has stays as it is."""
+    """Downloads the packages from Debian's mirror, verified by its keys, with an index; this computer's packages are not changed."""
     work = Path(f"{path}.apt")
     for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def fetch_absent(path):
         f"APT::Architecture={ARCHITECTURE}", f"APT::Architectures::={ARCHITECTURE}") for word in ("-o", option))]
     subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*apt, "download", *ABSENT], cwd=path, check=True, stdout=subprocess.DEVNULL)
-    for package in path.glob("*.deb"):  # a version's colon is written %3a, which apt would read as a colon again
+    for package in path.glob("*.deb"):  # %3a stands for the colon of a version, and apt would decode it again
         package.rename(path / f"{package.name.split('_')[0]}.deb")
     index = subprocess.run(["dpkg-scanpackages", "."], cwd=path, check=True, capture_output=True).stdout
     (path / "Packages").write_bytes(index)
@@ -87,7 +87,7 @@ def mount_id(host):
 
 
 def controllers(host):
-    """Those that are connected, by their numbers and NQNs."""
+    """The connected controllers, with their numbers and NQNs."""
     return host.sh("grep -H . /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state | grep -v ':nqn.2019-08.org.qemu:'").split()
 
 
@@ -101,7 +101,7 @@ def installed(host, names):
 
 
 def as_the_page_says(begin, package="/root/spark-stage.deb"):
-    """A line of the page for this machine: its folder of packages, and nobody who is asked."""
+    """A line of the page adapted to this machine: its folder of packages, and no prompts."""
     typed = blocks.line(PAGE, begin).removeprefix("sudo ").replace("./build/deb/spark-stage_*.deb", package)
     return re.sub(r"\bapt ", f"{APT} ", typed)
 
@@ -119,14 +119,14 @@ def test_it_installs_with_what_it_depends_on_and_starts_nothing(host):
 
 
 def test_three_lines_of_configuration_make_a_volume_ready(host, bare_pair):
-    """As the page about the first volume has them, and with the commands that it tells to type."""
+    """The lines and commands of the page about the first volume."""
     text = blocks.find(FIRST_VOLUME, "version: 1").text.replace("192.168.0.100", bare_pair[0].address)
     assert len(text.splitlines()) == 3 and NQN in text and MOUNT in text
     host.put(CONFIG, text)
     for line in blocks.find(FIRST_VOLUME, "sudo spark-stage config check").lines:
         shown = host.sh(line.removeprefix("sudo "), 150)
         print(f"$ {line}\n{shown}")
-    assert "greeting" in shown  # the last one lists what is in it
+    assert "greeting" in shown  # the last command lists the volume's files
     assert Product(host).volume("data")["state"] == "ready"
     assert host.get(f"{MOUNT}/greeting") == "hello\n"
 
@@ -165,7 +165,7 @@ def test_removal_leaves_the_mount_the_configuration_and_what_was_staged(host):
 
 
 def can_write_below_the_mount(host):
-    """To the folder itself, on the system's own disk."""
+    """True if the folder itself, on the system's own disk, is writable."""
     done = host.run(f"""mkdir -p /run/below && mount --bind / /run/below || exit 9
                         touch /run/below{MOUNT}/file && rm /run/below{MOUNT}/file; rc=$?; umount /run/below; exit $rc""")
     assert done.rc != 9, done

@@ -31,7 +31,7 @@ def twin(house):
 
 
 def set_cut(house, *addresses):
-    """Nothing reaches these addresses from now on; all others are reached again."""
+    """Blocks these addresses from now on, and unblocks all others."""
     rules = "".join(f"add rule ip cut in ip daddr {address} tcp dport {PORT} drop\n" for address in addresses)
     house.target_machine.sh("nft -f - <<'.'\nadd table ip cut\ndelete table ip cut\nadd table ip cut\n"
                             f"add chain ip cut in {{ type filter hook input priority 0; }}\n{rules}.\n")
@@ -86,7 +86,7 @@ def seconds_until(twin, wanted, deadline=120, name=NAME):
 
 
 def test_one_portal_out_then_both_then_the_other_alone_loses_nothing_and_fails_back(twin):
-    """Writer and reader go on over what is left; with both out they wait, and nothing is mounted anew."""
+    """Writer and reader continue over the remaining portal; with both out they wait, and nothing is remounted."""
     before = twin.product.wait_volume(NAME, all_live, 90)
     with witnessed(twin, f"/mnt/{NAME}/journal", f"/mnt/{NAME}/file"), cut(twin, SECOND):
         volume = twin.product.wait_volume(NAME, lambda volume: live(volume) == FIRST_LIVE, 60)
@@ -103,13 +103,14 @@ def test_one_portal_out_then_both_then_the_other_alone_loses_nothing_and_fails_b
     assert after["reconnects"] == before["reconnects"] + 1 and after["recoveries"] == before["recoveries"]
 
 
-# These are last: the twin is not in their configurations any more.
+# These come last, since they remove the twin from the configuration.
 def lead_to(house, address):
     house.host.sh(f"sed -i '/ named.lan$/d' /etc/hosts; echo '{address} named.lan' >>/etc/hosts")
 
 
 def test_a_target_whose_name_leads_elsewhere_goes_on_there_while_the_kernel_tries_the_old_address(twin):
-    """For ever, by default: what waits goes on over the new address, nothing is mounted anew."""
+    """Waiting requests continue over the new address, and nothing is remounted. By default the kernel retries the old one
+    indefinitely."""
     lead_to(twin, TARGET_ADDRESS)
     with twin.volume("moving", target="named", targets={"named": {"address": "named.lan"}},
                      fill="touch journal; head -c 256K /dev/urandom >file", access="exclusive", fence="none"):

@@ -1,4 +1,4 @@
-"""The power goes while a dataset is copied: what is called done is whole, and the next run goes on."""
+"""Power loss during a copy: a finished copy is complete, and the next run resumes."""
 import json
 import os
 
@@ -11,7 +11,7 @@ CUTS = int(os.environ.get("SPARK_POWER_CUTS", "10"))
 
 @pytest.fixture
 def power(house):
-    """A folder for it, and the tools."""
+    """A folder for the test, and its tools."""
     house.host.sh("modprobe -a dm-log-writes loop")
     yield f"{LOCAL}/power"
     house.host.run(f"""pkill -KILL -f '[s]park-staged --config {LOCAL}/power' && sleep 1
@@ -20,13 +20,13 @@ def power(house):
 
 @pytest.mark.parametrize("through, filesystem", [("copy", "ext4"), ("copy", "xfs"), ("cache", "ext4")])
 def test_after_a_power_cut_what_is_called_a_copy_is_whole_and_the_next_run_goes_on(house, power, through, filesystem):
-    """A copy, and another one that replaces it. Unflushed writes are lost, in part, as a drive's cache loses them."""
+    """A copy, and another one that replaces it. Unflushed writes are partly lost, as in a drive's cache."""
     seed = 1
     result = house.host.run(f"/usr/local/lib/rig/power-cuts {through} {filesystem} {CUTS} {seed} {power}", 600)
     assert result.rc == 0, result.err
     seen = json.loads(result.out)
     for half, cuts in seen.items():
         print(f"{half}:", *(f"{cut['after']}/{cut['of']} {'new' if cut['new'] else cut['resumed']}" for cut in cuts))
-    # How much of the journal is on the drive at a cut depends on the machine's pace.
+    # The share of the journal that is on the drive at a cut depends on the machine's speed.
     assert any(cut["resumed"] > 0 for cuts in seen.values() for cut in cuts), "no run went on from the journal"
     assert sum(len(cuts) for cuts in seen.values()) == CUTS

@@ -1,4 +1,4 @@
-"""A writer publishes, readers follow: what they stage is one published state, whole, or nothing."""
+"""A writer publishes, readers follow: they stage one complete published state, or nothing."""
 import json
 import os
 import random
@@ -10,9 +10,9 @@ from rig.pair import MOUNT, NAME, Pair
 from rig.settings import KERNEL
 
 GENERATIONS = int(os.environ.get("SPARK_GENERATIONS", "8"))
-POWER_CUTS = int(os.environ.get("SPARK_POWER_CUTS", "2"))  # each costs a boot
+POWER_CUTS = int(os.environ.get("SPARK_POWER_CUTS", "2"))  # each requires a boot
 
-# Every file has its generation's number in every line, and the same length in each generation.
+# Each line of every file contains the generation's number; all generations have the same length.
 WRITE = f"""
 import os, sys
 number = int(sys.argv[1])
@@ -39,19 +39,19 @@ while not os.path.exists("/run/stop-reading"):
 
 @pytest.fixture
 def published(house, second_host):
-    """The first host writes; the second reads. Without multi-mount protection, which would wait at each change."""
+    """The first host writes; the second reads. Without multi-mount protection if possible, since it would delay each change."""
     both = Pair(house, second_host)
     both.export(mmp=KERNEL == "6.1")
     both.configure(0, "exclusive")
     both.products[0].wait_volume(NAME, "ready", 120)
-    both.products[0].sh(f"volumes up {NAME}", 60)  # the one before, of the same name, was published
+    both.products[0].sh(f"volumes up {NAME}", 60)  # the previous volume of this name was published
     both.hosts[1].put("/run/read.py", READ)
     yield both
     both.end()
 
 
 def write(both, number):
-    both.hosts[0].put("/run/write.py", WRITE)  # each time: it may have been switched off since
+    both.hosts[0].put("/run/write.py", WRITE)  # each time, since the host may have been switched off
     both.hosts[0].sh(f"python3 /run/write.py {number}", 60)
 
 
@@ -158,7 +158,7 @@ def test_a_power_cut_while_it_publishes_leaves_readers_the_old_state_or_the_new(
         time.sleep(5)
         volume = reader.volume(NAME)
         print(f"cut {number}: the reader is {volume['state']} with generation {generation_of(volume)}")
-        # A writer that the reader notices meanwhile ends the staging.
+        # Staging fails if the reader detects a writer meanwhile.
         if volume["state"] == "ready" and not volume["foreign_writes"] and reader.run(f"stage {NAME}:data", 60).rc == 0:
             path = reader.dataset(f"{NAME}:data")["path"]
             seen = published.hosts[1].sh(f"cat {path}/* | sort -u").split()

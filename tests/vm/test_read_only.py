@@ -1,4 +1,4 @@
-"""A job cannot change the copy that it is served, and has a place to write instead; what a link leads to comes along."""
+"""A job can't change a served copy and has a writable folder instead; targets of links are copied as well."""
 import json
 import re
 

@@ -1,4 +1,4 @@
-"""The rig itself, proven with nvme-cli: what fails here is not spark-stage's fault."""
+"""Tests of the rig itself with nvme-cli: failures here are not caused by spark-stage."""
 import json
 
 import pytest
@@ -40,7 +40,7 @@ def test_a_host_connects_mounts_and_reads(pair):
     target, host = pair
     host.sh(f"nvme connect -t tcp -a {target.address} -s 4420 -n {NQN} -k 5 -c 2 -l -1")
     host.wait_until(f"[ $(cat {controller(host)}/state) = live ] && ls {controller(host)}/nvme*n1")
-    # Of a path and its multipath head only the head has a device node.
+    # Of a path and its multipath head, only the head has a device node.
     host.sh(f"""mkdir -p /mnt/v
         for device in /dev/nvme*n1; do
             if grep -qx {NQN} /sys/block/$(basename $device)/device/subsysnqn; then mount -o ro,noload $device /mnt/v; fi

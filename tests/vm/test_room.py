@@ -1,5 +1,5 @@
-"""What makes way for what: copies that are in use, requests cut short by a crash, entries that can't be deleted, sources that
-take less than their copies. Most of the datasets are folders of the drive that carries the cache."""
+"""The order of eviction: copies in use, requests interrupted by a crash, entries that can't be deleted, sources that take
+less space than their copies. Most of the datasets are folders on the drive of the cache."""
 import json
 import signal
 from contextlib import contextmanager
@@ -10,8 +10,8 @@ from rig.house import CACHE, NAS_EXPORT, TARGET_ADDRESS
 
 MIB = 1 << 20
 SETS = {"older": 24, "newer": 40, "spare": 16}  # MiB
-OWNER = 1234  # of the files of `older`: to ask whether another user's file is open takes a capability of the unit
-# Only a daemon that is not there yet, or still opens the cache, is asked again.
+OWNER = 1234  # owner of the files of `older`: the unit needs a capability to check whether another user's file is open
+# Retries only if the daemon is not running yet or still opens the cache.
 UNTIL_TAKEN = "until spark-stage {}; do status=$?; [ $status = 4 ] || exit $status; done"
 
 
@@ -71,7 +71,7 @@ def test_a_copy_whose_file_is_open_is_waited_for_and_nothing_is_deleted_meanwhil
 
 
 def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
-    """The second is looked at and found as it should be while the first, of many files, is still being listed."""
+    """The second dataset is checked and found valid while the first, with many files, is still being listed."""
     house.host.sh("cd /local/sets/newer && touch $(seq 1500)")
     show = "sh -c 'ls $SPARK_STAGE_NEWER/file $SPARK_STAGE_OLDER/file'"
     with room(house, 50):
@@ -91,7 +91,7 @@ def test_what_a_request_names_does_not_make_way_for_the_rest_of_it(house):
 
 
 def test_a_crash_during_a_copy_keeps_leases_and_no_request_after_it_is_refused(house):
-    """The cache has room for the copy once, so a promise that outlived its daemon would be one too many."""
+    """The cache has space for the copy once, so a reservation that outlived its daemon would be refused."""
     with room(house, sum(SETS.values()) + 4):
         older = house.product.json("stage older --lease 1h", 90)["datasets"][0]
         stage(house, "spare")
@@ -133,8 +133,8 @@ def test_an_entry_that_can_not_be_deleted_is_its_datasets_own_trouble(house):
 
 
 def test_room_is_promised_for_what_a_copy_will_take_not_for_what_its_source_takes(house):
-    """A file with a hole: NFS 4.2 tells where it is, and the copy has it too. NFS 4.1 only tells that the file takes less than
-    its size, as with one that its server compresses, and all of its bytes are written."""
+    """A file with a hole: NFS 4.2 reports its position, and the copy has the hole, too. NFS 4.1 only reports an allocation
+    smaller than the size, as for a file compressed by the server, and all of its bytes are written."""
     house.target_machine.sh(f"mkdir {NAS_EXPORT}/thin && cd {NAS_EXPORT}/thin && truncate -s 60M file && "
                             "head -c 1M /dev/urandom | dd of=file conv=notrunc status=none && sync")
     packed = {"packed": {"nfs": f"{TARGET_ADDRESS}:{NAS_EXPORT}", "mount": "/mnt/packed", "options": ["vers=4.1"]}}
@@ -150,7 +150,7 @@ def test_room_is_promised_for_what_a_copy_will_take_not_for_what_its_source_take
 
 
 def taken(house, dataset):
-    """By the dataset's copy, alone in the cache; by the cache's own count as well, in whole blocks."""
+    """The space taken by the dataset's copy, alone in the cache, in whole blocks; the cache's own count must agree."""
     staged = house.product.json(f"stage {dataset}", 90)["datasets"][0]
     house.host.sh(f"sync -f {CACHE}")
     on_disk = int(house.host.sh(f"du -s -B1 {staged['path']} | cut -f1"))

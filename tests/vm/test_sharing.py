@@ -1,6 +1,6 @@
-"""One volume, two hosts: one writer at most, whoever asks when, and a reader that knows when to distrust what it sees.
+"""One volume, two hosts: at most one writer, regardless of the order of requests, and a reader that detects foreign writes.
 
-With kernels whose nvmet has reservations both fences are up; with 6.1 multi-mount protection is alone.
+Both fences are active if the kernel's nvmet has reservations; with 6.1 only multi-mount protection.
 """
 import json
 import os
@@ -27,7 +27,8 @@ def test_two_that_ask_at_the_same_moment_are_never_both_served(pair):
         assert pair.hosts[loser].run(f"findmnt {MOUNT}").rc != 0
         for index in (0, 1):
             pair.down(index)
-        asked = [host.spawn(f"spark-stage volumes up {NAME}") for host in pair.hosts]  # both before either answers
+        asked = [host.spawn(f"spark-stage volumes up {NAME}") for host in pair.hosts]  # both requests are sent before
+                                                                                       # either answer
         assert [process.wait(60).rc for process in asked] == [0, 0]
     pair.settle()
 
@@ -42,7 +43,7 @@ def test_the_volume_goes_over_when_its_host_lets_go(pair):
 
 
 def write_for_ever(host, path):
-    """Records of one block each, flushed; each names its number in every eight bytes."""
+    """Writes flushed records of one block each; every eight bytes contain the record's number."""
     return host.spawn(f"""python3 -c '
 import os, struct
 fd = os.open("{path}", os.O_WRONLY | os.O_CREAT, 0o644)

@@ -1,4 +1,4 @@
-"""The host goes down with a volume that is being written: soon, whatever the target does."""
+"""The host shuts down with a volume that is being written: quickly, even if the target fails."""
 import time
 
 import pytest
@@ -6,16 +6,16 @@ import pytest
 from rig.house import LOCAL, NAS_MOUNT
 from rig.settings import KERNEL
 
-# 30 s is what docs/reliability.md promises, and every run prints. This decides: with the patience of `make check` still before
-# systemd ends anything by force (90 s).
+# docs/reliability.md promises 30 s; each run prints its time. This limit is checked: multiplied by the patience of `make
+# check`, it is still below the 90 s after which systemd kills services.
 DEADLINE_S = 40
 NAME = "busy"
 ON_NAS = f"{NAS_MOUNT}/scribbled"
-ACKNOWLEDGED = f"{LOCAL}/acknowledged"  # the last line that was flushed, on the host's own drive
+ACKNOWLEDGED = f"{LOCAL}/acknowledged"  # the last flushed line, on the host's own drive
 
 
 def write_for_ever(house):
-    """Services that nobody ordered against the volumes, as people have them."""
+    """Services without an ordering dependency on the volumes, as users write them."""
     house.host.put("/usr/local/bin/scribble", """#!/bin/sh
         while i=$((i + 1)); do
             echo $i | dd of=$1 oflag=append conv=notrunc,nocreat,fsync status=none && echo $i >$2
@@ -42,7 +42,7 @@ def pull_the_cable(house):
 
 
 def also(verb, fault):
-    """To our units the two are one, so the other kernel does each fault once."""
+    """Our units treat both the same, so each fault is tested once on the other kernel."""
     return pytest.param(verb, fault, marks=pytest.mark.skipif(KERNEL == "6.1", reason="this pair runs on the newest kernel"))
 
 
@@ -60,7 +60,7 @@ def test_the_machine_goes_down_within_30_s_with(house, verb, fault):
         finally:
             mend()
         print(f"{verb}: {fault.__name__ if fault else 'healthy'}: off after {seconds:.1f} s")
-        if fault is None:  # unmounted in order: nothing to recover, nothing to repair
+        if fault is None:  # unmounted in order: no recovery, no repair
             assert "needs_recovery" not in house.target_machine.sh(f"tune2fs -l /srv/{NAME}.img")
             house.target_machine.sh(f"e2fsck -fn /srv/{NAME}.img", 60)
         house.start_host()

@@ -1,6 +1,6 @@
 """A Slurm of two nodes under systemd and cgroup v2, installed by apt with our packages, and volumes on a real target.
 
-What tests/slurm shows on one computer without them is not repeated here: packages, cgroups, and a cable that is pulled.
+Covers only cases that tests/slurm can't run on one computer: packages, cgroups, and an unplugged cable.
 """
 import re
 import secrets
@@ -21,7 +21,7 @@ from rig.topology import Topology
 
 pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
 NQN = "raid5-data"
-USER = "games"  # whom every Debian has
+USER = "games"  # exists on every Debian
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Install-Recommends=false"
 SLURM = ["slurmctld", "slurmd", "slurm-client", "munge"]
 REPOSITORY = "/srv/repository"
@@ -91,7 +91,9 @@ class Cluster:
         repository = cached(f"slurm-{GUEST}-{ARCHITECTURE}", digest(status, *SLURM, Path(__file__)),
                             lambda path: download(path, status, [*SLURM, "libjson-c5"]))
         node.sh(f"mkdir -p {REPOSITORY}")
-        packages = sorted(repository.glob("*.deb")) + sorted(Path(PACKAGE).glob("*.deb"))
+        # Without the driver for Kubernetes, whose libraries a Slurm node does not have.
+        ours = [package for package in sorted(Path(PACKAGE).glob("*.deb")) if "-csi_" not in package.name]
+        packages = sorted(repository.glob("*.deb")) + ours
         for package in packages:
             node.put(f"{REPOSITORY}/{package.name}", package.read_bytes())
         node.sh(f"{APT} install {REPOSITORY}/*.deb", 600)
@@ -127,7 +129,7 @@ class Cluster:
 
 
 def local_drive_of(rig, number):
-    """Each host's own."""
+    """The host's own drive."""
     made = local_drive(rig)
     return made.rename(made.with_name(f"local-{number}.raw"))
 
@@ -148,7 +150,7 @@ def cluster():
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(cluster):
-    """No node is drained or down, no lease is left without a job, and the next job runs."""
+    """No node is drained or down, no lease without a job remains, and the next job runs."""
     yield
     cluster.wait_idle()
     assert cluster.leases() == []
@@ -221,14 +223,14 @@ def test_shards_that_two_nodes_write_are_published_as_one_checkpoint(cluster):
     cluster.nodes[0].sh("mkdir /mnt/nas/shards")
     save = ("d=/tmp/step-7; rm -rf $d; mkdir -p $d/ranks; hostname >$d/ranks/$(hostname); echo all >$d/config; "
             "exec spark-stage stage-out $d nas:shards/step-7 --nodes 2")
-    sent = [node.spawn(save) for node in cluster.nodes]  # both before either has ended
+    sent = [node.spawn(save) for node in cluster.nodes]  # both start before either has ended
     for process in sent:
         done = process.wait(180)
         assert done.rc == 0 and done.out.strip() == "/mnt/nas/shards/step-7", done
     for product in cluster.products:
         verified = product.run("verify nas:shards/step-7", 120)
         assert verified.rc == 0, verified
-    there = cluster.machine.sh(f"cd {NAS_EXPORT}/shards && find . | LC_ALL=C sort").split()  # a host's cache may have more
+    there = cluster.machine.sh(f"cd {NAS_EXPORT}/shards && find . | LC_ALL=C sort").split()  # a host's cache may show more
     assert there == [".", "./.step-7.spark-manifest", "./step-7", "./step-7/config", "./step-7/ranks", "./step-7/ranks/host1",
                      "./step-7/ranks/host2"], there
     again = cluster.products[0].run("stage-out /tmp/step-7 nas:shards/step-7 --nodes 2", 120)

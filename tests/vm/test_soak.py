@@ -1,4 +1,4 @@
-"""A random walk of faults, which a seed replays: `make soak SEED=… STEPS=…`. tests/vm/soak has its parts."""
+"""A random walk of faults, reproducible by its seed: `make soak SEED=… STEPS=…`. The parts are in tests/vm/soak."""
 import os
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A checkpoint on its way to a volume: whatever happens meanwhile, the volume has all of it, or nothing under its name."""
+"""Sending a checkpoint to a volume: in any fault, the volume has all of it, or nothing under its name."""
 import json
 import time
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ ON_VOLUME = f"/mnt/{VOLUME}"
 
 @contextmanager
 def checkpoints(house, size="256M", **engine):
-    """A volume that this host alone writes; its file system is sound afterwards."""
+    """A volume written by this host alone; its file system is checked afterwards."""
     device = house.target.image(VOLUME, size)
     house.target.filesystem(device, name=VOLUME, mmp=True)
     house.target.export(VOLUME, device)
@@ -41,7 +41,7 @@ def checkpoints(house, size="256M", **engine):
 
 
 def save(machine, path=NEW, mib=MIB):
-    """As a job does: shards, a large one and small ones, under their final name."""
+    """Saves like a job: shards, a large one and small ones, under their final name."""
     machine.sh(f"""set -e
         rm -rf {path}; mkdir -p {path}
         head -c {mib}M /dev/urandom >{path}/model.safetensors
@@ -50,13 +50,13 @@ def save(machine, path=NEW, mib=MIB):
 
 
 def content(machine, path):
-    """One sum over all names and bytes; the page cache does not answer."""
+    """One checksum over all names and bytes, read past the page cache."""
     return machine.sh(f"sync; echo 3 >/proc/sys/vm/drop_caches; cd {path} && find . -type f | sort | xargs sha256sum | sha256sum",
                       120)
 
 
 def begin(product, destination, rate="3MB/s"):
-    """A slow one, once it has copied something; returns its job's number."""
+    """Starts a slow stage-out and waits until it has copied data; returns its job's number."""
     job = product.sh(f"stage-out {NEW} {destination} --max-rate {rate} --detach", 60).strip()
     product.machine.wait_until(f"spark-stage jobs --json | grep -A6 '\"verb\": \"stage-out\"' >/dev/null", 60)
     wait_progress(product, lambda row: row.get("bytes_done", 0) > 4 << 20)
@@ -68,7 +68,7 @@ def rows(product):
 
 
 def wait_progress(product, wanted, deadline=60):
-    """Until the only stage-out satisfies it."""
+    """Waits until the only stage-out satisfies the predicate."""
     end = time.monotonic() + patience(deadline)
     while not (found := rows(product)) or not wanted(found[0]):
         assert time.monotonic() < end, found
@@ -77,7 +77,7 @@ def wait_progress(product, wanted, deadline=60):
 
 
 def wait_sent(product, deadline=180):
-    """Until nothing is being sent."""
+    """Waits until no stage-out is running."""
     end = time.monotonic() + patience(deadline)
     while found := rows(product):
         assert time.monotonic() < end, found
@@ -145,7 +145,7 @@ def test_keep_deletes_the_oldest_and_never_what_it_did_not_make(house):
 
 
 def test_a_user_sends_with_its_own_rights(house):
-    """Neither reads what only root may read, nor writes where only root may write."""
+    """It neither reads files that only root may read, nor writes where only root may write."""
     house.host.sh(f"useradd -m -G spark-stage saver; rm -rf {LOCAL}/secret; mkdir -m 700 -p {LOCAL}/secret && echo k >{LOCAL}/secret/key")
     try:
         as_saver = "setpriv --reuid=saver --regid=saver --init-groups spark-stage stage-out"
@@ -177,7 +177,7 @@ def test_a_checkpoint_that_changes_while_it_is_read_is_not_published(house):
 def test_a_volume_that_fills_up_midway_shows_nothing_and_the_local_copy_stays(house):
     save(house.host, mib=4)
     house.host.sh(f"for i in $(seq 10); do head -c 4M /dev/urandom >{NEW}/model-$i.safetensors; done; sync -f {NEW}")
-    with checkpoints(house, size="128M", chunk="256KiB", depth=1):  # one file after the other: none has all of its room early
+    with checkpoints(house, size="128M", chunk="256KiB", depth=1):  # one file at a time: no file reserves its space early
         job = begin(house.product, f"{VOLUME}:step-1000")
         house.host.run(f"dd if=/dev/zero of={ON_VOLUME}/full bs=1M status=none; sync -f {ON_VOLUME}", 120)
         ended = house.product.run(f"wait --job {job}", 120)

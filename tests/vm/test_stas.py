@@ -1,4 +1,4 @@
-"""nvme-stas on the same host: it listens to the same target, and connects what that offers."""
+"""nvme-stas on the same host: it listens to the same target and connects the offered subsystems."""
 import time
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ STACD = "/etc/stas/stacd.conf"
 
 
 def connections(house, subsystem):
-    """The controllers of a subsystem, as the kernel names them."""
+    """The controllers of a subsystem, by kernel name."""
     return house.host.sh(f"grep -lx {subsystem} /sys/class/nvme/*/subsysnqn | cut -d/ -f5 || true").split()
 
 
@@ -38,7 +38,7 @@ def wait_target(house, wanted, deadline=60):
 
 @pytest.fixture(scope="module")
 def stas(house):
-    """stafd asks the volumes' target, and stacd connects what is offered there, a subsystem that is no volume's too."""
+    """stafd queries the volumes' target, and stacd connects the subsystems offered there, including one that is no volume's."""
     before = of_the_volume(house)
     device = house.target.image(OTHER, "64M")
     house.target.export(OTHER, device)
@@ -69,7 +69,7 @@ def test_while_stafd_keeps_nvme_clis_rule_away_both_listen(house, stas):
     house.product.restart()
     ours = wait_target(house, lambda target: target["controller"])["controller"]
     assert house.host.get(f"/sys/class/nvme/{ours}/state").strip() == "live"
-    # It shares the connection, and takes it away when it ends.
+    # stafd shares the connection, and disconnects it when it ends.
     house.host.sh("systemctl stop stafd", 60)
     wait_target(house, lambda target: "70-nvmf-autoconnect.rules" in (target["reason"] or ""))
     house.host.sh("systemctl start stafd", 60)
@@ -93,7 +93,7 @@ def test_a_connection_that_stacd_made_first_serves_its_volume(house, stas):
 
 @contextmanager
 def told(house, text):
-    """stacd's configuration, meanwhile."""
+    """Changes stacd's configuration for the duration of the block."""
     before = house.host.get(STACD)
     house.host.put(STACD, text)
     house.host.sh("systemctl reload stacd")
@@ -110,13 +110,13 @@ def test_a_volume_that_stacd_is_told_to_leave_alone_stays_down(house, stas):
         house.product.wait_volume("aside", "ready", 60)
         house.product.sh("volumes down aside")
         house.host.sh(f"nvme disconnect -n {OTHER}", 60)
-        wait_connected(house, OTHER, 120)  # so it would have had the time
+        wait_connected(house, OTHER, 120)  # stacd would have had time to connect it
         assert connections(house, "aside") == []
 
 
 def test_the_doctor_names_stacd_and_its_worst_setting(house, stas):
     assert "stacd.service (nvme-stas) manages NVMe connections" in house.product.run("doctor").out.replace("\n", " ")
-    before = house.host.get(STACD)  # put there, and not told: it would do it
+    before = house.host.get(STACD)  # stacd is not reloaded: it would disconnect
     house.host.put(STACD, "[I/O controller connection management]\n"
                    "disconnect-scope=all-connections-matching-disconnect-trtypes\n")
     found = house.product.run("doctor")

@@ -1,4 +1,4 @@
-"""TLS: what is asked for is there and proven, or the volume is refused and nothing goes over the wire in clear text."""
+"""TLS: the configured encryption is enforced, or the volume is refused and nothing is sent in clear text."""
 import base64
 import struct
 import time
@@ -27,7 +27,7 @@ KEY, OTHER_KEY = key(4), key(5)
 
 @contextmanager
 def sealed(house, *, given=KEY, tls=True):
-    """A volume behind a port that takes TLS alone (or clear text alone) while the host's file has the key `given`."""
+    """A volume at a port that accepts only TLS (or only clear text) while the host's file contains the key `given`."""
     house.host.put(FILE, given + "\n", mode="600")
     targets = {NAME: {"address": house.target.address, "port": PORT, "tls": {"psk_file": FILE}}}
     try:
@@ -40,10 +40,10 @@ def sealed(house, *, given=KEY, tls=True):
 
 @pytest.fixture(scope="module")
 def shaking(house):
-    """Both sides shake hands, and the target has the key, put there by nvme-cli."""
+    """Both sides run the handshake service, and nvme-cli has given the key to the target."""
     hostnqn = house.host.get("/etc/nvme/hostnqn").strip()
     for machine in (house.host, house.target_machine):
-        # Without the module there are no counters yet.
+        # The counters exist only after the module is loaded.
         machine.sh("modprobe tls && systemctl start tlshd && systemctl is-active tlshd", 60)
     house.target_machine.sh(f"modprobe nvmet-tcp; nvme check-tls-key --identity 0 --insert --hostnqn {hostnqn} "
                             f"--subsysnqn {NAME} --keydata '{KEY}'", 60)
@@ -51,7 +51,7 @@ def shaking(house):
 
 
 def encrypted_sessions(machine):
-    """How many the kernel has now, in software."""
+    """The kernel's current number of TLS sessions in software."""
     return sum(int(line.split()[1]) for line in machine.get("/proc/net/tls_stat").splitlines()
                if line.split()[0] in ("TlsCurrTxSw", "TlsCurrTxDevice"))
 
@@ -68,7 +68,7 @@ def refused(house, *words):
 
 
 def handshake_failed(house):
-    """The volume keeps trying: the target's handshake service may only be away."""
+    """The volume keeps retrying, since the target's handshake service may be unavailable only temporarily."""
     volume = house.product.wait_volume(NAME, lambda v: "the TLS handshake failed" in (v["reason"] or ""), 90)
     assert volume["state"] == "waiting" and not volume["paths"], volume
     return volume["reason"]

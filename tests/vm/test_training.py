@@ -1,4 +1,4 @@
-"""Checkpoints of real frameworks: a job of two processes that is killed and resumes, and the layouts that jobs write."""
+"""Checkpoints of real frameworks: a job of two processes that is killed and resumes, and the checkpoint layouts of jobs."""
 import json
 import os
 import shutil
@@ -24,12 +24,12 @@ PYTHON = (f"env LD_LIBRARY_PATH={LIBRARIES} PYTHONPATH={TORCH}/usr/lib/python3/d
           "GLOO_SOCKET_IFNAME=lo python3")
 OUT, VOLUME = f"{LOCAL}/out", "trained"
 THERE = f"/mnt/{VOLUME}"
-# What makes a checkpoint complete, by output.
+# The rule for complete checkpoints, by output.
 LAYOUTS = {"pt": "rename", "hf": "hf", "deepspeed": "deepspeed"}
 
 
 class Trainer:
-    """A host with PyTorch and a volume that it alone writes."""
+    """A host with PyTorch and a volume written by it alone."""
 
     def __init__(self, rig, house):
         folder = rig.folder / "trainer-drives"
@@ -54,7 +54,8 @@ class Trainer:
 
     @contextmanager
     def outputs(self, **rules):
-        """Outputs of these names and rules; afterwards everything on the volume is as its manifests say, and it is sound."""
+        """Outputs with these names and rules; afterwards checks that everything on the volume matches its manifests, and
+        the file system."""
         target = self.house.target
         device = target.image(VOLUME, "256M")
         target.filesystem(device, name=VOLUME, mmp=True)
@@ -131,7 +132,8 @@ def test_layouts_of_frameworks_are_sent_when_they_are_complete_and_load_from_the
                 order(f"begin {step}", f"begin {step}")
                 for name in LAYOUTS:
                     asked = trainer.product.run(f"stage-out {name}", 60)
-                    assert asked.rc == (3 if step == 1 else 0), asked  # the second time, the first one is there already
+                    assert asked.rc == (3 if step == 1 else 0), asked  # in the second round the first checkpoint exists
+                                                                       # already
                     assert machine.run(f"ls {THERE}/{name}/{names[name]}").rc != 0, asked
                 order(f"finish {step}", f"finish {step}")
                 for name in LAYOUTS:

@@ -1,6 +1,6 @@
-"""docs/two-sparks.md, typed on two machines: every command of its blocks, in their order.
+"""docs/two-sparks.md, typed on two machines: every command of its blocks, in order.
 
-torchrun is a stand-in that runs a script of the same outputs: torch itself is too large for these machines.
+torchrun is a replacement that runs a script with the same outputs: torch itself is too large for these machines.
 """
 import re
 import shlex
@@ -19,14 +19,14 @@ from test_bench_hosts import CLIENT, LIBRARIES, SERVER, SSH
 PAGE = "docs/two-sparks.md"
 NAMES = ("spark1", "spark2")
 FILES = {f"imagenet/shard-{i}.bin": 8 for i in range(8)}
-# Blocks by their first line that the page has typed on each Spark.
+# Blocks, by first line, that the page asks to type on each Spark.
 ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage config check", "spark-stage wait datasets --timeout")
-# What these machines have not: other accounts, and torch.
+# Programs that are missing on these machines: sudo and torch.
 STUBS = {
     "sudo": "#!/bin/sh\nexec \"$@\"\n",
     "torchrun": "#!/bin/sh\nfor last; do :; done\nexec python3 \"$last\"\n",
 }
-# As the page's: every file is read, and three checkpoints get their names once they are complete, on the first Spark alone.
+# Same as the page's script: reads every file and writes three checkpoints, on the first Spark only, renamed when complete.
 TRAIN = """
 import os, socket
 folder, out = os.environ["SPARK_STAGE_IMAGENET"], "/data/out/run7"
@@ -85,7 +85,7 @@ class Sparks:
         first.sh("ssh -o BatchMode=yes spark2 true", 60)
 
     def here(self, text):
-        """The page's addresses, card and packet size are those of these machines."""
+        """Replaces the page's addresses, network card and packet size by those of these machines."""
         for page, machine in (("192.168.0.100", self.target_machine), ("192.168.0.1", self.hosts[0]), ("192.168.0.2", self.hosts[1])):
             text = re.sub(rf"\b{re.escape(page)}\b", machine.address, text)
         return text.replace("enp1s0f1np1 mtu 9000", "eth0 mtu 1500").replace("-s 8972", "-s 1472")

@@ -1,5 +1,5 @@
-"""Two targets that offer a subsystem of the same NQN, as two MikroTiks with the same slot names do: a volume is on its
-own target's disk, or on none. The kernel takes the two for one subsystem."""
+"""Two targets that offer a subsystem of the same NQN, like two MikroTiks with the same slot names: a volume uses its own
+target's disk, or none. The kernel treats the two as one subsystem."""
 import time
 import uuid
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from rig.settings import patience
 from rig.target import Target
 
 NQN = "raid1-twice"
-NEAR, FAR = "near", "far"  # of the target of the house, and of the other one
+NEAR, FAR = "near", "far"  # offered by the house's target and by the other one
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def other(product_rig, house):
 
 @pytest.fixture
 def two(house, other):
-    """Both volumes are in the configuration, without the UUID of a file system; each target is exported by the scenario."""
+    """Both volumes are configured without the UUID of a file system; each scenario exports the targets itself."""
     targets = {NEAR: house.target, FAR: other}
     devices = {}
     for name, target in targets.items():
@@ -69,7 +69,7 @@ class TwoTargets:
         assert self.read(name) == name
 
     def never_ready(self, name, attempts=4):
-        """For so many attempts more, told apart by the time of the next one."""
+        """Checks this many further attempts, distinguished by the time of the next one."""
         seen = set()
         end = time.monotonic() + patience(180)
         while len(seen) < attempts and time.monotonic() < end:
@@ -90,7 +90,7 @@ class TwoTargets:
         try:
             yield
         finally:
-            # The discovery connection too: it is persistent, and the scenarios that follow expect none.
+            # Including the discovery connection: it is persistent, and later scenarios expect none.
             self.host.run("for c in /sys/class/nvme/nvme*; do "
                           f"grep -q 'traddr={target.address},' $c/address && "
                           f"{{ grep -qx {NQN} $c/subsysnqn || grep -qx discovery $c/cntrltype; }} && "
@@ -104,7 +104,7 @@ def test_a_volume_whose_target_is_away_is_never_ready_on_another_targets_disk(tw
     print(f"two targets: {volume['reason']}")
     assert volume["state"] == "waiting" and two.targets[NEAR].address in volume["reason"], volume
     assert two.host.run(f"findmnt /mnt/{FAR}").rc != 0
-    # Its target comes, and the kernel can't show both: it is refused, and both targets are named.
+    # Its target appears, and the kernel can't show both disks: the volume is refused with the names of both targets.
     two.export(FAR)
     volume = two.product.wait_volume(FAR, "refused", 120)
     print(f"two targets: {volume['reason']}")

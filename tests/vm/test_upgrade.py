@@ -1,4 +1,5 @@
-"""From the first packages that hosts ran (the step `upgrade` of check-long builds that commit) to this one, in use meanwhile.
+"""An upgrade from the first packages that were in use (the step `upgrade` of check-long builds that commit), during
+operation.
 
 The host reads one volume and an NFS export, writes another volume, keeps copies with leases and has had an outage.
 """
@@ -26,8 +27,8 @@ KEPT = ("reconnects", "recoveries", "filesystem", "mount", "device", "access", "
 
 @dataclass
 class Seen:
-    """A host at one moment, as its kernel, its state folder and spark-stage tell of it."""
-    mounts: dict      # of each mount point, the mount's number
+    """A snapshot of a host, from its kernel, its state folder and spark-stage."""
+    mounts: dict      # mount point: mount ID
     controllers: str  # with their NQNs
     pins: dict        # file in the state folder: content
     volumes: dict     # rows of `status`, by name
@@ -84,9 +85,9 @@ class Upgrade:
     target: object
     before: Seen
     after: Seen
-    reader: object   # Result of what read the volume all the time
-    written: str     # what a writer wrote to the other one
-    holder: object   # Process that `spark-stage run` of the earlier version runs
+    reader: object   # Result of the reader that ran all the time
+    written: str     # text written to the other volume
+    holder: object   # Process started by `spark-stage run` of the earlier version
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""What the benchmark promises, beside what a real job then takes: PyTorch's DataLoader over small files and over tar files,
-from NVMe/TCP, from NFS, and from a staged copy.
+"""The benchmark's prediction compared with a real job: PyTorch's DataLoader over small files and over tar files, from
+NVMe/TCP, from NFS, and from a staged copy.
 
-The wire is the slowest part and the job's device the next, so that what else the computer does decides nothing.
+The network is the slowest part, followed by the job's simulated device, so other load on this computer does not matter.
 """
 import json
 import os
@@ -27,17 +27,17 @@ FOLDER_FILES = 200
 FILE_BYTES = (7_000, 13_000)
 SHARDS, SHARD_FILES = 8, max(150, FILES // 40)  # each shard above 1 MiB, and small enough to be copied
 WIRE = "8mbit"
-DEVICE = 2_400_000  # bytes per second that the job's device takes
+DEVICE = 2_400_000  # rate of the job's device in bytes per second
 STEP = 32 * sum(FILE_BYTES) / 2 / DEVICE  # seconds for a batch
 EPOCHS, WORKERS = 4, 8
-# What no benchmark measures: a loader's start and end in each epoch, other work on this computer.
+# Not measured by the benchmark: a loader's start and end in each epoch, other load on this computer.
 BEYOND_THE_INTERVAL = 0.10
 TORCH = "/opt/torch"
 LIBRARIES = ":".join(f"{TORCH}/usr/lib{folder}" for folder in (
     "", "/x86_64-linux-gnu", "/x86_64-linux-gnu/blas", "/x86_64-linux-gnu/lapack"))
 PYTHON = f"env LD_LIBRARY_PATH={LIBRARIES} PYTHONPATH={TORCH}/usr/lib/python3/dist-packages python3"
 VOLUMES = {"nvme-tcp": "/mnt/sets", "nfs": "/mnt/nas"}
-# A round takes long enough on the local drive, and not too long over the wire.
+# A round is long enough on the local drive, and not too long over the network.
 SIZE = {"small": "32MiB", "shards": "128MiB"}
 DECIDED_BY = {"small": "smallfiles", "shards": "stream"}
 
@@ -60,7 +60,7 @@ def make_sets(folder):
 
 
 def make_room(drive):
-    """For the benchmark's own files, where it may write."""
+    """Enlarges the file system for the benchmark's own files."""
     os.truncate(drive, os.path.getsize(drive) + (256 << 20))
     subprocess.run(["/usr/sbin/resize2fs", drive], check=True, capture_output=True)
 
@@ -77,7 +77,7 @@ class Site:
         shared = shutil.copyfile(volume, rig.folder / "shared.raw")
         subprocess.run(["/usr/sbin/tune2fs", "-U", stable_uuid("shared"), shared], check=True, stdout=subprocess.DEVNULL)
         torch = shutil.copyfile(packages.drive("torch", image.userland_folder(), ["python3-torch"]), rig.folder / "torch.raw")
-        # A server has as many delegations as its memory allows; beyond that each open of a file costs the job more.
+        # The server's memory limits its number of delegations; without one, each open() of a file is slower for the job.
         self.target_machine = rig.add_target("target1", disks=[volume, shared], memory="6G")
         address = self.target_machine.address
         self.host = rig.add_host("host1", disks=[local_drive(rig), torch], memory="2G", files={CONFIG: config_text(
@@ -113,7 +113,7 @@ class Site:
         return self.product.dataset(dataset)["path"]
 
     def measure_demand(self, kind):
-        """On a staged copy, which is gone afterwards."""
+        """Measures on a staged copy, which is evicted afterwards."""
         dataset = f"nvme-tcp-{kind}"
         self.product.sh(f"stage {dataset}", 1800)
         said = self.product.sh(f"run {dataset} -- spark-stage bench demand --for 1h -- "
@@ -133,7 +133,7 @@ class Site:
         return record["verdict"]
 
     def stage(self, dataset):
-        """The seconds it takes."""
+        """Returns the seconds."""
         took = self.host.sh(f"b=$(date +%s%N); spark-stage stage {dataset} >/dev/null; echo $(($(date +%s%N) - b))", 3600)
         return int(took) / 1e9
 

@@ -1,4 +1,4 @@
-"""Volumes that cannot be had, or not like this: each says why, and the others go on."""
+"""Volumes that can't be mounted as configured: each reports the reason, and the others are not affected."""
 import re
 
 from rig.house import DATASETS_MOUNT, NAS_MOUNT, TARGET_ADDRESS
@@ -22,7 +22,7 @@ def test_a_host_off_the_allow_list_is_told_which_nqn_to_add(house):
 
 
 def test_a_subsystem_at_another_port_is_said_to_be_there(house):
-    """Port 4430 answers with a discovery log that speaks of port 4420, as behind address translation."""
+    """Port 4430 answers with a discovery log that lists port 4420, like behind address translation."""
     house.target_machine.sh(f"""nft add table ip rig
         nft add chain ip rig in '{{ type nat hook prerouting priority -100; }}'
         nft add rule ip rig in tcp dport {REDIRECTED_PORT} redirect to :4420""")
@@ -144,15 +144,15 @@ def test_down_cuts_no_mount_off_that_somebody_made_elsewhere(house):
 
 def test_what_the_target_says_of_its_drives_is_shown(house):
     drives = house.product.wait_volume("datasets", lambda volume: volume["drives"], 90)["drives"]
-    # nvmet answers, and measures nothing.
+    # nvmet answers with empty values.
     assert drives["critical"] == [] and drives["media_errors"] == 0, drives
     assert drives["temperature_c"] is None and drives["spare_percent"] is None, drives
 
 
 def test_nothing_else_of_the_host_was_touched(house):
-    """After all of the above: only what the configuration names is mounted or connected."""
+    """After all tests above: only configured volumes are mounted or connected."""
     mounts = set(house.host.sh("findmnt -n -r -o TARGET -t ext4,xfs,nfs4").split())
     assert {DATASETS_MOUNT, NAS_MOUNT} <= mounts <= {DATASETS_MOUNT, NAS_MOUNT, "/", "/local", "/local/cache/data"}
     connected = set(house.host.sh("for c in /sys/class/nvme/*; do grep -qx tcp $c/transport && cat $c/subsysnqn; done; "
                                   "true").split())
-    assert connected - {"nqn.2014-08.org.nvmexpress.discovery"} == {"raid5-data"}  # it may just be asked what it offers
+    assert connected - {"nqn.2014-08.org.nvmexpress.discovery"} == {"raid5-data"}  # a discovery request may be in progress

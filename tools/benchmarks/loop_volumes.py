@@ -1,8 +1,8 @@
 """Volumes for benchmarks on any Linux: ext4 on loop devices, shown to a daemon as namespaces of NVMe/TCP subsystems.
 
-File systems, superblocks, mounts and the mount table are real. Only /sys is made up, in the mount namespace of the caller,
-which has to be one of its own: there the loop devices are namespaces whose controllers are live. Run as a program it gives
-one image to a command: unshare --mount loop_volumes.py IMAGE MOUNT COMMAND…
+File systems, superblocks, mounts and the mount table are real. Only /sys is simulated, in the caller's own mount namespace:
+there the loop devices are namespaces with live controllers. As a program it provides one image to a command: unshare
+--mount loop_volumes.py IMAGE MOUNT COMMAND…
 """
 import os
 import subprocess
@@ -31,7 +31,7 @@ def nqn_of(subsystem):
 
 
 def attach(image, mount):
-    """Mounts it as a reader does, gone with the mount namespace and its last process; (device number, sectors)."""
+    """Mounts the image like a reader; it is detached with the mount namespace. Returns (device number, sectors)."""
     mount.mkdir(parents=True, exist_ok=True)
     device = run("losetup", "--find", "--show", "--read-only", image)
     run("mount", "-t", "ext4", "-o", "ro,noload", device, mount)
@@ -41,7 +41,7 @@ def attach(image, mount):
 
 
 def show_as_nvme(drives):
-    """Instead of /sys, the parts of it that the daemon reads: controllers, one a subsystem, and their namespaces."""
+    """Replaces /sys by the parts that the daemon reads: controllers, one per subsystem, and their namespaces."""
     run("mount", "-t", "tmpfs", "none", "/sys")
     folder = Path("/sys")
     for at, (device_number, sectors) in enumerate(drives):
@@ -67,7 +67,7 @@ def show_as_nvme(drives):
 
 
 def sections(mounts):
-    """Of the daemon's configuration: the target, and a volume v0, v1 … for each mount."""
+    """Sections of the daemon's configuration: the target, and a volume v0, v1 … for each mount."""
     volumes = {f"v{at}": {"target": "rose", "subsystem": nqn_of(at // PER_SUBSYSTEM), "namespace": at % PER_SUBSYSTEM + 1,
                           "mount": str(mount)} for at, mount in enumerate(mounts)}
     return {"targets": {"rose": {"address": "127.0.0.1", "port": 9}}, "volumes": volumes}

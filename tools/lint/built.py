@@ -4,7 +4,7 @@ import re
 
 
 def compiled(cmake_lists):
-    """The files that {folder: text of its CMakeLists.txt} name."""
+    """The files named by {folder: text of its CMakeLists.txt}."""
     return {posixpath.normpath(word.replace("${PROJECT_SOURCE_DIR}", ".") if word.startswith("$") else f"{folder}/{word}")
             for folder, text in cmake_lists.items() for word in re.findall(r"[^\s()]+\.c(?:pp)?\b", text)}
 

@@ -1,8 +1,7 @@
 """g++ 12 destroys some temporaries twice when their full expression contains a co_await, silently at -O2.
 
-Flagged, anywhere in an expression with a co_await: a lambda with captures, and anything in braces that is not
-empty. Both get a name first and are moved in (CONTRIBUTING.md, traps). And a co_await behind a `?`, whose result is
-destroyed twice: that is an if.
+Flagged, anywhere in an expression with a co_await: a lambda with captures, and nonempty braces. Give both a name first and
+move them in (CONTRIBUTING.md, traps). Also a co_await after a `?`, since its result is destroyed twice: use an if.
 """
 import re
 
@@ -34,7 +33,7 @@ def _matching(tokens, at):
 
 
 def _begin(tokens, at):
-    """Where the full expression around tokens[at] begins, as far back as it is certain."""
+    """The beginning of the full expression around tokens[at], as far back as it is certain."""
     depth, i = 0, at
     while i > 0:
         token, after = tokens[i - 1], tokens[i]
@@ -54,7 +53,7 @@ def _is_lambda(tokens, at):
 
 
 def _lambda_body(tokens, at):
-    """The index of the `{` of the lambda whose `[` is at `at`."""
+    """The index of the `{` of the lambda with its `[` at `at`."""
     i = _matching(tokens, at) + 1
     while i < len(tokens) and tokens[i] not in "{;":
         i = _matching(tokens, i) + 1 if tokens[i] in _OPEN else i + 1
@@ -69,7 +68,7 @@ def _scan(tokens, begin, wait):
         if _is_lambda(tokens, i):
             if tokens[i + 1] != "]":
                 yield i, LAMBDA
-            i = _matching(tokens, _lambda_body(tokens, i)) + 1  # its body is an expression of its own
+            i = _matching(tokens, _lambda_body(tokens, i)) + 1  # its body is a separate expression
             continue
         if token == "{":
             if tokens[i - 1] == ")" and depth <= 0 and i > wait:

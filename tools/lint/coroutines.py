@@ -1,4 +1,4 @@
-"""A coroutine that nothing waits for is started by daemon/launch.hpp alone: asio::detached drops its exceptions."""
+"""A detached coroutine may only be started by daemon/launch.hpp: asio::detached drops its exceptions."""
 import re
 
 from sources import code_of, line_of

@@ -1,21 +1,22 @@
-"""Who may include whom: the table of docs/architecture.md, whose arrows run one way only."""
+"""The allowed includes between folders: the table of docs/architecture.md, without cycles."""
 import re
 
 import sources
 
 
 def rooms_of(page):
-    """Folder -> what it may include of ours: folders, folders of a folder ("X/*"), or single headers. Its own always."""
+    """Folder -> its allowed includes of our headers: folders, folders of a folder ("X/*"), or single headers. Its own are
+    always allowed."""
     rows = re.findall(r"^\| `([a-z_/]+)/` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
     return {room: [one.strip() for one in allowed.split(",") if one.strip()] for room, allowed in rows}
 
 
-# The longest room that a path starts with is the one it is in.
+# A path belongs to the longest folder in the table that it starts with.
 ALLOWED = rooms_of((sources.ROOT / "docs/architecture.md").read_text())
-# A program's assembly file, and tests, may use everything that is above or beside them.
+# A program's main file, and tests, may use all folders.
 ASSEMBLES = re.compile(r"(?:cli|daemon)/main\.cpp|tests/.*")
 
-# Outside headers -> the only files that may see them (prefixes of paths). Tests see what they test through it.
+# External headers -> the only files that may include them (path prefixes). Tests include them through the code under test.
 ADAPTERS = [
     (r"libnvme\.h|nvme/.*", [f"nvmetcp/{room}/libnvme_" for room in ("connect", "device", "reservations", "security")]),
     (r"libmount\.h|libmount/.*", ["daemon/mounts/libmount_call."]),
@@ -42,7 +43,7 @@ ADAPTERS = [
     (r"tl/expected.hpp", ["base/result."]),
 ]
 
-# The daemon thinks, workers touch: of these headers of ours its other parts may not even know.
+# The daemon decides, workers act: its other parts may not even include these headers.
 WORKERS_ONLY = re.compile(r"nvmetcp/\w+/libnvme_.*|daemon/mounts/libmount_.*")
 WORKERS = ("daemon/workers/", "daemon/mounts/", "daemon/main.")
 
@@ -58,7 +59,7 @@ def _is_allowed(room, other, header):
 
 
 def includes_of(text):
-    """(line, header, is it written with quotes) of every include."""
+    """(line, header, is it quoted) of every include."""
     return [(text.count("\n", 0, found.start()) + 1, found.group(2), found.group(1) == '"')
             for found in _INCLUDE.finditer(text)]
 
@@ -86,7 +87,7 @@ def _outside(path, header):
 
 
 def check(path, text):
-    """Sentences about one file; path is relative to the top folder."""
+    """Problems of one file; path is relative to the top folder."""
     if room_of(path) is None and not path.startswith("tests/"):
         return []
     problems = []
@@ -98,7 +99,7 @@ def check(path, text):
 
 
 def check_cycles(graph):
-    """Sentences about circles in {header: [headers that it includes]}."""
+    """Cycles in {header: [headers that it includes]}."""
     problems, done = [], set()
 
     def walk(node, trail):

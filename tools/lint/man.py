@@ -1,8 +1,8 @@
-"""The manual pages of spark-staged and of the configuration have every option and key that there is and no other."""
+"""The manual pages of spark-staged and of the configuration must list exactly the existing options and keys."""
 import re
 
 _KEY = re.compile(r"^(?:\s+# |\s*)([a-z_]+):", re.MULTILINE)
-_NAMES = {"rose", "datasets", "scratch", "nas", "imagenet", "models"}  # of the examples; `datasets` is a section too
+_NAMES = {"rose", "datasets", "scratch", "nas", "imagenet", "models"}  # of the examples; `datasets` is also a section
 _DEFINED = re.compile(r'(?:add_option|add_flag|set_help_flag|set_version_flag)\(\s*"([^"]+)"')
 _VARIABLE = re.compile(r'envname\("(\w+)"\)')
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -13,7 +13,7 @@ def plain(roff):
 
 
 def _tags(roff):
-    """The options that have a paragraph of their own."""
+    """The options with their own paragraph."""
     return {option for tag in re.findall(r"^\.TP\n(.*)$", plain(roff), re.MULTILINE)
             for option in re.findall(r"--[a-z0-9-]+", tag)}
 
@@ -29,7 +29,7 @@ def _section(roff, title):
 
 
 def check_daemon(source, roff):
-    """source: where spark-staged defines its options. Its help, like every screen, fits 80 columns."""
+    """source: the file in which spark-staged defines its options. Its help, like every screen, fits 80 columns."""
     defined = {name for names in _DEFINED.findall(source) for name in names.split(",") if name.startswith("--")}
     variables = set(_VARIABLE.findall(source))
     in_page = set(re.findall(r"^\.TP\n\.B (\w+)$", _section(roff, "ENVIRONMENT"), re.MULTILINE))

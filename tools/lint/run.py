@@ -1,4 +1,4 @@
-"""All static checks but clang-tidy: /usr/bin/python3 tools/lint/run.py. Exit status 1 if anything is wrong."""
+"""All static checks except clang-tidy: /usr/bin/python3 tools/lint/run.py. Exit status 1 if there is a problem."""
 import subprocess
 import sys
 import unittest

@@ -1,4 +1,4 @@
-"""Files, functions, classes, interfaces and folders that have grown a second one inside."""
+"""Finds files, functions, classes, interfaces and folders that are too large and should be split."""
 import ast
 import re
 from collections import Counter
@@ -30,17 +30,17 @@ class Class:
     line: int
     methods: int = 0   # without constructors, destructors and operators
     members: int = 0   # data, not static
-    virtuals: int = 0  # of an interface; 0: it is none
+    virtuals: int = 0  # of an interface; 0: not an interface
 
 
 def _without_comments(text):
-    """Comments and literals give way to spaces, so that lines stay where they are."""
+    """Replaces comments and literals by spaces, so that line numbers stay the same."""
     pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|^[ \t]*#[^\n]*'
     return re.sub(pattern, lambda found: re.sub(r"[^\n]", " ", found.group()), text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _end_of(text, begin, opening="{", closing="}"):
-    """Behind the bracket that closes the one at `begin`."""
+    """The position after the bracket that closes the one at `begin`."""
     depth = 0
     for at in range(begin, len(text)):
         depth += (text[at] == opening) - (text[at] == closing)
@@ -50,7 +50,7 @@ def _end_of(text, begin, opening="{", closing="}"):
 
 
 def _declarations(body):
-    """Each declaration of a class's body, without what is in braces."""
+    """Each declaration in a class's body, without the content of braces."""
     at = begin = 0
     shown = ""
     while at < len(body):
@@ -68,7 +68,7 @@ def _declarations(body):
 
 
 def _without_arguments(declaration):
-    """std::function<void(int)> is no function: templates' arguments go."""
+    """Removes template arguments: std::function<void(int)> is not a function."""
     while (shorter := re.sub(r"<[^<>]*>", "", declaration)) != declaration:
         declaration = shorter
     return declaration
@@ -112,7 +112,7 @@ def check_classes(path, text):
 
 
 def check_folders(paths):
-    """Of all C++ files."""
+    """For all C++ files."""
     count = Counter(path.rpartition("/")[0] for path in paths)
     return [f"{folder}/: {number} files, more than {FILES}: it is two rooms" for folder, number in sorted(count.items())
             if number > FILES]

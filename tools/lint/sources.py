@@ -1,4 +1,4 @@
-"""Which files are ours, and C++ text with everything that isn't code blanked out."""
+"""Lists our source files, and blanks everything except code in C++ text."""
 import re
 from pathlib import Path
 
@@ -8,7 +8,7 @@ ROOMS = ("base", "nvmetcp", "staging", "fleet", "bench", "daemon", "host", "doct
 
 
 def files(*endings, root=ROOT):
-    """Every file of ours whose name has one of the endings, sorted; all files if none is given."""
+    """All of our files with one of these name endings, sorted; all files if no ending is given."""
     found = [path for path in root.iterdir() if path.is_file()]
     for room in ROOMS:
         found += [path for path in (root / room).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
@@ -30,7 +30,7 @@ def _blank(match):
 
 
 def code_of(text):
-    """C++ with comments, strings and characters blanked; every line stays where it was."""
+    """C++ with comments, strings and characters blanked; line numbers stay the same."""
     return _NOT_CODE.sub(_blank, text)
 
 

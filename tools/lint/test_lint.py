@@ -1,4 +1,4 @@
-"""Each check against what it must find and what it must spare: a check that can't fail is worth nothing."""
+"""Tests each check with samples that it must find and samples that it must accept: a check that can't fail is useless."""
 import sys
 import unittest
 from pathlib import Path
@@ -262,7 +262,7 @@ class [[nodiscard]] Seam : public Base<int> {  // class Not {
 
 
 class Words(unittest.TestCase):
-    # Put together here, so that this file passes its own check.
+    # Assembled from parts, so that this file passes its own check.
     BAD = ["// TO" + "DO: later", "path = '/wo" + "rk/me'", "TEST(A, DIS" + "ABLED_b)", "GTEST_" + "SKIP();",
            "@pytest.mark.sk" + "ip", "a " + "\t", "<" * 7 + " HEAD"]
     GOOD = ["// method", "the network/work/case", 'GTEST_SKIP() << "no loop devices";',

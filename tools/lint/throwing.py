@@ -1,4 +1,4 @@
-"""Calls of the standard library that throw where the system is in trouble: each has a form that gives an error instead.
+"""Finds calls of the standard library that throw on a system in trouble and have a form that returns an error instead.
 
 std::filesystem without a std::error_code at the end, and threads, which a limit on processes refuses.
 """
@@ -19,12 +19,12 @@ _CALL = re.compile(rf"\b(?:fs|filesystem)::(?P<name>{_PATH_CALLS})\s*\(")
 _ITERATOR = re.compile(r"\b(?:fs|filesystem)::(?:recursive_)?directory_iterator\b(?:\s+\w+)?\s*\(")
 _CODES = re.compile(r"\bstd::error_code\s*&?\s*([\w, ]+)")
 _STATUSES = re.compile(r"\bfile_status\s+(\w+)")
-_THREAD = re.compile(r"\bstd::j?thread\b(?!::|&|\s+\w+_;)")  # a member is empty until it is given one
+_THREAD = re.compile(r"\bstd::j?thread\b(?!::|&|\s+\w+_;)")  # a member is empty until a thread is assigned
 _ASYNC = re.compile(r"\bstd::async\s*\((?![^;]*\bdeferred\b)")
 
 
 def _arguments(code, begin):
-    """Those of the call whose bracket opens at begin - 1."""
+    """The arguments of the call with its opening bracket at begin - 1."""
     depth, found, start = 1, [], begin
     for at in range(begin, len(code)):
         depth += (code[at] in "([{") - (code[at] in ")]}")

@@ -1,4 +1,5 @@
-"""The service's mounts have to be the machine's: no setting in our units may give it a mount namespace.
+"""The service's mounts must be in the machine's namespace: no setting in our units may give the service its own mount
+namespace.
 
 Each of these does (systemd's exec_needs_mount_namespace); a mount made inside would be invisible to every job.
 """

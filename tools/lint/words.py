@@ -1,4 +1,4 @@
-"""What must not be left behind in a file."""
+"""Text that must not be left behind in a file."""
 import re
 
 RULES = [

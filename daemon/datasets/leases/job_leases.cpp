@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kLookDeadline{10};
 
-// What a job told of itself later is added to what it told before; processes that have ended are dropped.
+// Adds a job's later information to its earlier information; processes that have ended are dropped.
 void merge(Lease& lease, const JobClaim& claim) {
   if (!claim.job.user.empty()) lease.job.user = claim.job.user;
   for (const staging::ProcessId& process : claim.job.processes) {
@@ -26,7 +26,7 @@ void merge(Lease& lease, const JobClaim& claim) {
   if (claim.expires) lease.expires = claim.expires;
 }
 
-// As the job holds it, under this id or not yet.
+// The job's lease under this ID, existing or new.
 Lease lease_for(const Leases& leases, const JobClaim& claim, std::string id) {
   Lease lease;
   if (const auto held = leases.all().find(id); held != leases.all().end()) lease = held->second;
@@ -64,7 +64,7 @@ void JobLeases::settle(const JobClaim& claim) {
   claims_.erase(claims_.find(id));
   const auto held = leases_.all().find(id);
   if (!claims_.contains(id) && held != leases_.all().end() && !held->second.is_staged())
-    (void)leases_.release(id);  // it is there
+    (void)leases_.release(id);  // it exists
 }
 
 Result<> JobLeases::end(const std::string& key) {
@@ -78,7 +78,7 @@ Result<> JobLeases::end(const std::string& key) {
   for (const auto& [id, lease] : leases_.all()) {
     if (lease.job.is_set() && lease.job.key() == key) ids.push_back(id);
   }
-  for (const std::string& id : ids) (void)leases_.release(id);  // it is there
+  for (const std::string& id : ids) (void)leases_.release(id);  // it exists
   seen_.erase(key);
   if (found || !ids.empty()) return {};
   return fail(Errc::NotFound, "no lease of job " + printable(key), "`spark-stage ls` shows the leases");
@@ -107,12 +107,12 @@ asio::awaitable<void> JobLeases::watch() {
     if (slurm_jobs) {
       end_those_gone(*slurm_jobs);
     } else {
-      seen_.clear();  // nothing is known: the time without a process begins again
+      seen_.clear();  // unknown: the time without a process restarts
     }
   }
 }
 
-// The ids of Slurm's jobs with a process on this host; no value: it could not be found out.
+// The IDs of Slurm jobs with a process on this host; no value if they could not be determined.
 asio::awaitable<std::optional<std::set<std::string>>> JobLeases::ask_for_jobs_here() {
   workers::Call call;
   call.verb = "jobs-here";
@@ -142,7 +142,7 @@ void JobLeases::end_those_gone(const std::set<std::string>& slurm_jobs) {
     if (here || now - seen->second < timings_.gone) continue;
     log::info("job " + printable(key) + " has had no process here for " + format_duration(timings_.gone) +
               ": its leases end");
-    (void)end(key);  // it has one
+    (void)end(key);  // it has a lease
   }
 }
 

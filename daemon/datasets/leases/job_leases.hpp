@@ -1,7 +1,7 @@
 // Leases of schedulers' jobs and of volumes of pods. A job holds its datasets from its request on, also while
-// they are staged, until its epilog ends its leases, or until nothing of it is left on this host: an epilog
-// may never run. A volume holds them until spark-stage-csi ends its leases, which compares them with the
-// pods.
+// they are staged, until its epilog ends its leases. Because an epilog may never run, the leases also end
+// when the job has no process left on this host. A volume holds its datasets until spark-stage-csi ends its
+// leases, which compares them with the pods.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -21,20 +21,20 @@
 
 namespace spark::datasets {
 
-// Without a process for that long a job is gone from this host. Longer than a prolog takes, after which the
-// job's first process is started.
+// A job without a process for this long counts as gone from this host. Longer than a prolog takes, after
+// which the job's first process is started.
 inline constexpr Duration kJobGone{600'000};
 
 struct JobTimings {
-  Duration look{30'000};  // between two looks at the processes of jobs
+  Duration look{30'000};  // between two checks of jobs' processes
   Duration gone{kJobGone};
 };
 
-// What a scheduler's job asks of one dataset.
+// A scheduler's job's claim to one dataset.
 struct JobClaim {
   staging::SchedulerJob job;
   std::string dataset;
-  std::optional<WallTime> expires;  // none: as it was, or with the job
+  std::optional<WallTime> expires;  // none means unchanged, or until the job ends
 };
 
 class JobLeases {
@@ -42,25 +42,25 @@ class JobLeases {
   JobLeases(Leases& leases, Jobs& jobs, workers::Runner& runner, const Clock& clock, JobTimings timings)
       : leases_(leases), jobs_(jobs), runner_(runner), clock_(clock), timings_(timings) {}
 
-  // Holds whatever is staged of the dataset from now on. A job that claims it again has one lease.
+  // From now on, holds any staged generation of the dataset. A job that claims it again has one lease.
   void claim(const JobClaim& claim);
-  // The generation that was staged for the job is what it holds; gives the lease's id. A job that holds an
-  // earlier generation keeps that one too: its processes may have begun to read it.
+  // The job's lease is then on the generation that was staged for it; returns the lease's ID. If the job
+  // holds an earlier generation, that one is kept too: its processes may have begun to read it.
   asio::awaitable<Result<std::string>> hold(JobClaim claim, std::uint64_t generation);
-  // A request for the dataset has ended. Without another one, and with nothing staged, nothing is held.
+  // A request for the dataset has ended. If it was the last one and nothing was staged, the claim ends.
   void settle(const JobClaim& claim);
 
-  // Ends all leases of the job and its requests that are under way; what others wait for goes on. NotFound:
-  // there was neither.
+  // Ends all leases of the job and its requests in progress; work that other requests share continues.
+  // NotFound if there was neither.
   Result<> end(const std::string& key);  // "slurm:123"
 
-  // Of requests that are under way: no training runs yet.
+  // By a request in progress: no training runs yet.
   bool is_claimed(const std::string& lease) const { return claims_.contains(lease); }
-  // Who may end its leases and requests, beside root: the user of the job; empty: not told, or the job is a
-  // volume. No value: it has no lease.
+  // The user that may end, besides root, the job's leases and requests; empty if unknown, or if the job is a
+  // volume. No value if it has no lease.
   std::optional<std::string> user_of(const std::string& key) const;
 
-  asio::awaitable<void> watch();  // until the daemon stops
+  asio::awaitable<void> watch();  // runs until the daemon stops
 
  private:
   asio::awaitable<std::optional<std::set<std::string>>> ask_for_jobs_here();
@@ -71,8 +71,8 @@ class JobLeases {
   workers::Runner& runner_;
   const Clock& clock_;
   JobTimings timings_;
-  std::multiset<std::string> claims_;       // ids of leases, one for each request that is under way
-  std::map<std::string, SteadyTime> seen_;  // by job: when it last had a process here, or asked
+  std::multiset<std::string> claims_;       // lease IDs, one for each request in progress
+  std::map<std::string, SteadyTime> seen_;  // by job: time of its last process here, or of its last request
 };
 
 }  // namespace spark::datasets

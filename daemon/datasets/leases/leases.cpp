@@ -18,8 +18,8 @@ namespace {
 
 const std::string kHold = "request-";
 constexpr std::chrono::seconds kLeaseDeadline{30};
-// A control group is looked at so often. A process tells its end itself; the rest is for a wall clock that is
-// set anew, and for a kernel that gives no descriptor for the process.
+// Intervals between checks. A control group is polled. A process's end is reported by its descriptor; it is
+// polled only in case the wall clock is changed, or the kernel provides no descriptor.
 constexpr std::chrono::seconds kLookAtCgroup{1}, kLook{30};
 
 std::chrono::milliseconds next_look(const Lease& lease, WallTime now) {
@@ -81,7 +81,7 @@ asio::awaitable<Result<>> Leases::load() {
     const Lease lease = workers::lease_from_json(value.as_object());
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
-    look_again(lease.id);  // ends it at once if its holder is gone
+    look_again(lease.id);  // ends it immediately if its holder no longer exists
   }
   on_change_();
   co_return Result<>{};
@@ -98,7 +98,7 @@ asio::awaitable<Result<>> Leases::grant(Lease lease) {
     on_change_();
     co_return fail(written.error());
   }
-  log::survived(written.error());  // it holds as long as this daemon runs
+  log::survived(written.error());  // the lease is valid as long as this daemon runs
   co_return Result<>{};
 }
 
@@ -154,10 +154,10 @@ asio::awaitable<void> Leases::watch(std::string id, TimerPtr timer) {
     pidfd.assign(fd);
     pidfd.async_wait(asio::posix::stream_descriptor::wait_read, [timer](auto) { timer->cancel(); });
   }
-  // Looked at after the descriptor was opened: it may be another process's by now.
+  // Checked after the descriptor was opened, because the pid may have been reused before.
   for (auto held = leases_.find(id); held != leases_.end(); held = leases_.find(id)) {
     if (!staging::is_live(held->second, clock_.wall())) {
-      (void)release(id);  // it is there
+      (void)release(id);  // it exists
       break;
     }
     timer->expires_after(next_look(held->second, clock_.wall()));
@@ -166,8 +166,8 @@ asio::awaitable<void> Leases::watch(std::string id, TimerPtr timer) {
   watches_.erase(id);
 }
 
-// The catalog gets what memory has by then. Changes of one lease follow one another: a job that is queued
-// again takes the same ids again.
+// Writes the lease's state in memory at the time of the write. Writes of one lease are serialized: a requeued
+// job uses the same IDs again.
 asio::awaitable<Result<>> Leases::write(std::string id) {
   while (being_written_.contains(id)) co_await written_.async_wait(kToken);
   being_written_.insert(id);
@@ -182,7 +182,7 @@ asio::awaitable<Result<>> Leases::write(std::string id) {
   co_return Result<>{};
 }
 
-// Memory decides while the daemon runs.
+// Memory is authoritative while the daemon runs.
 asio::awaitable<void> Leases::write_behind(std::string id) {
   const auto written = co_await write(id);
   if (!written) log::survived(written.error());

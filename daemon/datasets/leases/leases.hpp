@@ -1,6 +1,6 @@
-// Who needs which dataset kept, and until when: a process, a control group or a scheduler's job while it
-// lives, or a time, whichever ends first. No lease is indefinite. Kept in memory, where it decides, and in
-// the catalog, from where a restarted daemon takes it up again.
+// The leases on datasets. A lease ends with its process, its control group or its scheduler's job, or at a
+// given time, whichever comes first. No lease is indefinite. Leases are kept in memory, which is
+// authoritative, and in the catalog, from which a restarted daemon restores them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,31 +28,31 @@ using staging::Lease;
 
 class Leases {
  public:
-  // `catalog_request`: the request that every worker call on the catalog begins with. `on_change`: a lease
-  // was granted or has ended.
+  // `catalog_request`: the first part of every worker request on the catalog. `on_change`: a lease was
+  // granted or has ended.
   Leases(asio::any_io_executor executor, workers::Runner& runner, const Clock& clock,
          std::function<json::object()> catalog_request, std::function<void()> on_change);
 
-  // Takes up what the catalog has; leases whose holder is gone are dropped.
+  // Restores the catalog's leases; drops those of holders that no longer exist.
   asio::awaitable<Result<>> load();
 
-  // Holds from the call on, in place of one with the same id; answers once it is in the catalog too. NotFound
-  // if that generation is there no more.
+  // Holds from the call on, replacing a lease with the same ID; returns once it is in the catalog too.
+  // NotFound if that generation no longer exists.
   asio::awaitable<Result<>> grant(Lease lease);
-  void hold(Lease lease);  // the same, and the catalog is written behind
+  void hold(Lease lease);  // the same, but the catalog is written later
   Result<> release(std::string id);
 
-  // Ends what workers hold in the catalog for requests; gives the ids of those whose copy is gone.
+  // Ends the leases that workers hold for requests; returns the IDs of those that have lost their copy.
   asio::awaitable<Result<std::vector<std::string>>> end_holds(std::vector<std::string> ids);
 
   std::vector<const Lease*> of(const std::string& dataset) const;
-  const std::map<std::string, Lease>& all() const { return leases_; }  // by id
+  const std::map<std::string, Lease>& all() const { return leases_; }  // by ID
   const asio::any_io_executor& executor() const { return executor_; }
 
  private:
   using TimerPtr = std::shared_ptr<asio::steady_timer>;
   void put(Lease lease);
-  void look_again(const std::string& id);  // it has changed or ended
+  void look_again(const std::string& id);  // after a change or the end of the lease
   asio::awaitable<void> watch(std::string id, TimerPtr timer);
   asio::awaitable<Result<>> write(std::string id);
   asio::awaitable<void> write_behind(std::string id);
@@ -64,16 +64,17 @@ class Leases {
   std::function<json::object()> catalog_request_;
   std::function<void()> on_change_;
   std::map<std::string, Lease> leases_;
-  std::map<std::string, TimerPtr> watches_;  // by id: cancelling one has the lease looked at
-  std::set<std::string> being_written_;      // ids
-  asio::steady_timer written_;               // never expires: cancelling it wakes all who wait
+  std::map<std::string, TimerPtr> watches_;  // by ID: cancelling one triggers a check of its lease
+  std::set<std::string> being_written_;      // IDs
+  asio::steady_timer written_;               // never expires: cancelling it wakes all waiters
 };
 
 std::string new_lease_id();
 // The prefix of a lease that a worker takes for requests in progress. Only those requests end it.
 std::string new_hold_id();
 
-// {"id", "holder", "expires"}, as in `ls --json`, and what it ends with: {"pid"}, {"cgroup"}, {"job"}
+// {"id", "holder", "expires"}, as in `ls --json`, and the object that it ends with: {"pid"}, {"cgroup"},
+// {"job"}
 json::object show(const Lease& lease);
 // "pid 12 (python) (lease 1f), slurm job 7 (lease 2e)"
 std::string holders_in_words(const std::vector<const Lease*>& leases);

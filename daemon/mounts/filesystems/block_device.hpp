@@ -1,4 +1,4 @@
-// What the kernel lets be done to a block device, whatever is mounted from it.
+// Operations on a block device, independent of its file system.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@
 
 namespace spark::mounts {
 
-// NotFound: no such device.
+// NotFound if there is no such device.
 Result<dev_t> device_number_of(const std::string& device);
 
-// Refuses every write to the device on this host (BLKROSET), or allows them again as far as the target does.
+// Refuses every write to the device on this host (BLKROSET), or allows writes again if the target does.
 Result<> set_device_read_only(const std::string& device, bool read_only);
 
 }  // namespace spark::mounts

@@ -15,7 +15,7 @@
 namespace spark::mounts {
 namespace {
 
-constexpr std::size_t kAlignment = 4096;  // of every logical block size there is
+constexpr std::size_t kAlignment = 4096;  // a multiple of every logical block size
 
 Result<Bytes> size_of(int fd, const std::string& name) {
   struct stat status {};

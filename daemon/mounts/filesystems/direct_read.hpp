@@ -1,4 +1,4 @@
-// Reads from the device itself, past the page cache: what another host wrote a moment ago.
+// Reads from the device itself, bypassing the page cache, so that another host's latest writes are seen.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class DirectReader {
  public:
   static Result<DirectReader> open(const std::filesystem::path& device);
 
-  // Any offset and length; what lies behind the device's end is missing from the answer.
+  // Any offset and length; bytes beyond the device's end are missing from the result.
   Result<std::vector<std::uint8_t>> read(Bytes offset, std::size_t length) const;
   Bytes size() const { return size_; }
 
@@ -28,7 +28,7 @@ class DirectReader {
   std::string name_;
 };
 
-// On-disk numbers at a byte offset that the caller knows to be inside.
+// On-disk numbers at an address that the caller has checked.
 template <class Number>
 Number little_endian(const std::uint8_t* at) {
   Number number = 0;

@@ -36,7 +36,8 @@ const char* type_of(std::uint32_t compat, std::uint32_t incompat) {
   return (compat & kHasJournal) != 0 ? "ext3" : "ext2";
 }
 
-// The kernel marks a file system in which it found an error, and counts them until e2fsck has repaired it.
+// The kernel marks a file system in which it found an error, and counts the errors until e2fsck has repaired
+// it.
 void check_damage(const std::uint8_t* raw, Superblock& superblock) {
   const auto errors = little_endian<std::uint32_t>(raw + kErrorCount);
   if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0 || errors > 0) {
@@ -85,7 +86,7 @@ bool parse_ext4(const std::vector<std::uint8_t>& start, Superblock& superblock) 
   superblock.label = label_text(raw + kLabel, 16);
   Bytes blocks = little_endian<std::uint32_t>(raw + kBlocksLow);
   if ((incompat & k64Bit) != 0) blocks |= Bytes{little_endian<std::uint32_t>(raw + kBlocksHigh)} << 32;
-  // A block count that overflows is one of a damaged superblock, and larger than any device.
+  // A block count that overflows comes from a damaged superblock, and exceeds any device.
   const bool fits = blocks <= UINT64_MAX / block_size_of(raw);
   superblock.filesystem_bytes = fits ? blocks * block_size_of(raw) : UINT64_MAX;
   superblock.being_written = (incompat & kNeedsRecovery) != 0 || ((compat & kHasJournal) == 0 && !clean);

@@ -1,4 +1,4 @@
-// ext2/3/4 as it lies on the disk; only what decides whether and how to mount it.
+// The on-disk format of ext2/3/4; only the fields that decide whether and how to mount it.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ inline constexpr std::size_t kExt4Offset = 1024, kExt4Bytes = 1024;
 // Fills `superblock` from the device's first bytes; false if there is no ext file system.
 bool parse_ext4(const std::vector<std::uint8_t>& start, Superblock& superblock);
 
-// The MMP block, where has_mmp: who holds or held the file system, and the interval in use.
+// The MMP block, if has_mmp: the current or last holder of the file system, and the interval in use.
 Result<> read_mmp(const DirectReader& device, const std::vector<std::uint8_t>& start, Superblock& superblock);
 
-// In words, of a file system in which the kernel found errors; 0: marked, not counted.
+// Describes a file system in which the kernel found errors; 0 means marked, but not counted.
 std::string recorded_errors(const std::string& type, std::uint32_t count);
 
 // As blkid prints it.

@@ -20,7 +20,7 @@ std::string value_of(const Probe& probe, const char* name) {
   return printable(value);
 }
 
-// libblkid 2.41 says of two signatures what it says of a read that failed: -1 instead of -2.
+// libblkid 2.41 returns the code of a failed read for two signatures: -1 instead of -2.
 bool has_several_signatures(const Probe& probe) {
   blkid_reset_probe(probe.get());
   int signatures = 0;
@@ -36,7 +36,7 @@ Result<Identity> identify(const std::filesystem::path& device) {
   const std::string name = printable(device.native());
   const UniqueFd fd(::open(device.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_errno(errno, "opening " + name);
-  // libblkid can't read directly; a page kept since another host wrote would lie.
+  // libblkid can't read directly; a page cached before another host wrote would be outdated.
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   const Probe probe(blkid_new_probe(), &blkid_free_probe);
   if (!probe || blkid_probe_set_device(probe.get(), fd.get(), 0, 0) != 0) {

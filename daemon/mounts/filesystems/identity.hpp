@@ -1,4 +1,4 @@
-// What lies on a device, whatever it is: libblkid's answer, for the types that we don't read ourselves.
+// Identifies the content of a device with libblkid, for the types that this program does not parse.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 namespace spark::mounts {
 
 struct Identity {
-  std::string type, uuid, label;  // empty: none
+  std::string type, uuid, label;  // empty means none
   std::string partition_table;
 };
 
-// Refused: signatures of more than one file system.
+// Refused if there are signatures of more than one file system.
 Result<Identity> identify(const std::filesystem::path& device);
 
 }  // namespace spark::mounts

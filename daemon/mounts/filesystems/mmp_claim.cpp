@@ -1,7 +1,7 @@
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
 
 #include <ext2fs/ext2fs.h>
-#undef clamp  // newer ones of these headers have a macro of that name
+#undef clamp  // newer versions of these headers define a macro of that name
 
 #include <algorithm>
 #include <cstring>
@@ -21,12 +21,13 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookAgain{1'000};
 
 struct Freer {
-  // Not ext2fs_close(), which would write the superblock.
+  // Not ext2fs_close(), because it would write the superblock.
   void operator()(struct_ext2_filsys* filesystem) const { ext2fs_free(filesystem); }
 };
 using Filesystem = std::unique_ptr<struct_ext2_filsys, Freer>;
 
-// Of a file system that may be mounted read-only here. Past every cache of this host, both ways.
+// The MMP block of a file system that may be mounted read-only here. Reads and writes bypass all caches of
+// this host.
 class MmpBlock {
  public:
   static Result<MmpBlock> open(const std::string& device, const std::string& doing) {
@@ -76,7 +77,7 @@ class MmpBlock {
   std::vector<char> raw_;
 };
 
-// Until `wait` is over.
+// Checks the block until `wait` is over.
 Result<> watch(MmpBlock& block, std::uint32_t claim, const std::string& node, std::chrono::milliseconds wait,
                const std::string& doing) {
   const auto end = steady_clock::now() + wait;

@@ -1,4 +1,4 @@
-// Multi-mount protection where nothing else keeps writers apart, by libext2fs. Workers only.
+// Multi-mount protection, for the case that nothing else excludes other writers, by libext2fs. Workers only.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,13 @@
 
 namespace spark::mounts {
 
-// Keeps an ext4 that was closed cleanly for a mount that follows at once. The kernel mounts such a one
-// without waiting (fs/ext4/mmp.c: EXT4_MMP_SEQ_CLEAN skips both waits) and does not look at the block again
-// while it writes it in time, so that two hosts which mount in the same moment may both succeed. Here `node`
-// is put into the MMP block first and has to stand there unchanged for `wait`, in which a kernel that has it
-// mounted would have written it again. Without MMP, or of one that is open, it does nothing, at once: for
-// that one the kernel itself waits. Refused: another host claims or has mounted it, with its name.
+// Claims a cleanly closed ext4 for a mount that follows immediately. The kernel mounts such a file system
+// without waiting (fs/ext4/mmp.c: EXT4_MMP_SEQ_CLEAN skips both waits) and does not read the block again
+// while it writes it in time, so two hosts that mount at the same moment may both succeed. This function
+// first writes `node` to the MMP block. The block must then stay unchanged for `wait`, in which a kernel that
+// has it mounted would rewrite it. Does nothing, without waiting, if there is no MMP, or if the file system
+// is open: the kernel itself waits for that one. Refused, with the other host's name, if another host claims
+// it or has mounted it.
 Result<> claim_by_mmp(const std::string& device, const std::string& node, std::chrono::milliseconds wait);
 
 }  // namespace spark::mounts

@@ -24,8 +24,8 @@
 namespace spark::mounts {
 namespace {
 
-// FS_IOC_GETFSUUID, of every file system from Linux 6.9 on, and ext4's own from 6.0 on; Debian's headers for
-// programs have neither.
+// FS_IOC_GETFSUUID, for all file systems since Linux 6.9, and ext4's own since 6.0; Debian's kernel headers
+// have neither.
 struct AnyUuid {
   std::uint8_t length;
   std::array<std::uint8_t, 16> bytes;
@@ -35,19 +35,19 @@ struct Ext4Uuid {
   std::array<std::uint8_t, 16> bytes;
 };
 constexpr unsigned long kGetAnyUuid = _IOR(0x15, 0, AnyUuid);
-constexpr unsigned long kGetExt4Uuid = _IOR('f', 44, std::uint64_t);  // sized without its bytes
+constexpr unsigned long kGetExt4Uuid = _IOR('f', 44, std::uint64_t);  // the size excludes the UUID's bytes
 
 struct CloseDir {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// What ext4 and xfs say once they have shut down, or when what they read is not what they wrote: a bad
-// checksum, a structure that can't be.
+// Errors of ext4 and xfs after a shutdown, or for data that differs from the data written: a bad checksum, an
+// impossible structure.
 bool is_damage(int error) {
   return error == EIO || error == EBADMSG || error == EUCLEAN;
 }
 
-// While it lives, this thread may not give files to other groups, although it is root.
+// While it exists, this thread may not give files to other groups, even as root.
 class WithoutChown {
  public:
   WithoutChown() {
@@ -69,9 +69,9 @@ class WithoutChown {
   bool is_dropped_ = false;
 };
 
-// Linux 6.1 lists the folders of an ext4 that shut down, opens them, and says so nowhere: it refuses what
-// would change something, before it looks at anything else. So it is asked for a change that is denied: that
-// touches neither the journal nor the device, for which an fsync would wait.
+// Linux 6.1 still lists and opens the folders of an ext4 that shut down, and reports the shutdown nowhere. It
+// only refuses changes, before any other check. So this requests a change that is denied otherwise: it
+// affects neither the journal nor the device, for which an fsync would wait.
 bool takes_changes(int root, const struct stat& status) {
   constexpr gid_t kForeign = 65533;
   const WithoutChown denied;
@@ -80,15 +80,16 @@ bool takes_changes(int root, const struct stat& status) {
   return ::fchown(root, static_cast<uid_t>(-1), other) == 0 || !is_damage(errno);
 }
 
-// After an error an ext4 has aborted its journal, unless it was told to go on (errors=continue). Linux 6.1
-// says so only to who begins a change, which then fails at once; taking away an attribute that is not there
-// is one that changes nothing. It may have to wait for the journal: only asked where errors were found.
+// After an error an ext4 has aborted its journal, unless it is set to continue (errors=continue). Linux 6.1
+// reports that only when a change is started, which then fails immediately. Removing an attribute that does
+// not exist is a change without an effect. It may have to wait for the journal, so this is called only if
+// errors were found.
 bool has_journal(int root) {
   constexpr char kNone[] = "trusted.spark-stage.none";
   return ::fremovexattr(root, kNone) == 0 || (errno != EROFS && !is_damage(errno));
 }
 
-// A folder that can't be listed any more, under a mount that no program of this host writes to.
+// Detects a folder that can't be listed any more, under a mount that no program of this host writes to.
 Result<bool> gives_names(UniqueFd root, const std::string& name) {
   const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
   if (!folder) return fail_errno(errno, "listing " + name);
@@ -107,7 +108,7 @@ std::string uuid_of(int root) {
   return ::ioctl(root, kGetExt4Uuid, &ext4) == 0 ? uuid_text(ext4.bytes.data()) : "";
 }
 
-// ext4 counts them in memory at once; on the disk the count may wait in the journal.
+// ext4 counts errors in memory immediately; on the disk the count may wait in the journal.
 std::string damage_of(dev_t device) {
   const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   std::error_code error;

@@ -1,5 +1,5 @@
-// What a mounted file system says of itself, as far as the kernel has it in memory. Workers only: it may wait
-// for other programs that change the root folder, though never while the file system is shut down.
+// The state of a mounted file system as known to the kernel's memory. Workers only: it may wait for other
+// programs that change the root folder, but never while the file system is shut down.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@
 namespace spark::mounts {
 
 struct MountedState {
-  bool is_shut_down = false;           // it gives nothing but errors, although its device answers
-  std::string uuid;                    // of what was mounted; empty: this kernel does not tell
-  std::string damage;                  // errors that the kernel found in it, in words; empty: none
-  std::optional<Published> published;  // none: nothing was, or it can't be told now
+  bool is_shut_down = false;           // all access fails, although its device answers
+  std::string uuid;                    // of the mounted file system; empty if this kernel does not report it
+  std::string damage;                  // errors that the kernel found in it, as text; empty means none
+  std::optional<Published> published;  // none: nothing was published, or it can't be read now
 };
 
 Result<MountedState> read_mounted_state(const std::filesystem::path& target);

@@ -21,8 +21,7 @@ std::string reading(const std::filesystem::path& mount) {
   return "reading " + printable((mount / kPublishedFile).native());
 }
 
-// Whoever wrote the file system may have put a link, a pipe or a mount where our folder or a file of it
-// should be.
+// The file system's writer may have replaced this folder or a file in it by a link, a pipe or a mount.
 UniqueFd open_own(const UniqueFd& parent, const std::string& name, int flags) {
   constexpr int kNothingElse = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   UniqueFd own(::openat(parent.get(), name.c_str(), O_RDONLY | kNothingElse | flags));
@@ -38,7 +37,7 @@ UniqueFd open_root(const std::filesystem::path& mount) {
   return UniqueFd(::open(mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Durable when it returns, in a folder that is made if it is missing.
+// Durable when it returns; the folder is created if it is missing.
 Result<> write_own(const std::filesystem::path& mount, const char* name, const json::object& content) {
   const std::filesystem::path file = mount / name;
   const std::string folder = file.parent_path().filename();

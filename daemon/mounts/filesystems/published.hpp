@@ -1,5 +1,5 @@
-// The state of a file system that its writer published last: a number and who gave it, in a small file of the
-// file system itself. Touches the mount: workers only.
+// The state that a file system's writer published last: a number and the writer's name, in a small file on
+// the file system itself. Accesses the mount: workers only.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ namespace spark::mounts {
 inline constexpr char kPublishedFile[] = ".spark-stage/published.json";
 
 struct Published {
-  std::uint64_t generation = 0;  // counted from 1; a publishing that failed may leave a gap
-  std::string host;              // that published it
-  std::string at;                // RFC 3339, by that host's clock
+  std::uint64_t generation = 0;  // counted from 1; a failed publishing may leave a gap
+  std::string host;              // the publisher
+  std::string at;                // RFC 3339, by the publisher's clock
   bool operator==(const Published&) const = default;
 };
 
 json::object to_json(const Published& published);
 std::optional<Published> published_from_json(const json::object& object);
 
-// None: nothing was ever published there, or what is there can't be understood. An error: it can't be read.
+// None if nothing was ever published there, or the file is invalid. An error if it can't be read.
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount);
 
 // Durable when it returns.
 Result<> write_published(const std::filesystem::path& mount, const Published& published);
 
-// The first write to a file system that is writable now. An xfs shows its readers that somebody has it open
-// from the first write to its log on, and content may come before that; ext4 says so in its superblock at
-// once. A full file system is left as it is.
+// The first write to a file system that is writable now. Readers of an xfs see that it is open only from the
+// first write to its log, and content may be written before that; ext4 marks its superblock immediately. A
+// full file system is left unchanged.
 Result<> announce_writer(const std::filesystem::path& mount, const std::string& host, WallTime now);
 
 }  // namespace spark::mounts

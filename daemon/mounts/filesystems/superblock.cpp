@@ -11,7 +11,7 @@
 namespace spark::mounts {
 namespace {
 
-constexpr std::size_t kStartBytes = 4096;  // holds the superblocks of ext4 and of xfs
+constexpr std::size_t kStartBytes = 4096;  // contains the superblocks of ext4 and of xfs
 
 // FNV-1a.
 std::uint64_t stamp_of(const std::vector<std::uint8_t>& bytes) {
@@ -61,7 +61,7 @@ Result<Superblock> read_superblock(const std::filesystem::path& device) {
   const auto identity = identify(device);
   if (!identity) return identity.take_error();
   superblock->partition_table = identity->partition_table;
-  // Where both know the type, the direct read is the newer truth.
+  // If both know the type, the direct read is more recent.
   if (superblock->type.empty()) {
     superblock->type = identity->type;
     superblock->uuid = identity->uuid;

@@ -14,12 +14,12 @@ constexpr std::size_t kBlockSize = 4, kBlocks = 8, kXfsUuid = 32, kLogStart = 48
                       kXfsIncompat = 216, kSuperblockBytes = 264;
 constexpr std::uint32_t kNeedsRepair = 0x10;  // incompat
 
-// The log is a ring of 512-byte blocks. The first word of each is the number of the round in which it was
-// written, but for the first block of a record: there it is the magic, and the round comes second.
+// The log is a ring of 512-byte blocks. The first word of each is the number of the cycle in which it was
+// written, except in the first block of a record, which has the magic first and the cycle second.
 constexpr Bytes kLogBlock = 512;
 constexpr std::uint32_t kRecordMagic = 0xFEEDBABE;
 constexpr Bytes kLongestRecord = 256 * kKiB + 16 * kLogBlock;  // data and headers
-// Offsets within a record's header, and of the flags in the one operation that an unmount record holds.
+// Offsets within a record's header, and of the flags in the only operation of an unmount record.
 constexpr std::size_t kVersion = 8, kLength = 12, kOperations = 40, kIclogSize = 320, kFlags = 9;
 constexpr std::uint8_t kUnmount = 0x20;
 
@@ -44,11 +44,12 @@ Result<std::uint32_t> round_of(const DirectReader& device, const XfsLog& log, By
   return word(*bytes, 0) == kRecordMagic ? word(*bytes, 4) : word(*bytes, 0);
 }
 
-// The block after the last one that was written: the first that is not of the first block's round.
+// The block after the last written one: the first with another cycle than the first block's.
 Result<Bytes> find_head(const DirectReader& device, const XfsLog& log) {
   const auto first = round_of(device, log, 0);
   if (!first) return first.take_error();
-  Bytes low = 0, high = log.bytes / kLogBlock;  // low is of the first round; high is not, or is the end
+  // `low` has the first cycle; `high` has another one, or is the end.
+  Bytes low = 0, high = log.bytes / kLogBlock;
   while (high - low > 1) {
     const Bytes middle = low + (high - low) / 2;
     const auto round = round_of(device, log, middle);
@@ -58,7 +59,7 @@ Result<Bytes> find_head(const DirectReader& device, const XfsLog& log) {
   return high;
 }
 
-// The log's bytes before `head`, across the ring's seam; at most what the longest record takes.
+// The log's bytes before `head`, across the ring's end; at most the longest record's size.
 Result<std::vector<std::uint8_t>> read_before(const DirectReader& device, const XfsLog& log, Bytes head) {
   const Bytes wanted = std::min(kLongestRecord, log.bytes);
   const Bytes direct = std::min(head * kLogBlock, wanted);
@@ -76,7 +77,7 @@ Result<std::vector<std::uint8_t>> read_before(const DirectReader& device, const 
   return window;
 }
 
-// Whether the record at `at` is an unmount's and ends with the window.
+// Whether the record at `at` is an unmount record and ends with the window.
 bool is_last_unmount(const std::vector<std::uint8_t>& window, std::size_t at) {
   if (window.size() - at < 2 * kLogBlock) return false;
   const std::uint32_t iclog_size = word(window, at + kIclogSize);
@@ -104,7 +105,7 @@ std::optional<XfsLog> parse_xfs(const std::vector<std::uint8_t>& start, Superblo
   superblock.filesystem_bytes = blocks * block_size;
   check_damage(start, superblock);
 
-  // A block's number is that of its allocation group, shifted, and its place in the group.
+  // A block's number consists of its allocation group, shifted, and its position in the group.
   const auto log_start = big_endian<std::uint64_t>(start.data() + kLogStart);
   const Bytes group = log_start >> ag_shift, within = log_start & ((Bytes{1} << ag_shift) - 1);
   if (log_start == 0 || group >= word(start, kAgCount)) return XfsLog{};
@@ -127,7 +128,7 @@ Result<bool> xfs_log_is_clean(const DirectReader& device, const XfsLog& log) {
   return false;
 }
 
-// /sys/fs/xfs has a folder for each that is mounted, by its disk's name, as long as anybody uses it.
+// /sys/fs/xfs has a folder for each xfs in use, named after its disk.
 bool has_dead_xfs(const SystemRoot& root) {
   namespace fs = std::filesystem;
   std::error_code error;  // no such folder: no xfs

@@ -1,4 +1,4 @@
-// Questions of one volume to workers.
+// Calls of one volume to workers.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,12 +19,12 @@ class Asker {
       : runner_(runner), snapshot_(snapshot), subject_("volume " + volume) {}
 
   asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
-  // The same of what changes sysfs or the mount table: what was seen of them before is old.
+  // The same for calls that change sysfs or the mount table: the snapshot is discarded afterwards.
   asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);
-  // The same, together with other volumes that ask it; `subject` is whose fault it is if it fails.
+  // The same, shared with other volumes that make the same call; `subject` is named if it fails.
   asio::awaitable<Result<json::object>> act_jointly(std::string subject, std::string verb,
                                                     json::object request, Duration deadline);
-  // A worker that was asked about the subject was abandoned and still waits in the kernel.
+  // An abandoned worker with this subject still waits in the kernel.
   bool is_stuck(const std::string& subject) const { return runner_.abandoned().contains(subject); }
 
   workers::Runner& runner() { return runner_; }

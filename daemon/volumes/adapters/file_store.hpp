@@ -1,4 +1,4 @@
-// What is kept of a volume, in files of the state folder that workers write.
+// The persistent data of a volume, in files of the state folder that workers write.
 #pragma once
 
 #include "base/file.hpp"
@@ -18,7 +18,7 @@ class FileStore final : public VolumeStore {
   asio::awaitable<void> save_history(json::object history) override;
   json::object saved_history() override;
 
-  // Whoever mounts pins as well, in one step.
+  // A worker that mounts also pins, in one step.
   const std::filesystem::path& pin_file() const { return pin_file_; }
   static json::object content_of(const FilesystemIdentity& identity);
   void note_pinned(FilesystemIdentity identity) { pinned_ = std::move(identity); }

@@ -1,4 +1,4 @@
-// What sysfs shows of one volume's subsystem, at the addresses of its target.
+// The sysfs entries of one volume's subsystem, at the addresses of its target.
 #pragma once
 
 #include "daemon/host_snapshot.hpp"

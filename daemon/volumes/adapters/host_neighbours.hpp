@@ -6,7 +6,7 @@
 
 namespace spark::volumes {
 
-// What multi-mount protection calls this host.
+// This host's name in multi-mount protection.
 std::string node_name_of_host();
 
 class HostNeighbours final : public Neighbours {

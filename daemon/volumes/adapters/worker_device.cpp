@@ -8,7 +8,7 @@ namespace {
 
 constexpr Duration kSuperblock{10'000};
 constexpr Duration kProbe{5'000};
-constexpr Duration kMountedState{2'000};  // from memory
+constexpr Duration kMountedState{2'000};  // read from memory
 constexpr Duration kStopWriting{20'000};
 
 }  // namespace

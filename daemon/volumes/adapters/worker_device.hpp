@@ -1,4 +1,4 @@
-// A volume's device and what is mounted from it, asked by workers.
+// A volume's device and the file system mounted from it, accessed by workers.
 #pragma once
 
 #include "daemon/volumes/adapters/asker.hpp"
@@ -20,7 +20,8 @@ class WorkerDevice final : public Device {
 
  private:
   Asker& asker_;
-  std::string mount_subject_;  // its worker may wait for other programs' changes: no fault of the device
+  // Separate from the device's subject, because its worker may wait for other programs' changes.
+  std::string mount_subject_;
 };
 
 }  // namespace spark::volumes

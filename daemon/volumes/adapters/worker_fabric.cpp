@@ -6,11 +6,11 @@
 namespace spark::volumes {
 namespace {
 
-// Each is longer than the kernel's own patience for that call on a healthy day: past it, something hangs.
+// Each is longer than the kernel's own timeout for that call on a healthy host; beyond it, something hangs.
 constexpr Duration kFabric{
     45'000};  // one connect: SYN retries, and 10 s for each of up to 8 queues to answer
-constexpr Duration kResolve{20'000};  // a name service that is away, asked twice or thrice
-constexpr Duration kTimers{10'000};   // three attributes of sysfs, or one
+constexpr Duration kResolve{20'000};  // an unreachable name service, queried two or three times
+constexpr Duration kTimers{10'000};   // up to three sysfs attributes
 constexpr Duration kSmart{10'000};
 
 }  // namespace
@@ -18,7 +18,7 @@ constexpr Duration kSmart{10'000};
 asio::awaitable<Result<nvmetcp::DiscoveryLog>> WorkerFabric::discover(nvmetcp::Portal portal,
                                                                       std::string interface) {
   json::object request{{"portal", to_message(portal)}, {"interface", interface}};
-  // Volumes of one target ask it together, and its log is about none of them.
+  // Volumes of one target share the call, and its log concerns none of them in particular.
   std::string target = "target " + to_string(portal);
   auto answer = co_await asker_.act_jointly(std::move(target), "discover", std::move(request), kFabric);
   co_return workers::message_of<nvmetcp::DiscoveryLog>(std::move(answer));
@@ -29,8 +29,8 @@ asio::awaitable<Result<nvmetcp::Connection>> WorkerFabric::connect(std::string s
                                                                    nvmetcp::ConnectOptions options) {
   json::object request{
       {"subsystem", subsystem}, {"portal", to_message(portal)}, {"options", to_message(options)}};
-  // Volumes of one subsystem share its connection: the first makes it, the others find it. A portal that
-  // hangs says nothing of a volume whose other path works.
+  // Volumes of one subsystem share its connection: the first creates it, the others find it. A portal that
+  // hangs does not concern a volume with another working path.
   std::string target = "target " + to_string(portal);
   auto answer = co_await asker_.act_jointly(std::move(target), "connect", std::move(request), kFabric);
   co_return workers::message_of<nvmetcp::Connection>(std::move(answer));

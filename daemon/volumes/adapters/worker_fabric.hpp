@@ -1,4 +1,4 @@
-// The fabric, touched by workers.
+// The fabric, accessed by workers.
 #pragma once
 
 #include "daemon/volumes/adapters/asker.hpp"

@@ -8,13 +8,13 @@
 namespace spark::volumes {
 namespace {
 
-constexpr Duration kMount{120'000};   // a journal to replay, or multi-mount protection to wait out
-constexpr Duration kUnmount{60'000};  // a writer's dirty pages to flush
-constexpr Duration kUsers{30'000};    // every process of the host is looked at
+constexpr Duration kMount{120'000};   // includes replaying a journal, or the wait of multi-mount protection
+constexpr Duration kUnmount{60'000};  // includes flushing a writer's dirty pages
+constexpr Duration kUsers{30'000};    // every process of the host is examined
 constexpr Duration kDetach{kUsers + Duration(10'000)};
-constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with what is dirty
-constexpr Duration kPublish{900'000};   // everything that is dirty, over the network
-constexpr Duration kGuard{30'000};      // an attribute and a link on the system's own drive
+constexpr Duration kDetachNfs{10'000};  // beyond it, it waits for its server with dirty pages
+constexpr Duration kPublish{900'000};   // flushes all dirty pages, over the network
+constexpr Duration kGuard{30'000};      // sets an attribute and a link on the system's own drive
 
 }  // namespace
 
@@ -42,7 +42,7 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
 
 asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(std::filesystem::path target, bool detach) {
   json::object request{{"target", target.native()}, {"detach", detach}};
-  // Somebody may mount something else there before the worker gets to it.
+  // Another program may mount something else there before the worker runs.
   const auto& table = mount_table();
   const mounts::Mount* seen = table ? mounts::mounted_at(*table, target) : nullptr;
   if (seen != nullptr) request["seen"] = seen->device_number;
@@ -82,7 +82,7 @@ asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(std::filesystem::p
   co_return closed;
 }
 
-// Unpinned first: what is cut short in between is what the configuration says.
+// Unpinned first: after an interruption the configuration decides.
 asio::awaitable<Result<>> WorkerMounts::make_writable(std::filesystem::path target, std::string device,
                                                       bool alone) {
   auto identity = store_.pinned_identity().value_or(FilesystemIdentity{});

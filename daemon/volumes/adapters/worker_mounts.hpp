@@ -1,4 +1,4 @@
-// Mount points, touched by workers.
+// Mount points, accessed by workers.
 #pragma once
 
 #include "daemon/volumes/adapters/asker.hpp"

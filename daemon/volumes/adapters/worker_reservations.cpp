@@ -5,7 +5,8 @@
 namespace spark::volumes {
 namespace {
 
-constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
+// Three or four commands, each answered immediately by a healthy target.
+constexpr Duration kReservation{15'000};
 
 }  // namespace
 

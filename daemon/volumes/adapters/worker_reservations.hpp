@@ -1,4 +1,4 @@
-// The reservation of a volume's namespace, by workers.
+// The reservation of a volume's namespace, accessed by workers.
 #pragma once
 
 #include "daemon/volumes/adapters/asker.hpp"

@@ -1,4 +1,4 @@
-// The seams of a volume as they really are: workers touch, sysfs and mountinfo show.
+// The seams of a volume on a real host: changed by workers, observed through sysfs and mountinfo.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,7 @@
 
 namespace spark::volumes {
 
-// `folder`: where the volume's file system identity, history and intent are kept, a folder of the state
-// folder.
+// `folder`: a folder in the state folder with the volume's file system identity, history and intent.
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
                    const std::filesystem::path& folder, OtherVolumes others);
 

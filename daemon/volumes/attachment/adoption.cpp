@@ -1,5 +1,5 @@
-// What is mounted already: by us before a restart, or by a person. And a device under it that holds another
-// file system by now.
+// Handles an existing mount, created by this program before a restart or by a person, and a device under it
+// that now contains another file system.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -10,7 +10,7 @@
 
 namespace spark::volumes {
 
-// Right if it is the file system and the access asked for.
+// Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
   const auto looked = volume_.top_mount();
   if (!looked) co_return looked.take_error();
@@ -27,7 +27,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt() {
   volume_.status.device = mount.source;
   volume_.status.filesystem_type = mount.type;
   if (volume_.mount.is_known) co_return Result<>{};
-  if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as that is possible
+  if (paths_.look() != Link::Live) {  // frozen: its superblock is read as soon as possible
     const auto pinned = volume_.seams.store.pinned_identity();
     volume_.status.filesystem_uuid = pinned.value_or(FilesystemIdentity{}).uuid;
     co_return Result<>{};
@@ -58,7 +58,7 @@ asio::awaitable<Result<>> NvmeAttachment::adopt_unknown(mounts::Mount mount) {
   co_return adopted;
 }
 
-// From now on it is this file system, as if it had been mounted by us.
+// From now on the volume has this file system, as if this daemon had mounted it.
 asio::awaitable<Result<>> NvmeAttachment::pin_adopted(mounts::Superblock superblock) {
   const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
   if (pinned.uuid == superblock.uuid) co_return Result<>{};
@@ -69,15 +69,14 @@ asio::awaitable<Result<>> NvmeAttachment::pin_adopted(mounts::Superblock superbl
   co_return co_await volume_.seams.store.pin(std::move(identity));
 }
 
-// Each question to a device that does not answer would leave one more worker behind.
+// Each call to a device that does not answer would leave another stuck worker.
 Result<> NvmeAttachment::check_nothing_waits() {
   if (!volume_.seams.device.has_stuck_worker()) return {};
   return fail(Errc::Unavailable, "a question to " + volume_.status.device + " still waits in the kernel",
               "it ends when the target answers, or with its connection");
 }
 
-// A writable mount that was there before this daemon, and a device that holds another file system than it by
-// now.
+// For a writable mount that existed before this daemon, on a device that now contains another file system.
 asio::awaitable<void> NvmeAttachment::stop_writing_to(std::string other_uuid) {
   const auto mounted = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
   if (!mounted || mounted->uuid.empty() || mounted->uuid == other_uuid) co_return;

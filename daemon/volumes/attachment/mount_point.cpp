@@ -7,7 +7,7 @@ namespace spark::volumes {
 asio::awaitable<void> MountPoint::guard() {
   const bool is_in_use = is_own(volume_.look_at_mount());
   auto guard = co_await volume_.seams.mounts.guard(volume_.settings.mount, is_in_use);
-  if (!guard && guard.error().kind == Errc::Refused) co_return;  // the mount says so too
+  if (!guard && guard.error().kind == Errc::Refused) co_return;  // the mount reports it too
   if (!guard) guard = mounts::Guard{guard_.is_ours, guard.error().message(), {}};
   guard_ = std::move(*guard);
   volume_.status.bare = bare_mount_point(volume_.settings, guard_);
@@ -25,7 +25,7 @@ asio::awaitable<Result<>> MountPoint::clear_broken() {
   if (!fence_lost.empty()) {
     error.kind = Errc::Refused;
   } else if (error.kind == Errc::Refused) {
-    error.kind = Errc::Unavailable;  // it ends when its users do
+    error.kind = Errc::Unavailable;  // temporary: it ends when its users end
   }
   co_return fail_with(std::move(error),
                       fence_lost.empty() ? "the dead mount stays" : fence_lost + "; the dead mount stays");

@@ -1,4 +1,4 @@
-// The folder that a volume is mounted on, and what is taken off it.
+// The folder that a volume is mounted on, and the removal of dead or broken mounts.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,22 +12,22 @@ class MountPoint {
  public:
   explicit MountPoint(VolumeContext& volume) : volume_(volume) {}
 
-  // No process can write to it while nothing is mounted there. Each time before the volume is brought up or
-  // taken down: a person may have removed the guard meanwhile.
+  // Prevents writes while nothing is mounted there. Called each time before the volume is brought up or taken
+  // down, because a person may have removed the guard meanwhile.
   asio::awaitable<void> guard();
-  // What is in the folder is not of another use.
+  // The files in the folder have no other use.
   bool may_hide_files() const { return guard_.is_ours; }
 
-  // Takes off a file system that shut down on a device that works: the kernel keeps it until its last user
-  // has let go.
+  // Unmounts a file system that shut down on a working device: the kernel keeps it until its last user has
+  // closed it.
   asio::awaitable<Result<>> clear_broken();
-  // What is to be replaced once its successor has been checked: until then, what is read and written there
-  // gets errors. None: the mount there is not dead.
+  // The mount to replace once its successor has been checked. Until then, reads and writes there return
+  // errors. None: the mount there is not dead.
   std::optional<mounts::DeadMount> dead_mount();
 
  private:
   VolumeContext& volume_;
-  mounts::Guard guard_;  // as it was looked at last
+  mounts::Guard guard_;  // result of the last check
 };
 
 }  // namespace spark::volumes

@@ -31,7 +31,7 @@ std::vector<std::string> with_connections(std::vector<std::string> options, unsi
   return options;
 }
 
-// Mounted before: by us, or by another program with another access in mind.
+// Already mounted: by this program, or by another one, possibly with another access mode.
 Result<> NfsAttachment::check_adopted() {
   const auto mount = volume_.top_mount();
   if (!mount) return mount.take_error();

@@ -1,4 +1,4 @@
-// An NFS volume's way to its mount.
+// Brings an NFS volume to its mount.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -10,8 +10,8 @@
 
 namespace spark::volumes {
 
-// As many connections as an NVMe/TCP target gets queues (min(8, CPUs)), unless the options say how many, or
-// another transport. The kernel opens them for the first mount of a server.
+// As many connections as an NVMe/TCP target gets queues (min(8, CPUs)), unless the options set their number,
+// or another transport. The kernel opens them for the first mount of a server.
 std::vector<std::string> with_connections(std::vector<std::string> options, unsigned cpus);
 
 class NfsAttachment {

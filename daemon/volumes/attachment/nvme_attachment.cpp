@@ -35,7 +35,7 @@ asio::awaitable<Result<>> NvmeAttachment::clear_broken() {
       has_lost_fence ? State::Refused : State::Lost,
       has_lost_fence ? fence_lost : "taking the broken file system off " + volume_.settings.mount.native());
   if (auto may = co_await check_may_unmount(); !may) co_return may;
-  // Cut off: it stays until its successor is there.
+  // Disconnected: it stays until its successor is mounted.
   if (volume_.look_at_mount() == Place::Dead) co_return Result<>{};
   co_return co_await mount_point_.clear_broken();
 }
@@ -102,13 +102,13 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   auto request = request_for(superblock);
   const auto mounted = co_await volume_.seams.mounts.mount(std::move(request), std::move(identity));
   if (!mounted) {
-    // Whoever else wants it may try; not while a worker that was left behind may still mount it.
+    // Releases the reservation for other hosts, unless an abandoned worker may still mount the volume.
     if (mounted.error().kind != Errc::TimedOut) co_await fence_.disarm();
     co_return fail(with_the_dead_mount(mounted.error()));
   }
   MountState fresh;
   fresh.is_known = true;
-  fresh.is_changing_writing = volume_.mount.is_changing_writing;  // by a worker that is still at it
+  fresh.is_changing_writing = volume_.mount.is_changing_writing;  // by a worker that is still running
   fresh.left_behind = mounted->users;
   fresh.stamp = superblock.stamp;
   volume_.mount = std::move(fresh);
@@ -118,15 +118,15 @@ asio::awaitable<Result<>> NvmeAttachment::mount(nvmetcp::Namespace block, mounts
   co_return Result<>{};
 }
 
-// One that is held for its users ends when they do; no person is needed.
+// A mount held for its users ends with them, so no person has to act.
 Error NvmeAttachment::with_the_dead_mount(Error error) {
   if (volume_.look_at_mount() != Place::Dead) return error;
   if (error.kind == Errc::Refused) error.kind = Errc::Unavailable;
   return fail_with(std::move(error), "the dead mount stays").value();
 }
 
-// The same file system under another name: to the kernel it is another disk after every restart of the
-// target.
+// The same file system with another namespace ID: to the kernel it is a different disk after every restart of
+// the target.
 void NvmeAttachment::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block) {
   if (before.namespace_id.empty() || before.namespace_id == block.id()) return;
   volume_.status.warnings.push_back(namespace_name(volume_) + " was " + before.namespace_id + " and is now " +

@@ -1,5 +1,5 @@
-// An NVMe/TCP volume's way to its mount: offered → connected → namespace → superblock → mounted. And the way
-// off a device that holds another file system.
+// Brings an NVMe/TCP volume to its mount: offered → connected → namespace → superblock → mounted. Also leaves
+// a device that contains another file system.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,17 +18,17 @@ class NvmeAttachment {
   NvmeAttachment(VolumeContext& volume, Paths& paths, Fence& fence, MountPoint& mount_point)
       : volume_(volume), paths_(paths), fence_(fence), mount_point_(mount_point) {}
 
-  // `takes`: an operator asked to take the reservation over from the host that holds it.
+  // `takes`: an operator requested a takeover of the reservation.
   asio::awaitable<Result<>> bring_up(bool takes);
-  // The subsystem was reached at the last attempt, and did not show it.
+  // The last attempt reached the subsystem, but the subsystem did not have the namespace.
   bool is_namespace_missing() const { return is_namespace_missing_; }
 
-  // The device holds another file system than the mounted one: writing is stopped, and the device cut off,
-  // since before 6.15 Linux writes an ext4's superblock when it unmounts it, also of one that was shut down,
-  // over that of the other file system. A mount whose device is gone can't.
+  // The device contains another file system than the mounted one: stops writing and disconnects the device.
+  // Before 6.15, Linux writes an ext4's superblock on unmount, even if the file system was shut down, and
+  // would overwrite the other one's. A mount without a device can't.
   asio::awaitable<void> leave_other_filesystem(std::string reason);
-  // Whether what is mounted may be unmounted, after that. Other volumes may have needed the connection until
-  // now; or the file system is back.
+  // Called after that: whether the mount may now be unmounted. Other volumes may have needed the connection
+  // until now; or the original file system may be back.
   asio::awaitable<Result<>> check_may_unmount();
 
  private:

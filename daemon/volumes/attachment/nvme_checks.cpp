@@ -56,7 +56,7 @@ Result<> check_identity(const VolumeContext& volume, const mounts::Superblock& s
 
 Result<> check_safe_to_mount(const VolumeContext& volume, const mounts::Superblock& superblock) {
   const std::string where = namespace_name(volume);
-  // The kernel mounts no xfs that needs a repair, not even to read.
+  // The kernel does not mount an xfs that needs a repair, not even read-only.
   if (!superblock.damage.empty() && (!is_reader(volume) || superblock.type == "xfs")) {
     return fail(Errc::Refused, where + " is not mounted: " + damaged(volume, superblock.damage),
                 "run that on this host, which has it connected and does not mount it; afterwards the volume "

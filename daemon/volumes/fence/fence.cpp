@@ -27,7 +27,7 @@ asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
   co_return answer;
 }
 
-// "host 'spark1' with host ID 1111…": as far as it can be known.
+// "host 'spark1' with host ID 1111…": as far as known.
 std::string Fence::name_holder(const ReservationState& holding, const mounts::Superblock& superblock) const {
   const std::string node = superblock.mmp_open &&
                                    superblock.mmp_node != volume_.seams.neighbours.node_name() &&
@@ -64,7 +64,7 @@ Error Fence::held_elsewhere(const ReservationState& holding, const mounts::Super
           "unmount it there; if that host is gone for good, " + take};
 }
 
-// There is a fence of the kind that the configuration asks for.
+// Checks that a fence of the configured kind is available.
 Result<> Fence::check_offered(const ReservationState& holding, const mounts::Superblock& superblock) const {
   const bool reservation = holding.hold != Hold::Unsupported;
   if (volume_.settings.fence == config::Fence::Reservation && !reservation) {
@@ -85,18 +85,18 @@ Result<> Fence::check_offered(const ReservationState& holding, const mounts::Sup
                   : "use ext4 with MMP; or, if no other host can mount it, `fence: none`");
 }
 
-// The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
-// when a namespace is disabled for a moment: the dead mount is still there. A host that has held it since
-// shows in the report, so the file system is as this host left it.
+// The target lost the reservation while this host had the file system mounted for writing, as nvmet does when
+// a namespace is disabled briefly: the dead mount is still there. The report would show a host that has held
+// it since, so the file system is unchanged since this host wrote it.
 bool Fence::is_forgotten_hold(const ReservationState& holding) const {
   if (holding.hold != Hold::Free || !holding.restarted || !volume_.mount.fence_lost.empty()) return false;
   const Standing standing = look_at_place(volume_.seams, volume_.settings);
   return standing.place == Place::Dead && !mounts::has_option(standing.top->options, "ro");
 }
 
-// Nobody else holds it or has it open for writing. A file system that its writer did not close is this host's
-// own only if something says so: its node name, a reservation that outlived the crash, with a key that no
-// copy of this host has, or the dead mount that wrote it.
+// Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these
+// must prove that this host was the writer: its node name; a reservation that survived the crash, with a key
+// that no copy of this host has; or the dead mount that wrote it.
 Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Superblock& superblock) {
   if (holding.hold == Hold::Theirs) return fail(held_elsewhere(holding, superblock));
   const bool is_own_hold = (holding.hold == Hold::Ours && !holding.former_key) || is_forgotten_hold(holding);
@@ -107,7 +107,6 @@ Result<> Fence::check_not_held(const ReservationState& holding, const mounts::Su
   return {};
 }
 
-// Before the mount.
 asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) {
   volume_.status.fence = {};
   is_fresh_hold_ = false;
@@ -132,9 +131,9 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, bool takes) 
   co_return Result<>{};
 }
 
-// Writes that the target had accepted before the takeover, and whose data a frozen host still owes it, end
-// with that host's connection: its keep-alive fails. A copy of this host, which the target can't tell from
-// it, stops when its daemon sees the new key. Multi-mount protection may wait for longer anyway.
+// A frozen host may still owe the data of writes that the target accepted before the takeover. They end with
+// that host's connection: its keep-alive fails. A copy of this host, which the target can't distinguish from
+// it, stops when its daemon sees the new key. Multi-mount protection may wait longer anyway.
 asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock, bool is_same_id) {
   const Duration keep_alives = 3 * volume_.target->options.keep_alive;
   const Duration longest =
@@ -146,7 +145,6 @@ asio::awaitable<void> Fence::wait_for_late_writes(mounts::Superblock superblock,
     co_await volume_.sleep(std::chrono::ceil<Duration>(end - volume_.clock.steady()));
 }
 
-// Mounted already when the daemon started. Another host may have taken over, and given back, meanwhile.
 asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
   const auto before = co_await ask(ReservationAct::Look);
   if (!before) co_return fail(before.error());
@@ -156,8 +154,8 @@ asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
     co_await lose(error.what);
     co_return fail(std::move(error));
   }
-  // With multi-mount protection the kernel itself ends a mount that another host has written under; its host
-  // name may have changed since.
+  // With multi-mount protection the kernel itself ends a mount after another host's writes; this host's name
+  // may have changed since.
   if (before->hold == Hold::Free && !before->restarted && !superblock.has_mmp) {
     co_return fail(Errc::Refused,
                    volume_.settings.mount.native() +
@@ -171,7 +169,6 @@ asio::awaitable<Result<>> Fence::adopt(mounts::Superblock superblock) {
   co_return Result<>{};
 }
 
-// After a mount that failed.
 asio::awaitable<void> Fence::disarm() {
   if (!is_fresh_hold_) co_return;
   auto given = co_await give_back_reservation(volume_.seams, volume_.settings);
@@ -179,7 +176,6 @@ asio::awaitable<void> Fence::disarm() {
   volume_.status.fence.reservation = false;
 }
 
-// Why this host may not write any more; empty: it may.
 std::string Fence::why_lost(const ProbeAnswer& answer) {
   if (answer.holding && answer.holding->hold == Hold::Theirs) {
     mounts::Superblock seen;
@@ -209,7 +205,6 @@ std::string Fence::why_lost(const ProbeAnswer& answer) {
   return "";
 }
 
-// A file system that shut itself down: because the target refuses its writes?
 asio::awaitable<std::string> Fence::who_took_over() {
   if (!wants_reservation(volume_.settings)) co_return "";
   ProbeAnswer answer;
@@ -230,7 +225,8 @@ asio::awaitable<void> Fence::lose(std::string reason) {
   volume_.set_state(State::Refused, why);
 }
 
-// What is mounted can be compared with the disk only now: with the reservation held, no other host writes.
+// The mounted file system can be compared with the disk only now: while the reservation is held, no other
+// host writes.
 asio::awaitable<Result<>> Fence::check_still_ours() {
   const auto holding = co_await ask(ReservationAct::Hold);
   if (!holding) co_return fail(holding.error());

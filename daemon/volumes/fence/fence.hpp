@@ -1,5 +1,5 @@
-// What keeps other writers out of an exclusive volume: an NVMe reservation where the namespace offers it, and
-// multi-mount protection where the file system has it. Armed before the mount, watched while it lasts.
+// Excludes other writers from an exclusive volume: an NVMe reservation if the namespace supports it, and
+// multi-mount protection if the file system has it. Armed before the mount, watched while it lasts.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,28 +15,30 @@ class Fence {
   Fence(VolumeContext& volume, Outages& outages) : volume_(volume), outages_(outages) {}
 
   bool is_wanted() const;
-  // Multi-mount protection is all that keeps other writers out.
+  // Multi-mount protection is the only fence.
   bool is_alone() const;
 
-  // Before the mount. Refused: another host holds it, or there is no fence of the kind that is asked for.
-  // `takes`: an operator asked to take the reservation over from the host that holds it.
+  // Before the mount. Refused if another host holds the volume, or the configured kind of fence is not
+  // available. `takes`: an operator requested a takeover of the reservation.
   asio::awaitable<Result<>> arm(mounts::Superblock superblock, bool takes);
-  // After a mount that failed: another host may try, if none held it before.
+  // After a failed mount: releases the reservation for other hosts, if it was free before.
   asio::awaitable<void> disarm();
-  // Mounted already when the daemon started. Another host may have taken over, and given back, meanwhile.
+  // For a volume already mounted when the daemon started. Another host may have taken over, and released it,
+  // meanwhile.
   asio::awaitable<Result<>> adopt(mounts::Superblock superblock);
-  // With the reservation held nobody else writes; then what is mounted here has to be what is on the disk.
+  // While this host holds the reservation no other host writes; then checks that the mounted file system
+  // equals the one on the disk.
   asio::awaitable<Result<>> check_still_ours();
 
-  // Why this host may not write any more, as a probe shows it; empty: it may.
+  // Why this host may no longer write, judged from a probe; empty means that it may.
   std::string why_lost(const ProbeAnswer& answer);
-  // The same of a file system that shut itself down, over a link that is live: because the target refuses its
-  // writes?
+  // The same for a file system that shut itself down over a live link: whether the target refuses this host's
+  // writes.
   asio::awaitable<std::string> who_took_over();
-  // The mount's file system is shut down at once, unflushed: what it had not written would only damage what
-  // another host writes now.
+  // Shuts the mounted file system down immediately, without flushing: its unwritten data would only damage
+  // the other host's writes.
   asio::awaitable<void> lose(std::string reason);
-  // Whom the last take took it from; empty: nobody.
+  // The host from which the last takeover took it; empty means none.
   const std::string& taken_from() const { return taken_from_; }
   void forget_take() { taken_from_.clear(); }
 
@@ -53,7 +55,7 @@ class Fence {
 
   VolumeContext& volume_;
   Outages& outages_;
-  bool is_fresh_hold_ = false;  // the reservation was free before this attempt to mount
+  bool is_fresh_hold_ = false;  // the reservation was free before this mount attempt
   std::string taken_from_;
 };
 

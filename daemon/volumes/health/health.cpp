@@ -9,7 +9,7 @@
 namespace spark::volumes {
 namespace {
 
-// In a row, before a ready volume is called stalled.
+// Consecutive failures before a ready volume counts as stalled.
 constexpr unsigned kDownLooks = 2, kSilentProbes = 2;
 
 }  // namespace
@@ -20,7 +20,7 @@ void Health::begin() {
 }
 
 asio::awaitable<Finding> Health::look(Place place) {
-  Finding found;  // unknown is not empty: nothing changes
+  Finding found;  // unknown: nothing changes
   if (place == Place::Ours && volume_.settings.nvme) {
     found = co_await look_at_link();
   } else if (place == Place::Ours) {
@@ -73,8 +73,8 @@ asio::awaitable<Finding> Health::look_at_link() {
   co_return found;
 }
 
-// A link that was down may be back with another namespace at its end. Linux 6.1 lets reads through before it
-// has compared the identities, and takes the device away then: the first good read proves nothing yet.
+// A link that was down may return with another namespace. Linux 6.1 allows reads before it has compared the
+// identities, and then removes the device, so the first good read proves nothing yet.
 bool Health::is_link_trusted() {
   const SteadyTime now = volume_.clock.steady();
   SteadyTime& from = volume_.mount.link_trusted_from;
@@ -82,7 +82,8 @@ bool Health::is_link_trusted() {
   return now >= from;
 }
 
-// What waits at a path that has died goes over another one as soon as the kernel has noticed: no outage yet.
+// I/O waiting on a dead path moves to another path as soon as the kernel has detected the failure, so this is
+// not an outage yet.
 bool Health::may_fail_over() {
   if (!paths_.are_several() || volume_.status.state != State::Ready) return false;
   const SteadyTime now = volume_.clock.steady();
@@ -90,7 +91,7 @@ bool Health::may_fail_over() {
   return now - *silent_since_ < 2 * volume_.target->options.keep_alive + volume_.timings.fail_over;
 }
 
-// The kernel calls a link live until its keep-alive has failed: only I/O that comes back proves it.
+// The kernel reports a link as live until its keep-alive has failed: only completed I/O proves it.
 asio::awaitable<Finding> Health::probe() {
   Finding found;
   const SteadyTime now = volume_.clock.steady();
@@ -126,14 +127,14 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     co_return found;
   }
   if (is_nvme && !status.filesystem_uuid.empty() && answer.uuid != status.filesystem_uuid) {
-    // What is not flushed yet would be written into the other file system.
+    // Unflushed data would be written into the other file system.
     found = {
         is_reader(volume_) ? Verdict::Lost : Verdict::Exchanged,
         status.device + " holds another file system than the one that is mounted: " + printable(answer.uuid)};
-    volume_.mount.is_known = false;  // looked at again, and refused
+    volume_.mount.is_known = false;  // checked again, and refused
     co_return found;
   }
-  // Who only reads needs no fence: what others write is seen as every reader sees it.
+  // A reader needs no fence: it detects other hosts' writes like any reader.
   if (is_published(volume_) && answer.holding)
     status.fence.reservation = answer.holding->hold == nvmetcp::Hold::Ours;
   if (fence_.is_wanted() && !is_published(volume_)) {
@@ -149,8 +150,9 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
   co_return found;
 }
 
-// The mounted file system, apart from its device: an answer may have to wait for other programs' changes. One
-// that is shut down answers at once, so that no answer is no evidence.
+// Checks the mounted file system, independently of its device. The call may have to wait for other programs'
+// changes. A file system that is shut down answers immediately, so a missing answer is no evidence of a
+// shutdown.
 asio::awaitable<bool> Health::is_shut_down() {
   if (volume_.status.state == State::Ready && volume_.clock.steady() < next_mounted_state_) co_return false;
   const auto state = co_await volume_.seams.device.mounted_state(volume_.settings.mount);
@@ -178,8 +180,7 @@ asio::awaitable<void> Health::ask_about_drives() {
   next_smart_ = volume_.clock.steady() + (smart ? volume_.timings.smart : volume_.timings.smart_refused);
 }
 
-// A question to a device waits behind the data of all who write to it. As long as some of that comes back,
-// the device answers.
+// A request to a device queues behind all writers' data. While other requests complete, the device answers.
 bool Health::is_io_moving() {
   if (!volume_.settings.nvme) return false;
   const SteadyTime now = volume_.clock.steady();
@@ -189,7 +190,8 @@ bool Health::is_io_moving() {
   return io_ended_at_ != SteadyTime{} && now - io_ended_at_ < volume_.timings.io_silence;
 }
 
-// A host under load may be too slow for one probe; a worker that can't even be killed waits for the device.
+// On a loaded host a single probe may be too slow; but a worker that can't be killed is waiting for the
+// device.
 Finding Health::silence(const Error& error) {
   const bool is_proven =
       (volume_.seams.device.has_stuck_worker() || ++silent_probes_ >= kSilentProbes) && !is_io_moving();

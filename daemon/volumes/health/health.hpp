@@ -1,4 +1,4 @@
-// A mounted volume's health: its mount, its link, and whether I/O comes back from its device.
+// A mounted volume's health: its mount, its link, and whether its device completes I/O.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,9 +12,9 @@
 
 namespace spark::volumes {
 
-// Of one look. Silent: I/O waits. Lost: the mount gives nothing but errors, or is gone. Fenced: this host may
-// not write to it any more. Exchanged: the device holds another file system than the mounted one. Unsure:
-// nothing changes.
+// The result of one check. Silent: I/O waits. Lost: all access to the mount fails, or the mount is gone.
+// Fenced: this host may no longer write to it. Exchanged: the device contains another file system than the
+// mounted one. Unsure: nothing changes.
 enum class Verdict { Good, Silent, Lost, Fenced, Exchanged, Unsure };
 struct Finding {
   Verdict verdict = Verdict::Unsure;
@@ -26,11 +26,12 @@ class Health {
   Health(VolumeContext& volume, Paths& paths, Fence& fence, Publication& publication)
       : volume_(volume), paths_(paths), fence_(fence), publication_(publication) {}
 
-  // It was mounted, or adopted, just now.
+  // Called after it was mounted or adopted.
   void begin();
-  // While the link is down nothing touches the device: a read would hang.
+  // While the link is down no check accesses the device, because a read would hang.
   asio::awaitable<Finding> look(Place place);
-  // For people: nothing is decided by it, and a target that does not tell is not asked again soon.
+  // For display only: no decision depends on it, and a target without this information is not queried again
+  // soon.
   asio::awaitable<void> ask_about_drives();
 
  private:
@@ -49,12 +50,12 @@ class Health {
   Paths& paths_;
   Fence& fence_;
   Publication& publication_;
-  unsigned down_looks_ = 0;     // in a row that found no live path
-  unsigned silent_probes_ = 0;  // in a row that were not answered
+  unsigned down_looks_ = 0;     // consecutive checks without a live path
+  unsigned silent_probes_ = 0;  // consecutive probes without an answer
   std::optional<SteadyTime> silent_since_;
   SteadyTime next_probe_, next_mounted_state_, next_smart_;
-  std::optional<std::uint64_t> completed_io_;  // when it was looked at last
-  SteadyTime io_ended_at_{};                   // when it was last seen to have grown
+  std::optional<std::uint64_t> completed_io_;  // at the last check
+  SteadyTime io_ended_at_{};                   // when it was last seen to increase
 };
 
 }  // namespace spark::volumes

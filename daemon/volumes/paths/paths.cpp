@@ -17,7 +17,7 @@ Paths::Paths(VolumeContext& volume) : volume_(volume), rivals_(volume), timer_(v
 
 Link Paths::look() {
   const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);
-  // Unknown changes nothing.
+  // An unknown state changes nothing.
   if (!all) return volume_.status.state == State::Stalled ? Link::Down : Link::Live;
   volume_.status.paths.clear();
   bool live = false, coming = false;
@@ -27,7 +27,7 @@ Link Paths::look() {
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }
-  for (const Path& path : paths_) {  // what a person looks for in `status`: a portal without a connection
+  for (const Path& path : paths_) {  // shows a portal without a connection in `status`
     if (are_several() && status_of(path) == nullptr)
       volume_.status.paths.push_back({"", to_string(path.portal), "waiting", path.reason});
   }
@@ -38,7 +38,7 @@ const PathStatus* Paths::status_of(const Path& path) const {
   const auto& all = volume_.status.paths;
   const auto found = std::ranges::find_if(all, [&](const PathStatus& one) {
     if (one.controller.empty()) return false;
-    // By its address as well: it may be there before whoever connected it has said so.
+    // Also by its address, because sysfs may show it before the connecting worker has reported it.
     const bool is_same = one.controller == path.controller && one.address == path.numeric;
     return is_same || one.address == to_string(path.portal);
   });
@@ -67,7 +67,7 @@ asio::awaitable<Result<>> Paths::set_timers() {
   for (const nvmetcp::Controller& controller : *all) {
     if (controller.transport != "tcp" || controller.is_going()) continue;
     auto set = co_await volume_.seams.fabric.set_timers(controller.name, controller.subsystem, options);
-    // A connection that went away meanwhile has no timers; its successor gets the new ones.
+    // A connection that ended meanwhile has no timers; its successor gets the new ones.
     if (!set && set.error().kind != Errc::NotFound && first_failure) first_failure = std::move(set);
   }
   co_return first_failure;
@@ -110,8 +110,8 @@ asio::awaitable<void> Paths::tend(Path& path) {
   is_connecting_ = false;
 }
 
-// It was there before this daemon and is not taken over yet, or is one of several that is missing. A missing
-// only one is the volume's own matter.
+// It existed before this daemon and is not taken over yet, or is a missing one of several. If the only path
+// is missing, the volume's own attempts reconnect it.
 bool Paths::is_due(const Path& path) const {
   if (!are_several() && volume_.status.state != State::Ready) return false;
   const bool is_ours = !path.controller.empty();
@@ -138,7 +138,7 @@ asio::awaitable<void> Paths::connect(Path& path) {
   path.next_attempt = volume_.clock.steady() + path.backoff.next();
 }
 
-// Only where the kernel can tell whether it is the same namespace that is found at the new address.
+// Only if the kernel can tell whether the namespace at the new address is the same.
 bool Paths::may_lead_elsewhere(Path& path) {
   const bool is_name = !nvmetcp::is_numeric(path.portal.address);
   if (!is_name || !is_down(path)) {
@@ -152,7 +152,7 @@ bool Paths::may_lead_elsewhere(Path& path) {
   return block && !block->id().empty();
 }
 
-// As long as the name still leads to the old address this fails: the old controller stands for it.
+// Fails while the name still resolves to the old address, because the old controller occupies it.
 asio::awaitable<void> Paths::follow_name(Path& path) {
   const std::string before = path.controller;
   co_await connect(path);
@@ -160,7 +160,7 @@ asio::awaitable<void> Paths::follow_name(Path& path) {
   if (path.controller != before) volume_.attempts.healed_by_us = has_followed_name_ = true;
 }
 
-// The volume answers over another path: what still tries an address that nothing leads to would not end.
+// The volume has another live path; controllers that retry an abandoned address would never end.
 asio::awaitable<void> Paths::leave_old_addresses() {
   has_followed_name_ = false;
   const auto all = volume_.seams.snapshot.controllers(volume_.settings.nvme->subsystem);

@@ -1,8 +1,9 @@
-// The connections of a volume to its subsystem. Where its target has several portals, each is connected for
-// itself, and again when it is lost; the kernel's multipath makes one device of them. A controller that was
-// there before this daemon is taken over: it gets our timers and our name. The kernel tries an address for as
-// long as `controller_loss` says, without end by default: where a target's name leads elsewhere meanwhile,
-// its new address becomes one more path, over which everything that waits goes on.
+// The connections of a volume to its subsystem. If its target has several portals, each is connected
+// independently, and reconnected when it is lost; the kernel's multipath makes one device of them. A
+// controller that existed before this daemon is taken over: it gets the daemon's timers and owner name. The
+// kernel retries an address for as long as `controller_loss` allows, by default indefinitely. If a target's
+// name meanwhile resolves to a different address, that address becomes an additional path, and all waiting
+// I/O continues over it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,23 +24,23 @@ class Paths {
  public:
   explicit Paths(VolumeContext& volume);
 
-  // From sysfs, without blocking; also notes each path for `status`.
+  // Reads sysfs, without blocking; also updates each path for `status`.
   Link look();
-  // A controller of ours is live, or every portal is asked in turn until one is.
+  // Succeeds if a controller of the target is live; otherwise tries every portal in turn until one is.
   asio::awaitable<Result<>> reach();
-  // Whoever made a connection that was there before may have made it without the keys that are asked for.
+  // An existing connection may have been created without the configured keys.
   asio::awaitable<Result<>> check_keys();
   Result<> check_secured();
-  // What other programs have connected since the mount: a warning, since to take the volume down would hurt
-  // its users, and hide the cause.
+  // Checks connections that other programs created since the mount. Only a warning: taking the volume down
+  // would disturb its users, and hide the cause.
   void look_for_insecure();
-  // Those of the configuration, on every controller; gives the first failure.
+  // Sets the configured timers on every controller; returns the first failure.
   asio::awaitable<Result<>> set_timers();
-  // What the kernel did not find on its own: see nvmetcp/sysfs/rescan.hpp.
+  // For a namespace that the kernel did not find on its own: see nvmetcp/sysfs/rescan.hpp.
   asio::awaitable<void> rescan();
 
-  // Keeps every path connected while the volume is mounted, until stop(). The first one is brought up with
-  // the volume, unless it was there.
+  // Keeps every path connected while the volume is mounted, until stop(). The first one is connected while
+  // the volume is brought up, unless it exists already.
   asio::awaitable<void> tend();
   void stop() { timer_.cancel(); }
   bool is_connecting() const { return is_connecting_; }
@@ -47,13 +48,13 @@ class Paths {
   Rivals& rivals() { return rivals_; }
 
  private:
-  // To one portal, with its own retries.
+  // The connection to one portal, with its own retries.
   struct Path {
     nvmetcp::Portal portal;
     Backoff backoff;
-    std::string controller{};  // that was connected or adopted for it last,
-    std::string numeric{};     // and its address: a name is given to the next controller at once
-    std::string reason{};      // why there is none
+    std::string controller{};  // last one connected or adopted for it,
+    std::string numeric{};  // and its address: the kernel reuses a name for the next controller immediately
+    std::string reason{};   // why there is none
     SteadyTime next_attempt{};
     std::optional<SteadyTime> down_since{};
   };
@@ -76,10 +77,10 @@ class Paths {
 
   VolumeContext& volume_;
   Rivals rivals_;
-  std::vector<Path> paths_;  // none for NFS
+  std::vector<Path> paths_;  // empty for NFS
   asio::steady_timer timer_;
   bool is_connecting_ = false;
-  bool has_followed_name_ = false;  // the old address's controller is still there
+  bool has_followed_name_ = false;  // the old address's controller still exists
 };
 
 }  // namespace spark::volumes

@@ -1,4 +1,4 @@
-// From a portal to a connection: offered by the target's discovery log, connected or taken over.
+// From a portal to a connection: found in the target's discovery log, then connected or taken over.
 #include <algorithm>
 #include <iterator>
 
@@ -15,8 +15,8 @@ asio::awaitable<Result<>> Paths::check_keys() {
   co_return check_secured();
 }
 
-// Another program connected them: with the keys that are asked for, and with our timers from now on, or not
-// used.
+// Controllers created by another program: they must have the configured keys and get this daemon's timers,
+// otherwise they are not used.
 asio::awaitable<Result<>> Paths::take_over() {
   for (Path& path : paths_) {
     if (are_several() && status_of(path) == nullptr) continue;
@@ -33,7 +33,7 @@ asio::awaitable<Result<>> Paths::take_over() {
 
 asio::awaitable<Result<>> Paths::reach() {
   if (look() == Link::Live) co_return co_await take_over();
-  // A retry leaves the last failure's reason in sight: it says more than that it is tried again.
+  // A retry keeps the last failure's reason visible, because it is more informative.
   if (!volume_.attempts.failed)
     volume_.say(State::Waiting, "reading the discovery log of " + to_string(paths_.front().portal));
   Result<> first_failure;
@@ -55,7 +55,7 @@ asio::awaitable<Result<>> Paths::reach() {
   co_return first_failure;
 }
 
-// `elsewhere`: the address that the discovery log has for it, if that is another one.
+// `elsewhere`: the address in the discovery log, if it is a different one.
 asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhere) {
   volume_.say(State::Connecting, "connecting to " + to_string(path.portal));
   auto connected = co_await connect_portal(path.portal);
@@ -67,14 +67,14 @@ asio::awaitable<Result<>> Paths::connect_offered(Path& path, std::string elsewhe
   }
   Error error = std::move(connected.error());
   if (!elsewhere.empty()) error.what += "; the target's discovery log has it at " + printable(elsewhere);
-  // Trying again at once gives the kernel no option that it lacks.
+  // An immediate retry does not add an option that the kernel lacks.
   if (error.kind == Errc::Unsupported) error.kind = Errc::Refused;
   co_return fail(std::move(error));
 }
 
-// Tells apart: not reached, not offered to this host, offered elsewhere. A target without discovery passes,
-// and one with TLS: its key is for the subsystem, and its log would come in clear text. Gives the address
-// that the log has for it, if that is another one.
+// Distinguishes: not reachable, not offered to this host, offered at another address. A target without
+// discovery passes. So does one with TLS: its key is for the subsystem, and its log would be sent in clear
+// text. Returns the address in the log, if it is a different one.
 asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
   const nvmetcp::ConnectOptions& options = volume_.target->options;
   if (!options.tls_psk_file.empty()) co_return std::string();
@@ -96,8 +96,8 @@ asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
     if (entry.nqn != subsystem || entry.kind != nvmetcp::SubsystemKind::Io || entry.transport != "tcp")
       continue;
     if (entry.portal == portal) co_return std::string();
-    // Some targets list an address other than the one they were asked at (0.0.0.0, another NIC): the port
-    // decides.
+    // Some targets list a different address than the one they were contacted at (0.0.0.0, another NIC): the
+    // port decides.
     (entry.portal.port == portal.port ? near : elsewhere.emplace_back()) = to_string(entry.portal);
   }
   if (!near.empty()) co_return near;
@@ -115,7 +115,7 @@ asio::awaitable<Result<std::string>> Paths::find_offer(nvmetcp::Portal portal) {
                  "add " + host->nqn + " to the subsystem's allow list on the target, or correct `subsystem`");
 }
 
-// With the timers in force when it ends: a reload may have changed them meanwhile.
+// Uses the timers in force at the end: a reload may have changed them meanwhile.
 asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Portal portal) {
   const nvmetcp::ConnectOptions options = volume_.target->options;
   const std::string subsystem = volume_.settings.nvme->subsystem;
@@ -128,7 +128,7 @@ asio::awaitable<Result<nvmetcp::Connection>> Paths::connect_portal(nvmetcp::Port
   co_return connected;
 }
 
-// The worker that connected it looked the portal's name up: the address is the target's.
+// The worker that connected it resolved the portal's name, so the address is the target's.
 void Paths::note(Path& path, const std::string& controller) {
   path.controller = controller;
   path.numeric.clear();

@@ -16,7 +16,7 @@ bool Rivals::are_there() const {
   return !volume_.seams.snapshot.strangers(volume_.settings.nvme->subsystem).empty();
 }
 
-// False: a name can't be looked up.
+// False if a name can't be resolved.
 asio::awaitable<bool> Rivals::learn_names() {
   bool are_known = true;
   const auto portals = volume_.target->portals;
@@ -44,7 +44,7 @@ asio::awaitable<Result<Place>> Rivals::find_place() {
 }
 
 asio::awaitable<void> Rivals::learn_offers() {
-  if (!volume_.target->options.tls_psk_file.empty()) co_return;  // its log would come in clear text
+  if (!volume_.target->options.tls_psk_file.empty()) co_return;  // the log would be sent in clear text
   const auto portals = volume_.target->portals;
   for (const nvmetcp::Portal& portal : portals) {
     if (!are_there()) co_return;

@@ -1,6 +1,6 @@
-// Another target may offer a subsystem of the same NQN, and the kernel takes the two for one: of two
-// namespaces with one number it shows the one that came first. The volume's controllers are those at an
-// address of its own target; the strangers are at others.
+// Another target may offer a subsystem with the same NQN. The kernel treats both as one, and of two
+// namespaces with the same number it shows the one that came first. The volume's controllers are those at an
+// address of its own target; the strangers are at other addresses.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,28 +19,28 @@ class Rivals {
   bool are_there() const;
   // "nvme3 at 10.0.0.9:4420 (target spare)"
   std::string names() const;
-  // Refused: a controller of another target leads to the volume's namespace. One that is not live, as an
-  // address leaves behind that the target has no more, is in the way only where ours is connected and does
-  // not show it; one of a target of the configuration always is, as its I/O would go on over our connection
-  // if the two disks had one identity, as copies have.
+  // Refused if a controller of another target leads to the volume's namespace. A stranger that is not live,
+  // such as one at an address that the target has given up, matters only if the target's own controllers are
+  // connected and do not show the namespace. A stranger at a configured target's address always matters: if
+  // the two disks had the same identity, as copies have, its I/O would continue over this volume's
+  // connection.
   Result<> check_none() const;
 
-  // What is mounted, once it is known which controllers are the target's. Unavailable: that can't be told
-  // now.
+  // The volume's place, once its target's controllers are known. Unavailable if they can't be determined now.
   asio::awaitable<Result<Place>> find_place();
   void learn_from(const nvmetcp::DiscoveryLog& log);
-  // A controller has come that is at no address known so far: the target is asked once whether it is its own.
+  // If a controller has appeared at an unknown address, asks the target once whether the address is its own.
   asio::awaitable<void> look();
   bool were_looked_at() const { return !known_.empty(); }
 
  private:
-  // Which addresses a host name leads to; asked only where a controller is there that may be at one of them.
+  // Resolves the portals' host names; only if a stranger might be at one of the addresses.
   asio::awaitable<bool> learn_names();
-  // The target may have more addresses than the configuration names: its own discovery log says so.
+  // The target may have more addresses than the configuration lists: they are in its own discovery log.
   asio::awaitable<void> learn_offers();
 
   VolumeContext& volume_;
-  std::vector<std::string> known_;  // controllers that the target was asked about
+  std::vector<std::string> known_;  // strangers at the time of the last query to the target
 };
 
 }  // namespace spark::volumes

@@ -2,7 +2,7 @@
 
 namespace spark::volumes {
 
-// Nothing else is done to the mount meanwhile, and it is ready.
+// Checks that no other change of the mount is in progress, and that it is ready.
 Result<> Publication::check_can_change() const {
   const Status& status = volume_.status;
   const std::string name = "volume " + volume_.settings.name;
@@ -21,7 +21,7 @@ Result<> Publication::check_can_change() const {
 asio::awaitable<Result<mounts::Published>> Publication::publish(mounts::AfterPublish then) {
   const auto self = volume_.keep_alive();
   if (auto can = check_can_change(); !can) co_return can.take_error();
-  if (is_published(volume_) && volume_.status.published) {  // nothing was written since
+  if (is_published(volume_) && volume_.status.published) {  // no writes since
     if (then == mounts::AfterPublish::Writable) {
       if (auto writable = co_await make_writable(); !writable) co_return writable.take_error();
     }
@@ -78,7 +78,7 @@ asio::awaitable<bool> Publication::leave_outdated() {
   next_leave_ = volume_.clock.steady() + leaving_.next();
   const bool was_in_use = !users_.empty();
   users_ = unmounted ? "" : unmounted.error().what;
-  // By others meanwhile: no news for the log.
+  // In use by other programs now: not worth a log entry.
   if (was_in_use && !unmounted) volume_.status.reason = ready_reason();
   co_return unmounted.has_value();
 }

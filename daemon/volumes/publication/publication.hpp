@@ -1,7 +1,6 @@
-// Publishing: a writer closes its file system, and whoever reads it gets that state, whole. It stays closed
-// until a person wants to write again. And what others write under a reader's mount: a kernel that has it
-// mounted never looks at the disk for what it has in memory, so after a writer it shows a mixture of old and
-// new.
+// Publishing: a writer closes its file system, so that readers get a consistent state. It stays closed until
+// a person wants to write again. Also detects writes under a reader's mount: the reader's kernel never
+// re-reads data that it has in memory, so after such writes it shows a mixture of old and new.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,19 +17,20 @@ class Publication {
   Publication(VolumeContext& volume, Fence& fence)
       : volume_(volume), fence_(fence), leaving_(volume.timings.first_leave, volume.timings.longest_leave) {}
 
-  // An exclusive volume that is ready becomes read-only, and its state that of its readers, or is writable
-  // again at once.
+  // Makes an exclusive, ready volume read-only, with its state published for readers; optionally makes it
+  // writable again immediately.
   asio::awaitable<Result<mounts::Published>> publish(mounts::AfterPublish then);
-  // The other way round; of a volume that is not published there is nothing to do.
+  // The reverse; does nothing if the volume is not published.
   asio::awaitable<Result<>> make_writable();
 
-  // What a probe shows of others' writes: ready, and marked, it can be read, and is not to be trusted.
+  // Evaluates a probe for other hosts' writes. A volume marked this way stays ready, but its data can't be
+  // trusted.
   void look_for_writers(const ProbeAnswer& answer);
-  // The writer has closed it: what is mounted here is old. True if it was taken off. Its users may keep it
-  // for hours, and each attempt looks through all processes for them.
+  // The writer has published a newer state, so this mount is outdated. True if it was unmounted. Its users
+  // may keep it for hours, and each attempt searches all processes for them.
   asio::awaitable<bool> leave_outdated();
 
-  // What is to be said of the volume while it is ready; empty: nothing.
+  // The remark in `status` while the volume is ready; empty means none.
   std::string ready_reason() const;
 
  private:
@@ -39,7 +39,7 @@ class Publication {
 
   VolumeContext& volume_;
   Fence& fence_;
-  std::string users_;  // why the outdated mount stays; empty: not known that it has to
+  std::string users_;  // why the outdated mount stays; empty means unknown
   Backoff leaving_;
   SteadyTime next_leave_{};
 };

@@ -13,7 +13,7 @@ namespace spark::volumes {
 
 namespace asio = boost::asio;
 
-// As one volume uses it.
+// The interface for one volume.
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -22,16 +22,16 @@ class Fabric {
                                                                   std::string interface) = 0;
   virtual asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
                                                                nvmetcp::ConnectOptions options) = 0;
-  // The numeric addresses behind a portal, as its name leads to them now.
+  // The numeric addresses that a portal's name currently resolves to.
   virtual asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) = 0;
-  // On the same controller, proven by reading back.
+  // On the same controller, verified by reading back.
   virtual asio::awaitable<Result<>> set_timers(std::string controller, std::string subsystem,
                                                nvmetcp::ConnectOptions options) = 0;
-  // Has the kernel look for its namespaces again; they appear a moment later.
+  // Makes the kernel search for the controller's namespaces again; they appear a moment later.
   virtual asio::awaitable<Result<>> rescan(std::string controller, std::string subsystem) = 0;
   virtual asio::awaitable<Result<Change>> disconnect(std::string controller, std::string subsystem,
                                                      nvmetcp::Users users) = 0;
-  // What the target says of its drives, asked of a controller that is live.
+  // The target's report about its drives, requested from a live controller.
   virtual asio::awaitable<Result<nvmetcp::Smart>> smart(std::string controller) = 0;
 };
 

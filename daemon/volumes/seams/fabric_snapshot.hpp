@@ -1,4 +1,4 @@
-// The seam to what sysfs shows of one volume's subsystem. Never blocks.
+// The seam to the sysfs entries of one volume's subsystem. Never blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +12,24 @@
 
 namespace spark::volumes {
 
-// Controllers and namespaces, as they are now.
+// The current controllers and namespaces.
 class FabricSnapshot {
  public:
   virtual ~FabricSnapshot() = default;
 
-  // Which addresses are the volume's target's: as the volume has found out.
+  // The addresses of the volume's target, as far as the volume has determined them.
   virtual nvmetcp::TargetAddresses& addresses() = 0;
-  // Those of the subsystem that this host made, at an address of the target; and at another one.
+  // The subsystem's controllers that this host created: at an address of the target; and at any other
+  // address.
   virtual Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) = 0;
   virtual std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) = 0;
-  // Each path of the subsystem has the keys and the encryption that are asked for; see
+  // Each path of the subsystem has the configured keys and encryption; see
   // nvmetcp/security/path_security.hpp.
   virtual Result<> check_paths_secured(const std::string& subsystem,
                                        const nvmetcp::ConnectOptions& options) = 0;
-  // Below those of controllers().
+  // Among the namespaces of controllers().
   virtual Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) = 0;
-  // Below these, which are all of one subsystem.
+  // Among the namespaces of these controllers, which all belong to one subsystem.
   virtual Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                           std::uint32_t nsid) = 0;
   virtual Result<std::string> subsystem_of_device(dev_t device) = 0;

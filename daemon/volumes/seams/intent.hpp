@@ -1,4 +1,4 @@
-// What an operator wants of a volume: it stays down through restarts, upgrades and reboots until an operator
+// An operator's intent for a volume: it stays down through restarts, upgrades and reboots until an operator
 // brings it up again.
 #pragma once
 
@@ -13,14 +13,14 @@ namespace spark::volumes {
 struct Intent {
   bool up = true;
   WallTime since{};  // when it was taken down
-  std::string by{};  // who took it down: "alice", "uid 0"
-  // Unmounted and disconnected since. Without it, a crash came in between, and the daemon does so at its
-  // start; what is mounted or connected after it is another's.
+  std::string by{};  // the operator: "alice", "uid 0"
+  // Unmounted and disconnected since. If unset, the daemon was interrupted before, and releases the volume at
+  // its start. Once set, a later mount or connection belongs to another program.
   bool is_released = false;
 };
 
 json::object to_json(const Intent& intent);
-// Invalid: it says neither.
+// Invalid if it is neither up nor down.
 Result<Intent> intent_from_json(const json::object& object);
 
 }  // namespace spark::volumes

@@ -1,4 +1,4 @@
-// The seam to mount points. All but the mount table runs in a worker and ends by its deadline.
+// The seam to mount points. All calls except mount_table() run in a worker and end by their deadline.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,35 +20,35 @@ namespace asio = boost::asio;
 
 struct Unmounted {
   Change change = Change::Done;
-  std::string users;  // who still has files of a detached mount open; empty: nobody
+  std::string users;  // processes with open files on a detached mount; empty means none
 };
 
 struct Mounted {
   Change change = Change::Done;
-  std::string users;  // the same, of the dead mount that it replaced
+  std::string users;  // the same, for the dead mount that was replaced
 };
 
-// Of one volume.
+// The interface for one volume.
 class Mounts {
  public:
   virtual ~Mounts() = default;
 
-  // Pins `identity` (empty uuid: nothing to pin) once the mount has succeeded.
+  // Pins `identity` (an empty uuid pins nothing) once the mount has succeeded.
   virtual asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request,
                                                  FilesystemIdentity identity) = 0;
-  // No process can write to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`:
-  // what is mounted there is the volume.
+  // Prevents writes to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`: the
+  // volume is mounted there.
   virtual asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) = 0;
   virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
-  // Who has files of the mount open, in words; empty: nobody. Asks /proc, never the mount.
+  // The processes with open files on the mount, as text; empty means none. Reads /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
-  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable; of no device, where nothing is
-  // mounted, that ends the pin alone. `alone`: without a reservation.
+  // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable. With an empty device, if
+  // nothing is mounted, make_writable only removes the pin. `alone`: without a reservation.
   virtual asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
                                                           mounts::AfterPublish then, bool alone) = 0;
   virtual asio::awaitable<Result<>> make_writable(std::filesystem::path target, std::string device,
                                                   bool alone) = 0;
-  // All that is mounted on this host; valid until the next call of any kind.
+  // All mounts of this host; valid until the next call of any kind.
   virtual const Result<std::vector<mounts::Mount>>& mount_table() = 0;
 };
 

@@ -9,23 +9,23 @@
 
 namespace spark::volumes {
 
-// What one volume asks of the others of its configuration.
+// One volume's queries about the other volumes of the configuration.
 struct OtherVolumes {
   std::function<bool()> share_subsystem;                              // see subsystem_shared()
   std::function<std::string(const nvmetcp::Portal&)> find_target_at;  // see target_at()
 };
 
-// As one volume sees them.
+// The interface for one volume.
 class Neighbours {
  public:
   virtual ~Neighbours() = default;
 
   virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
-  // What multi-mount protection calls this host.
+  // This host's name in multi-mount protection.
   virtual std::string node_name() = 0;
-  // Another volume of ours that is up uses the same subsystem of the same target: its controllers stay.
+  // Another volume that is up uses the same subsystem of the same target: the controllers must stay.
   virtual bool subsystem_shared() = 0;
-  // The target of the configuration that has this address; empty: none.
+  // The configured target with this address; empty means none.
   virtual std::string target_at(const nvmetcp::Portal& numeric) = 0;
 };
 

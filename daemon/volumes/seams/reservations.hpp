@@ -12,13 +12,13 @@ namespace spark::volumes {
 
 namespace asio = boost::asio;
 
-// Whose it is has to be said: a device's name may be another volume's by the time that it is asked.
+// The namespace is checked, because a device name may belong to another volume by the time of the call.
 struct NamespaceOf {
   std::string subsystem;
   std::uint32_t nsid = 0;
 };
 
-// What is done with a namespace's reservation: nvmetcp/reservations/reservation_hold.hpp.
+// Operations on a namespace's reservation: nvmetcp/reservations/reservation_hold.hpp.
 enum class ReservationAct { Look, Hold, Take, Release };
 struct ReservationRequest {
   ReservationAct act = ReservationAct::Look;
@@ -31,7 +31,7 @@ class Reservations {
  public:
   virtual ~Reservations() = default;
 
-  // Release answers Free, or whose it is now.
+  // Release returns Free, or the new holder.
   virtual asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) = 0;
 };
 

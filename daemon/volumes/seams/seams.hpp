@@ -1,4 +1,4 @@
-// Between thinking (the components of a volume) and touching: workers and sysfs, a simulated host
+// Separates decisions (the components of a volume) from access: workers and sysfs, a simulated host
 // (daemon/sim), or the fakes of unit tests.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Seams {
   Reservations& reservations;
   VolumeStore& store;
   Neighbours& neighbours;
-  std::shared_ptr<void> owner;  // of what the references lead to
+  std::shared_ptr<void> owner;  // owns the referenced objects
 };
 
 }  // namespace spark::volumes

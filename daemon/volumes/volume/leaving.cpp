@@ -1,4 +1,4 @@
-// How a volume leaves this host, and what a new configuration asks of it.
+// How a volume leaves this host, and how it applies a new configuration.
 #include <utility>
 
 #include "base/text.hpp"
@@ -7,7 +7,7 @@
 
 namespace spark::volumes {
 
-// What can't be taken down stays as it was, with the reason given to who asked.
+// A volume that can't be taken down stays unchanged; the caller gets the reason.
 asio::awaitable<void> Volume::take_down() {
   Result<> done;
   if (status().state != State::Down) done = co_await leave_host(requests_.on_down());
@@ -16,10 +16,10 @@ asio::awaitable<void> Volume::take_down() {
   if (is_down && !context_.wanted_up && !context_.stopped) co_await context_.sleep(Duration::max());
 }
 
-// Unmount, then disconnect; all of it, or as much as can be done. Whatever is gone already is passed over.
+// Unmounts, then disconnects; as much as possible. Missing objects are skipped.
 asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   while (paths_.is_connecting())
-    co_await context_.sleep(context_.timings.namespace_poll);  // it would be there again after the disconnect
+    co_await context_.sleep(context_.timings.namespace_poll);  // it would appear again after the disconnect
   const bool is_nvme = settings().nvme.has_value();
   if (is_nvme) {
     if (const auto found = co_await paths_.rivals().find_place(); !found) co_return found.take_error();
@@ -49,7 +49,7 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
   co_return Result<>{};
 }
 
-// Before anything is brought up. What was mounted after it had been taken down is left alone.
+// Called before the volume is brought up. A mount made after it had been taken down is left alone.
 asio::awaitable<Result<>> Volume::follow_intent() {
   const std::string name = settings().name, mount = settings().mount.native();
   const std::string up = "`sudo spark-stage volumes up " + name + "`",
@@ -81,7 +81,8 @@ asio::awaitable<Result<>> Volume::follow_intent() {
   co_return fail(Errc::Cancelled, taken_down);
 }
 
-// What a crash left to do. Not through a link that is down: an unmount would wait in the kernel for it.
+// Completes a release that a crash interrupted. Not while the link is down: an unmount would wait for it in
+// the kernel.
 asio::awaitable<Result<>> Volume::finish_down() {
   if (context_.seams.device.has_stuck_worker())
     co_return fail(Errc::Unavailable,
@@ -95,14 +96,14 @@ asio::awaitable<Result<>> Volume::finish_down() {
   co_return left;
 }
 
-// A dead mount that is not held gives nothing but errors already, and another one is not ours to take down.
+// A dead mount that is not held already returns errors only, and a foreign mount is not unmounted.
 asio::awaitable<Result<std::string>> Volume::users() {
   const Place place = context_.look_at_mount();
   if (!is_own(place) || may_detach(settings(), place)) co_return std::string();
   co_return co_await context_.seams.mounts.users(settings().mount);
 }
 
-// What a connection refuses is not in force, and is in the next plan again.
+// Settings that a connection refuses are not in force, and appear in the next plan again.
 asio::awaitable<Result<>> Volume::set_live(config::Volume settings, std::optional<config::Target> target) {
   const auto self = shared_from_this();
   std::swap(context_.settings, settings);

@@ -28,7 +28,7 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by) {
   is_new_down_ = is_new_down_ || !was_down;
   auto result = co_await ask_down();
   if (result) co_await note_released();
-  if (!result && intent_ && intent_->up && volume_.wanted_up) {  // in use, perhaps: it stays as it was
+  if (!result && intent_ && intent_->up && volume_.wanted_up) {  // for example in use: it stays unchanged
     Intent up;
     if (auto saved = co_await save(std::move(up)); !saved) log::survived(saved.error());
   }
@@ -108,7 +108,7 @@ void Requests::answer_take(const Result<>& result) {
 void Requests::answer_down(Result<> result) {
   if (!result) {
     volume_.wanted_up = true;
-    // At once: the next step looks at it, and keep_down() has yet to record it.
+    // Immediately: the next step reads it, and keep_down() has not recorded it yet.
     if (is_new_down_) note(Intent{});
   }
   is_new_down_ = false;
@@ -120,7 +120,7 @@ void Requests::stop() {
   answered_.cancel();
 }
 
-// A volume that is down keeps since when and by whom; one that was mounted since has to be released again.
+// A volume that is down keeps the time and the operator; one that was mounted since has to be released again.
 asio::awaitable<Result<>> Requests::record(Intent intent) {
   while (is_recording_) co_await wait_for_answer();
   const bool is_same = intent_ && intent_->up == intent.up;
@@ -132,7 +132,7 @@ asio::awaitable<Result<>> Requests::record(Intent intent) {
   co_return co_await save(std::move(intent));
 }
 
-// One after the other: what was asked last is what stays.
+// Serialized, so that the latest request remains.
 asio::awaitable<Result<>> Requests::save(Intent intent) {
   while (is_recording_) co_await wait_for_answer();
   is_recording_ = true;

@@ -1,5 +1,5 @@
-// What an operator wants of a volume: up, down, taken over. Recorded before anything is done about it, so
-// that a crash in between leaves a volume that the next start takes down, never one that comes up unasked.
+// An operator's requests for a volume: up, down, takeover. Recorded before they are carried out: after a
+// crash in between, the next start may take a volume down, but never brings one up without a request.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,36 +12,37 @@
 
 namespace spark::volumes {
 
-// What becomes of the connection when a volume goes down.
+// Whether the connection is kept when a volume goes down.
 enum class OnDown { Disconnect, KeepConnection };
 
 class Requests {
  public:
   Requests(VolumeContext& volume, Fence& fence);
 
-  // From now on, also after a restart. `by`: who asks. What can't be taken down stays up.
+  // From now on, also after a restart. `by`: the requester. A volume that can't be taken down stays up.
   asio::awaitable<Result<>> keep_up();
   asio::awaitable<Result<>> keep_down(std::string by);
-  // Until the next start. `ask_down` ends when it is down or with why it can't be.
+  // Until the next start. `ask_down` returns when the volume is down, or with the reason why it can't be.
   void ask_up();
   asio::awaitable<Result<>> ask_down(OnDown on_down = OnDown::Disconnect);
-  // Ends when it is taken over, with whom from (empty: from nobody), or with why it can't be.
+  // Returns when the volume is taken over, with the name of the previous holder (empty if there was none), or
+  // with the reason for the failure.
   asio::awaitable<Result<std::string>> take();
-  // What its failed attempts may have waited for has come about, as far as is known: the next one is due.
+  // The cause of its failed attempts may be gone: the next attempt is due immediately.
   void try_now();
 
   // For the state machine.
   void begin_attempt();
   bool is_taking() const { return is_taking_; }
-  bool is_attempt_due() const { return is_take_asked_ || is_try_due_; }  // without any more waiting
+  bool is_attempt_due() const { return is_take_asked_ || is_try_due_; }  // without further waiting
   OnDown on_down() const { return on_down_; }
   void answer_take(const Result<>& result);
   void answer_down(Result<> result);
-  void stop();  // nobody is answered any more
+  void stop();  // callers no longer get an answer
 
-  // An error: not known.
+  // An error means unknown.
   const Result<Intent>& intent() const { return intent_; }
-  // Everything of it is gone from this host. Without the record, the next start takes it down once more.
+  // Everything of it is gone from this host. Without this record, the next start takes it down again.
   asio::awaitable<void> note_released();
 
  private:
@@ -52,11 +53,11 @@ class Requests {
 
   VolumeContext& volume_;
   Fence& fence_;
-  asio::steady_timer answered_;  // never expires: cancelled when an answer is there
+  asio::steady_timer answered_;  // never expires: cancelled when there is an answer
   Result<Intent> intent_;
   bool is_recording_ = false;
   OnDown on_down_ = OnDown::Disconnect;
-  bool is_new_down_ = false;  // it was to be up until the `down` that is under way
+  bool is_new_down_ = false;  // it should be up until the `down` in progress
   std::optional<Result<>> down_answer_, take_answer_;
   bool is_take_asked_ = false, is_taking_ = false;
   bool is_try_due_ = false;

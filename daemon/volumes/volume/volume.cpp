@@ -68,7 +68,8 @@ asio::awaitable<void> Volume::attempt() {
     co_return;
   }
   co_await watch();
-  // What is lost at once may be lost again; a reader has only let go of an old state.
+  // A volume lost immediately may be lost again, hence the back-off. A reader has only left an outdated
+  // state.
   const bool is_left = context_.stopped || !context_.wanted_up || context_.mount.is_outdated;
   if (!is_left) co_await context_.sleep(context_.backoff.next());
 }
@@ -96,13 +97,13 @@ asio::awaitable<Result<>> Volume::bring_up() {
   co_return co_await nvme_.bring_up(requests_.is_taking());
 }
 
-// From mounted until the mount is gone, or a person wants it down.
+// Runs from the mount until the mount is gone, or the volume should be down.
 asio::awaitable<void> Volume::watch() {
   health_.begin();
   const Status& status = context_.status;
   while (!context_.stopped && context_.wanted_up) {
     const Place place = context_.look_at_mount();
-    // It was adopted while its link was down: who wrote or holds it now decides what a probe's answer means.
+    // It was adopted while its link was down: the probe's result depends on its current writer and holder.
     const bool is_unknown = settings().nvme && !context_.mount.is_known && place == Place::Ours;
     if (is_unknown && paths_.look() == Link::Live) co_return;
     auto found = co_await health_.look(place);
@@ -117,7 +118,7 @@ asio::awaitable<void> Volume::watch() {
   }
 }
 
-// False: the mount is to be left, and the volume brought up again.
+// False: the mount must be removed, and the volume brought up again.
 asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
   if (found.verdict == Verdict::Unsure) co_return true;
   if (found.verdict == Verdict::Fenced) {

@@ -1,10 +1,10 @@
-// One volume: brings it up, watches it, brings it up again, for as long as it is wanted. All thinking, no
-// touching: see seams/. The state machine is here, on one page; each of its parts has its own state.
+// One volume: brings it up, watches it, and brings it up again, while it should be up. It only decides;
+// access is behind seams/. The state machine is on this page; each part has its own state.
 //
 //   waiting ──target reached──▶ connecting ──namespace there──▶ mounting ──▶ ready ◀──link back── stalled
 //      ▲                                                                   │  └──link down──────▶    │
 //      └── any step failed: reason, back-off                               └──device gone──▶ lost ◀──┘
-//   refused: a step found something that only a person can decide; looked at again now and then
+//   refused: a step found a problem that only a person can solve; checked again periodically
 //   lost ──▶ recovering ──▶ ready, by the same steps
 #pragma once
 
@@ -34,34 +34,34 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Volume(asio::any_io_executor executor, config::Volume settings, std::optional<config::Target> target,
          Seams seams, const Clock& clock, Timings timings, OnChange on_change);
 
-  // Runs until stop(). A mounted volume stays mounted after it.
+  // Runs until stop(). A mounted volume stays mounted.
   void start();
   void stop();
 
   Requests& requests() { return requests_; }
   Publication& publication() { return publication_; }
 
-  // A namespace has appeared. If it is the one that was missing here, the next attempt is due.
+  // A namespace has appeared. If this volume was missing it, the next attempt is due.
   void namespace_added();
-  // One of its controllers has changed: look at it.
+  // One of its controllers has changed: checks it.
   void look_now(const std::string& controller);
 
-  // Who would lose open files if it were unmounted, in words; empty: nobody.
+  // Processes that would lose open files if it were unmounted, as text; empty means none.
   asio::awaitable<Result<std::string>> users();
-  // Takes over settings that leave mount and connection as they are, and sets its controllers' timers; none
-  // of it if a controller refuses.
+  // Takes over settings that do not affect the mount or the connection, and sets its controllers' timers; no
+  // change if a controller refuses.
   asio::awaitable<Result<>> set_live(config::Volume settings, std::optional<config::Target> target);
-  // A sentence for `status`: what the configuration says of it and could not be done; empty: nothing.
+  // A sentence for `status`: a configuration change that could not be made; empty means none.
   void note_pending(std::string sentence) { context_.status.pending = std::move(sentence); }
 
   const VolumeContext& context() const { return context_; }
   const config::Volume& settings() const { return context_.settings; }
   const std::optional<config::Target>& target() const { return context_.target; }
   const Status& status() const { return context_.status; }
-  // Its first attempt is under way, or an old state gives way to the one that was published: a matter of
+  // Its first attempt is in progress, or an old state is being replaced by the published one: a matter of
   // seconds.
   bool is_settling() const;
-  // It needs a subsystem's controllers now, or may at any moment.
+  // It needs a subsystem's controllers now, or may need them at any moment.
   bool wants_subsystem(const std::string& subsystem) const;
 
  private:

@@ -53,7 +53,7 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
   };
   auto seams = make_seams_(settings, target, std::move(others));
   Timings timings;
-  // Probes and attempts are processes: however many volumes there are, about one a second.
+  // Probes and attempts are processes: about one per second in total, for any number of volumes.
   const Duration one_each = std::chrono::seconds(config.volumes.size());
   timings.probe = std::max(timings.probe, one_each);
   timings.probe_reader = std::max(timings.probe_reader, one_each);
@@ -68,7 +68,7 @@ void VolumeSet::start(const config::Config& config) {
   launch(executor_, "removal of old guards of mount points", remove_guards());
 }
 
-// Of mount points that the configuration names no more, also what it named before the daemon was restarted.
+// For mount points that are no longer configured, including those of earlier runs of the daemon.
 asio::awaitable<void> VolumeSet::remove_guards() {
   json::array keep;
   for (const auto& volume : volumes_) keep.emplace_back(volume->settings().mount.native());
@@ -98,7 +98,7 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::plan(const config::Config&
 
 asio::awaitable<std::string> VolumeSet::why_it_stays(std::string name) const {
   const auto volume = find(name);
-  if (!volume) co_return "";  // a reload took it away while others were asked
+  if (!volume) co_return "";  // a reload removed it while others were asked
   const auto users = co_await volume->users();
   if (!users) co_return users.error().message();
   co_return users->empty() ? "" : "in use by " + *users;
@@ -121,8 +121,7 @@ asio::awaitable<std::vector<config::Step>> VolumeSet::apply(const config::Config
   co_return steps;
 }
 
-// All of them before anything is started anew: volumes may share a subsystem, and its connection goes with
-// the last.
+// All of them before any is started again: volumes may share a subsystem, and the last one disconnects it.
 asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
@@ -133,7 +132,7 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   }
 }
 
-// What an operator took down stays down: each volume reads that from the state folder.
+// A volume taken down by an operator stays down: each volume reads that from the state folder.
 void VolumeSet::replace(const config::Config& wanted, const std::vector<config::Step>& steps) {
   std::vector<std::shared_ptr<Volume>> next, fresh;
   for (const config::Step& step : steps) {

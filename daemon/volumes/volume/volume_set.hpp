@@ -24,19 +24,20 @@ class VolumeSet {
 
   void start(const config::Config& config);
   std::vector<config::InForce> in_force() const;
-  // Who uses what the volume's step would unmount, as a sentence; empty if nothing does.
+  // The users of the mount that the volume's step would remove, as a sentence; empty if there are none.
   asio::awaitable<std::string> why_it_stays(std::string volume) const;
-  // What each volume would go through if `wanted` were in force, and which of that is refused, because
-  // somebody uses what would be unmounted.
+  // The steps for each volume if `wanted` were put in force; steps that would unmount a volume in use are
+  // refused.
   asio::awaitable<std::vector<config::Step>> plan(const config::Config& wanted) const;
-  // Does it. A volume whose step is refused, before or on the way, stays as it was; one that was down stays
-  // down. Not twice at a time.
+  // Performs the steps. If a step is refused or fails, the volume stays unchanged; one that was down stays
+  // down. One call at a time.
   asio::awaitable<std::vector<config::Step>> apply(const config::Config& wanted);
   void stop();
-  // Something that its volumes may wait for has changed at a target; one of this host's controllers has.
+  // A condition that the target's volumes may wait for has changed; one of this host's controllers has
+  // changed.
   void target_changed(const std::string& target);
   void controller_changed(const std::string& controller);
-  // So has a namespace. Many may come at once: they are looked for together, a moment later.
+  // A namespace has appeared. Many may appear at the same time, so they are handled together a moment later.
   void namespace_added();
 
   std::shared_ptr<Volume> find(const std::string& name) const;
@@ -56,7 +57,7 @@ class VolumeSet {
   std::filesystem::path state_dir_;
   Volume::OnChange on_change_;
   std::vector<std::shared_ptr<Volume>> volumes_;  // in the config's order
-  asio::steady_timer added_;                      // when namespaces that were added are looked for
+  asio::steady_timer added_;                      // when added namespaces are handled
   bool is_look_due_ = false;
 };
 

@@ -26,7 +26,7 @@ Result<> become_user(uid_t uid) {
   if (::initgroups(entry.pw_name, entry.pw_gid) != 0 ||
       ::setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid) != 0 || ::setresuid(uid, uid, uid) != 0)
     return fail_errno(errno, doing);
-  // The kernel forgets it when the user changes: the worker would outlive its daemon.
+  // The kernel clears it when the user changes; the worker would then outlive its daemon.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return fail_errno(errno, doing);
   if (::getppid() != parent) return fail(Errc::Cancelled, doing + ": the daemon has ended");
   return {};

@@ -1,4 +1,4 @@
-// A worker that works with a caller's rights.
+// Runs a worker with a caller's permissions.
 #pragma once
 
 #include <sys/types.h>
@@ -7,8 +7,8 @@
 
 namespace spark::workers {
 
-// Gives up this process's rights for those of the user, with its groups, for good. Nothing to do if the
-// process has them already. May ask a directory server. Denied: the user has no account here, or this process
+// Permanently switches this process to the user and the user's groups. Does nothing if the process already
+// runs as that user. May query a directory server. Denied if the user has no account here, or this process
 // may not change its user.
 Result<> become_user(uid_t uid);
 

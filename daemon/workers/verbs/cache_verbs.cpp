@@ -18,15 +18,16 @@
 namespace spark::workers {
 namespace {
 
-// The source has to lie on the volume's own mount: an unmounted mount point is an empty folder of the root
-// disk. What is returned keeps that mount, the host's own, from being taken off, to be mounted anew, while
-// the source is read; and it names this worker among the users of the volume.
+// The source must lie on the volume's own mount: an unmounted mount point is an empty folder of the root
+// disk. The returned descriptor keeps the host's mount from being unmounted and remounted while the source is
+// read, and makes this worker appear among the users of the volume.
 Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_point, const UniqueFd& host) {
   if (mount_point.empty() || source.is_away) return UniqueFd();
   UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {
   }, info{};
-  const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
+  // Read after the open, so that it contains the opened mount.
+  const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
   const bool is_held = mount != nullptr && root && ::fstat(root.get(), &at_root) == 0 &&
@@ -45,11 +46,11 @@ Result<UniqueFd> hold_mount(staging::Source& source, const std::string& mount_po
   return root;
 }
 
-// A writer marks the superblock before it writes anything else: while that is as it was at the mount, all
-// that was read is of one state.
+// A writer marks the superblock before any other write: while the superblock is unchanged since the mount,
+// all data read is of one state.
 Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
   auto now = mounts::probe_superblock(device);
-  if (!now) now.error().kind = Errc::Unavailable;  // the volume went away: its staging waits for it
+  if (!now) now.error().kind = Errc::Unavailable;  // the volume is away, so its staging waits for it
   if (!now) return now.take_error();
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
@@ -126,7 +127,7 @@ std::int64_t since_1970(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// "good_at_s" is for the daemon: since when nobody has looked at its content.
+// "good_at_s" is for the daemon: when its content was last checked.
 json::object row_to_json(const staging::DatasetRow& row) {
   const bool is_failed = !row.damage.empty() || row.generation == 0;
   const std::string& reason = row.damage.empty() ? row.trouble : row.damage;
@@ -156,8 +157,8 @@ json::object row_to_json(const staging::DatasetRow& row) {
 
 // {"cache", "dataset", "path", "mount", "away"?, "volume"?, "exclude", "links", "max_rate", "finish_in_ms"?,
 // "prefetch", "only_cached", "task", "hold": {"id"}, "in_use": [{"dataset", "generation"}…], "prefetching":
-// [NAME…]} → the contract's object of `stage --json`; "reserved" or "blocked_by" instead: it is not staged.
-// The first progress tells that the source is being looked at.
+// [NAME…]} → the API's object of `stage --json`; with "reserved" or "blocked_by" if it is not staged.
+// The first progress means that the source is being examined.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_string(request, "dataset").value_or("");
@@ -169,7 +170,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   if (const json::object* hold = get_object(request, "hold"))
     source.hold = get_string(*hold, "id").value_or("");
   read_volume(request, source);
-  source.answers_for = ::getppid();  // the daemon: it knows whether this copy goes on later
+  source.answers_for = ::getppid();  // the daemon: it knows whether this copy resumes later
   if (const json::array* patterns = get_array(request, "exclude")) {
     for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
   }
@@ -240,8 +241,8 @@ Result<json::object> evict_verb(const json::object& request, const ProgressLine&
   });
 }
 
-// {"cache"} → {}. What goes wrong with a dataset is in its row from then on. Tells once, as progress, that
-// the catalog is right by now.
+// {"cache"} → {}. A dataset's failure is recorded in its row. Reports once, as progress, that the catalog is
+// correct.
 Result<json::object> recover_verb(const json::object& request, const ProgressLine& progress) {
   const auto open = open_cache(request);
   if (!open) return open.take_error();
@@ -250,7 +251,7 @@ Result<json::object> recover_verb(const json::object& request, const ProgressLin
 }
 
 // {"cache", "in_progress": [TASK…], "newest": TASK} → {"datasets": [row…], "usage": status's cache object}.
-// Of tasks up to the newest that are not in progress no reservation stays.
+// Drops the reservations of tasks up to "newest" that are not in progress.
 Result<json::object> catalog_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
   if (!open) return open.take_error();

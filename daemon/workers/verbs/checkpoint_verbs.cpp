@@ -1,4 +1,4 @@
-// The folders that jobs write checkpoints to, and what of them is on a volume.
+// The folders that jobs write checkpoints to, and their checkpoints on a volume.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,14 +16,14 @@
 namespace spark::workers {
 namespace {
 
-// Longer than what a framework's last writes are apart, on a file system with coarse times.
+// Longer than the interval between a framework's last writes, on a file system with coarse times.
 constexpr Duration kSettled{3'000};
 
 std::string value_of(const json::object& request, std::string_view key) {
   return get_string(request, key).value_or("");
 }
 
-// Goes on with the rights of who owns the folder: whose checkpoints they are.
+// Switches to the owner of the folder and its checkpoints.
 Result<uid_t> become_owner_of(const std::string& folder) {
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) {
@@ -49,7 +49,7 @@ staging::Completeness completeness_of(const json::object& request) {
   return completeness;
 }
 
-// When the host started; no value: not known.
+// When the host booted; no value if unknown.
 std::optional<std::int64_t> boot_ns() {
   const auto text = read_file("/proc/stat");
   const std::size_t at = text ? text->find("\nbtime ") : std::string::npos;
@@ -73,9 +73,9 @@ std::vector<std::string> texts_of(const json::object& request, std::string_view 
 }  // namespace
 
 // {"path", "rule", "marker", "flushed": {NAME: CHANGED_NS}} → {"uid", "checkpoints": [{"name", "mtime_ns",
-// "changed_ns", "bytes", "incomplete", "is_settling"}]}, newest first. "flushed" are those that are known to
-// be on the drive; the others that are complete are flushed now. One that is older than this host's last
-// start and not known is incomplete: a power cut may have left holes in it.
+// "changed_ns", "bytes", "incomplete", "is_settling"}]}, newest first. "flushed" lists the checkpoints known
+// to be on the drive; other complete ones are flushed now. An unknown one that is older than this host's boot
+// counts as incomplete: a power cut may have left holes in it.
 Result<json::object> scan_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   const auto uid = become_owner_of(path);
@@ -116,8 +116,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
 }
 
-// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}]}, newest first: what stage-out
-// published in that folder.
+// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}]}, newest first: the copies that
+// stage-out published in that folder.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -132,14 +132,14 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   return json::object{{"copies", std::move(rows)}};
 }
 
-// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: local checkpoints that are not kept, and the link
-// to the newest that is on the volume. "latest" may be empty.
+// {"path", "remove": [NAME], "latest": NAME} → {"warning"}: removes local checkpoints that are not kept, and
+// sets the link to the newest one that is on the volume. "latest" may be empty.
 Result<json::object> tidy_output_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string path = value_of(request, "path");
   if (const auto uid = become_owner_of(path); !uid) return uid.take_error();
   const std::string latest = value_of(request, "latest");
   std::string warning;
-  // Before anything is deleted: it never leads to what is gone.
+  // Before anything is deleted, so that it never leads to a deleted checkpoint.
   if (!latest.empty()) {
     auto pointed = staging::point_latest(path, latest, staging::PointerKind::Link);
     if (!pointed && pointed.error().kind != Errc::Refused) return pointed.take_error();

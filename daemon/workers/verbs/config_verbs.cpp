@@ -4,7 +4,7 @@
 
 namespace spark::workers {
 
-// {"file", "yaml"?: instead of what is in the file, "config": in force, "volumes": in force} → plan, with no
+// {"file", "yaml"?: replaces the file's content, "config": in force, "volumes": in force} → plan, with no
 // step refused
 Result<json::object> plan_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string file = get_string(request, "file").value_or("");

@@ -36,8 +36,9 @@ Act act_of(const std::string& name) {
   return name == "release" ? release_it : nvmetcp::look_at_reservation;
 }
 
-// No person asks here, so no connection may be made that the host's administrator excludes, for a question
-// neither. Unsupported, as of a target without the service: whether the volume may be connected is told then.
+// These connections are automatic, so none may be made that the host's administrator excludes, not even for a
+// query. Unsupported, like a target without the service: whether the volume may be connected is reported
+// later.
 Result<> check_may_ask(const SystemRoot& root, const nvmetcp::Portal& portal,
                        const nvmetcp::HostIdentity& host, const std::string& interface) {
   const auto addresses = nvmetcp::resolve(portal);
@@ -49,7 +50,7 @@ Result<> check_may_ask(const SystemRoot& root, const nvmetcp::Portal& portal,
   return {};
 }
 
-// Names of devices move: what is reserved has to be the volume's.
+// Device names can be reassigned, so checks that the device is the volume's.
 Result<> check_owner(const SystemRoot& root, const std::string& device, const std::string& subsystem) {
   struct stat status {};
   if (::stat(device.c_str(), &status) != 0) return fail_errno(errno, "looking at " + printable(device));
@@ -137,7 +138,7 @@ Result<json::object> rescan_verb(const json::object& request, const ProgressLine
   return json::object{};
 }
 
-// {"controller", "subsystem", "cut_off"?: also who uses it} → {"done"}
+// {"controller", "subsystem", "cut_off"?: even if in use} → {"done"}
 Result<json::object> disconnect_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
   return gateway

@@ -14,10 +14,10 @@
 namespace spark::workers {
 namespace {
 
-constexpr char kSilentFile[] = "silent";
+constexpr char kSilentFile[] = "silent", kFoundFile[] = "found";
 constexpr std::chrono::seconds kSilentFor{15};
 
-// A host without NVMe has no NQN: one is made from what systemd gave it.
+// A host without NVMe has no NQN: systemd's machine ID is used instead.
 std::string host_name() {
   const auto identity = nvmetcp::read_host_identity(SystemRoot{});
   if (identity) return identity->nqn;
@@ -52,21 +52,52 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
     }
     if (!is_self) members.peers.push_back(std::move(peer));
   }
+  if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
+  const json::array* allow = get_array(object, "allow");
+  for (std::size_t i = 0; allow != nullptr && i < allow->size(); ++i)
+    members.allow.emplace((*allow)[i].as_string());
   return members;
+}
+
+void add_found(FleetMembers& members, const std::vector<std::string>& addresses) {
+  std::set<std::string> known{members.listen.address};
+  for (const fleet::PeerAddress& peer : members.peers) {
+    for (const fleet::Endpoint& endpoint : peer.endpoints) known.insert(endpoint.address);
+  }
+  for (const std::string& address : addresses) {
+    if (!members.dns || !known.insert(address).second || !fleet::interface_of(address).empty()) continue;
+    members.peers.push_back({address, {{address, members.dns->port}}});
+  }
 }
 
 std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
   return state_dir / "fleet";
 }
 
+namespace {
+
+void note(const std::filesystem::path& boards, const char* file, const std::string& lines) {
+  std::error_code ignored;
+  std::filesystem::create_directories(boards, ignored);
+  (void)write_file_atomically(boards / file, lines);
+}
+
+// Without empty ones.
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  for (const auto& line : split(read_file(path).value_or(""), '\n'))
+    if (!line.empty()) lines.emplace_back(line);
+  return lines;
+}
+
+}  // namespace
+
 void note_silent(const std::filesystem::path& boards, const json::array& peers) {
   std::string names;
   for (const json::value& peer : peers)
     if (!get_bool(peer.as_object(), "answers").value_or(false))
       names += get_string(peer.as_object(), "name").value_or("") + "\n";
-  std::error_code ignored;
-  std::filesystem::create_directories(boards, ignored);
-  (void)write_file_atomically(boards / kSilentFile, names);  // without it they are waited for
+  note(boards, kSilentFile, names);  // on a failure, stagings wait for silent peers
 }
 
 std::set<std::string> silent_peers(const std::filesystem::path& boards) {
@@ -74,8 +105,18 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards) {
   const auto path = boards / kSilentFile;
   if (::stat(path.c_str(), &info) != 0 || ::time(nullptr) - info.st_mtim.tv_sec > kSilentFor.count())
     return {};
-  const auto names = split(read_file(path).value_or(""), '\n');
+  const auto names = lines_of(path);
   return {names.begin(), names.end()};
+}
+
+void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses) {
+  std::string lines;
+  for (const std::string& address : addresses) lines += address + "\n";
+  note(boards, kFoundFile, lines);
+}
+
+std::vector<std::string> found_peers(const std::filesystem::path& boards) {
+  return lines_of(boards / kFoundFile);
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
@@ -93,6 +134,7 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.is_source_away = get_bool(request, "away").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
+  add_found(*members, found_peers(settings.boards));
   const auto silent = silent_peers(settings.boards);
   for (fleet::PeerAddress& peer : members->peers) {
     peer.is_silent = silent.contains(peer.name);

@@ -1,10 +1,11 @@
-// The fleet of a request, as workers take part in it.
+// The fleet in a request, for workers that exchange data.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -18,19 +19,28 @@ struct FleetMembers {
   fleet::Endpoint listen;
   std::shared_ptr<fleet::Security> security;
   std::vector<fleet::PeerAddress> peers;  // without this host
+  std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
+  std::set<std::string> allow;            // host NQNs that may ask; empty: all that have the key
 };
 Result<FleetMembers> fleet_members_of(const json::object& fleet);
 
-// Where boards are, in the state folder.
+// Adds the hosts at these addresses of `dns`, without this host and those already known.
+void add_found(FleetMembers& members, const std::vector<std::string>& addresses);
+
+// The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
 
-// Which peers did not answer the process that serves them: it tells the staging workers by a file beside the
-// boards, whose word counts for some seconds.
+// The peers that did not answer the process that serves peers. That process reports them to the staging
+// workers by a file beside the boards, which is valid for some seconds.
 void note_silent(const std::filesystem::path& boards, const json::array& peers);
 std::set<std::string> silent_peers(const std::filesystem::path& boards);
 
-// With "fleet" of the request. None: nothing is exchanged, or `warning` says why not: staging does not depend
-// on peers.
+// The addresses of `dns`, reported in the same way: a staging does not wait for a name service.
+void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses);
+std::vector<std::string> found_peers(const std::filesystem::path& boards);
+
+// From "fleet" in the request. Null if there is no exchange; `warning` then has the reason of a failure.
+// Staging does not depend on peers.
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
                                                  std::string& warning);
 

@@ -1,4 +1,4 @@
-// Serving peers, in a process that the daemon starts and supervises.
+// Serves peers, in a process that the daemon starts and supervises.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,8 +61,9 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                                  interface,
                                  link_rate(interface)};
   fleet::Server server(
-      std::move(settings), members->security,
-      [&](const std::string& /*identity*/, const std::string& address) { return neighbours.has(address); });
+      std::move(settings), members->security, [&](const std::string& identity, const std::string& address) {
+        return neighbours.has(address) && (members->allow.empty() || members->allow.contains(identity));
+      });
   StopFlag stop{false};
   auto looking = start_thread([&] {
     for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {
@@ -72,6 +73,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       ask_at = now + kAskEvery;
       json::array peers = neighbours.ask();
       note_silent(boards_in(cache->state_dir), peers);
+      note_found(boards_in(cache->state_dir), neighbours.found());
       progress(report(server, *members, std::move(peers)));
     }
   });

@@ -12,7 +12,8 @@ Result<UniqueFd> hold_volume(const std::string& mount_point, bool for_writing) {
   if (mount_point.empty()) return UniqueFd();  // a simulated host
   UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {};
-  const auto table = mounts::read_mount_table(SystemRoot{});  // later than the open: it has what was opened
+  // Read after the open, so that it contains the opened mount.
+  const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   const mounts::Mount* mount = mounts::mounted_at(*table, mount_point);
   if (mount == nullptr || !root || ::fstat(root.get(), &at_root) != 0 ||

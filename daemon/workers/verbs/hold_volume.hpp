@@ -1,4 +1,4 @@
-// A volume that a worker writes or reads: held, so that nobody unmounts it meanwhile.
+// Holds a volume that a worker writes or reads, so that it can't be unmounted meanwhile.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace spark::workers {
 
-// An unmounted mount point is a folder of the root disk: Unavailable if the volume is not mounted there, or
-// read-only although it is to be written. An empty path: a simulated host, where nothing is held.
+// Unavailable if the volume is not mounted there (the mount point is then a folder of the root disk), or is
+// read-only but must be written. An empty path means a simulated host, where nothing is held.
 Result<UniqueFd> hold_volume(const std::string& mount_point, bool for_writing);
 
 }  // namespace spark::workers

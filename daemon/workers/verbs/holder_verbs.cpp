@@ -1,4 +1,4 @@
-// Who holds leases: scheduler's jobs and users.
+// Holders of leases: schedulers' jobs and users.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ Result<json::object> jobs_here_verb(const json::object& /*request*/, const Progr
   return json::object{{"slurm", std::move(ids)}};
 }
 
-// {"user"} → {"uid"}. May ask a directory server.
+// {"user"} → {"uid"}. May query a directory server.
 Result<json::object> user_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::string user = get_string(request, "user").value_or("");
   std::vector<char> text(1 << 16);

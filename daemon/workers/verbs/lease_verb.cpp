@@ -14,7 +14,7 @@ Result<json::object> list_leases(staging::Catalog& catalog) {
   return json::object{{"leases", std::move(rows)}};
 }
 
-// {"ids": [ID…]} → {"missing": [ID…]}: those that were not there any more, nor what they kept.
+// {"ids": [ID…]} → {"missing": [ID…]}: leases that no longer existed, and have lost their copies.
 Result<json::object> remove_leases(staging::Catalog& catalog, const json::object& request) {
   json::array missing;
   if (const json::array* ids = get_array(request, "ids")) {

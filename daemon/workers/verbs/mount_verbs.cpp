@@ -41,7 +41,7 @@ Result<> check_still_there(const std::string& target, dev_t device) {
               "unmount that first: umount " + printable(target));
 }
 
-// The server is asked for its space; a handle that it does not know any more is a mount that stays dead.
+// Queries the server's free space; if the server no longer knows the handle, the mount is permanently dead.
 Result<json::object> probe_nfs(const std::string& path) {
   const auto before = std::chrono::steady_clock::now();
   struct statvfs space {};
@@ -51,8 +51,7 @@ Result<json::object> probe_nfs(const std::string& path) {
   return json::object{{"us", took.count()}, {"shut_down", failed}};
 }
 
-// What a mount that succeeded leaves: its writer's name where the file system has no place for it, and the
-// pin.
+// Records a successful mount: the writer's name, if the file system itself has no field for it, and the pin.
 Result<> note_mount(const mounts::MountRequest& mount, const json::object& request) {
   if (!mount.read_only && mount.type == "xfs") {
     auto said =
@@ -72,10 +71,10 @@ Result<> note_mount(const mounts::MountRequest& mount, const json::object& reque
 
 struct Unmounted {
   Change change = Change::Done;
-  std::string users;  // who still uses what was detached
+  std::string users;  // processes that still use the detached mount
 };
 
-// `seen`: the device number of what is to go.
+// `seen`: the device number of the mount to remove.
 Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, bool detach) {
   if (seen) {
     if (auto same = check_still_there(target, *seen); !same) return same.take_error();
@@ -97,9 +96,9 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
       .map(to_message<mounts::Superblock>);
 }
 
-// {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?}: who still uses the dead mount that it
-// replaced. The pin is written only when the mount has succeeded: it records which file system this volume is
-// from now on.
+// {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?}: processes that still use the dead
+// mount that was replaced. The pin is written only after a successful mount: it records the volume's file
+// system from now on.
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto wanted = member_of<mounts::MountRequest>(request, "mount");
   if (!wanted) return wanted.take_error();
@@ -114,7 +113,7 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   auto change = mounter.mount(mount);
   if (!change) return change.take_error();
   if (auto noted = note_mount(mount, request); !noted) {
-    // Who asked takes it for not mounted, and gives back what protects it.
+    // The caller treats it as not mounted, and releases its fence.
     if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, false);
     return noted.take_error();
   }
@@ -123,8 +122,8 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target", "detach", "seen"?: the device number of what is to go} → {"done", "users"?}: who still uses what
-// was detached.
+// {"target", "detach", "seen"?: the device number of the mount to remove} → {"done", "users"?}: processes
+// that still use the detached mount.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto seen = get_int(request, "seen");
   const auto done = unmount(get_string(request, "target").value_or(""),
@@ -156,14 +155,14 @@ Result<json::object> remove_guards_verb(const json::object& request, const Progr
   });
 }
 
-// {"target"} → {"users"}; empty: nobody
+// {"target"} → {"users"}; empty means none
 Result<json::object> users_verb(const json::object& request, const ProgressLine& /*progress*/) {
   return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
 }
 
 // {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → {"us", "uuid", "being_written", "stamp",
-// "mmp_node", "reservation"?}: asks the device alone, never its mount. Without a device it is an
-// NFS mount, whose answer has "shut_down".
+// "mmp_node", "reservation"?}: accesses only the device, never its mount. Without a device it is an NFS
+// mount, and the result has "shut_down".
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
   const std::string path = get_string(request, "path").value_or("");
   const std::string device = get_string(request, "device").value_or("");

@@ -1,5 +1,6 @@
 #include "daemon/workers/verbs/neighbours.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.hpp"
@@ -53,12 +54,30 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(const FleetMembers& members) {
-  for (const fleet::PeerAddress& peer : members.peers) {
-    addresses_.push_back(peer);
-    peers_.push_back(std::make_unique<fleet::Peer>(peer, members.security));
-  }
+Neighbours::Neighbours(FleetMembers members) : members_(std::move(members)) {
+  use(members_);
+  look_up_members();
   resolve();
+}
+
+void Neighbours::use(const FleetMembers& members) {
+  addresses_ = members.peers;
+  peers_.clear();
+  for (const fleet::PeerAddress& peer : members.peers)
+    peers_.push_back(std::make_unique<fleet::Peer>(peer, members.security));
+}
+
+// While the name service is away, the hosts that it named last stay peers.
+void Neighbours::look_up_members() {
+  if (!members_.dns) return;
+  auto found = fleet::resolve(members_.dns->address);
+  if (!found) return;
+  std::ranges::sort(*found);
+  if (*found == found_) return;
+  found_ = std::move(*found);
+  FleetMembers all = members_;
+  add_found(all, found_);
+  use(all);
 }
 
 bool Neighbours::has(const std::string& address) const {
@@ -67,6 +86,7 @@ bool Neighbours::has(const std::string& address) const {
 }
 
 json::array Neighbours::ask() {
+  look_up_members();
   resolve();
   return ask_each(false);
 }

@@ -1,4 +1,4 @@
-// The other hosts of the fleet, as this one asks how they are.
+// The other hosts of the fleet, and queries to them.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,33 @@
 
 namespace spark::workers {
 
-// Bytes per second of this host's network interface; 0: the kernel does not know.
+// Bytes per second of this host's network interface; 0 if the kernel does not know.
 Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  explicit Neighbours(const FleetMembers& members);
+  explicit Neighbours(FleetMembers members);
 
-  // Whether this is an address of one of them. Any thread.
+  // Whether this is the address of a peer. Any thread.
   bool has(const std::string& address) const;
-  // All at once, so a silent one costs the others nothing:
+  // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
   json::array ask();
-  // The same, with the published copies of each that answers: "datasets": see PublishedCopies::list
+  // The same, with the published copies of each peer that answers: "datasets": see PublishedCopies::list
   json::array ask_with_datasets();
+  // The addresses that the fleet's name leads to, as of the last question.
+  const std::vector<std::string>& found() const { return found_; }
 
  private:
+  const FleetMembers members_;  // of the configuration
+  std::vector<std::string> found_;
   std::vector<fleet::PeerAddress> addresses_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
   mutable std::mutex mutex_;
   std::set<std::string> allowed_;
 
+  void look_up_members();
+  void use(const FleetMembers& members);
   void resolve();
   json::array ask_each(bool with_datasets);
 };

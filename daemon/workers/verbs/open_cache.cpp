@@ -19,7 +19,7 @@ struct Amounts {
   std::uint64_t inodes = 0;
 };
 
-// Sizes given as parts become bytes, and inodes, of the file system that carries the cache.
+// Converts percentages to bytes and inodes of the cache's file system.
 Result<Amounts> resolve(const config::Amount& amount, const std::filesystem::path& path) {
   if (amount.percent <= 0) return Amounts{amount.bytes, 0};
   struct statvfs space {};
@@ -68,7 +68,7 @@ Result<OpenCache> open_cache(const json::object& request) {
   OpenCache open;
   const std::filesystem::path copies = staging::CacheFolder(config->path).data();
   std::error_code error;
-  const bool is_new = !std::filesystem::is_directory(copies, error);  // opening it makes the folder
+  const bool is_new = !std::filesystem::is_directory(copies, error);  // opening it creates the folder
   if (auto served = is_new ? Result<>() : serve(copies, open); !served) return served.take_error();
   config->served_read_only = open.served.has_value();
   auto cache = staging::Cache::open(*config, kClock);

@@ -1,4 +1,4 @@
-// The cache of a request, opened by a worker.
+// Opens a request's cache in a worker.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,15 @@
 
 namespace spark::workers {
 
-// "cache" of the request: see to_json(CacheSettings).
+// From "cache" in the request: see to_json(CacheSettings).
 Result<staging::CacheConfig> cache_config_of(const json::object& request);
 
-// The cache as this worker changes it. Jobs see its copies read-only, or `served` says why not.
+// The cache, open for changes by this worker. Jobs see its copies read-only, otherwise `served` has the
+// reason.
 struct OpenCache {
   std::unique_ptr<staging::Cache> cache;
   Result<Change> served = Change::AlreadyThere;
-  UniqueFd host;  // the root of the host's mount namespace: this worker may have one of its own
+  UniqueFd host;  // root of the host's mount namespace: this worker may have a private one
 };
 Result<OpenCache> open_cache(const json::object& request);
 

@@ -1,4 +1,4 @@
-// Outputs of jobs, on their way to a volume.
+// Outputs of jobs, sent to a volume.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ staging::CopyOptions options_of(const json::object& request) {
   return options;
 }
 
-// The engine's words are those of a staging, which writes to the local drive.
+// The engine's progress describes a staging, which writes to the local drive.
 json::object show_progress(staging::CopyProgress progress) {
   if (progress.bottleneck == "local drive") {
     progress.bottleneck = "volume";
@@ -73,8 +73,8 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"warnings", std::move(warnings)}};
 }
 
-// The names that stay beside the newest `keep`: those asked for, and every checkpoint whose number is a
-// multiple.
+// The names kept in addition to the newest `keep`: the requested ones, and every checkpoint with a multiple
+// of `keep_every` as number.
 std::set<std::string> spared_in(const json::object& request, const std::filesystem::path& folder) {
   std::set<std::string> spared{std::filesystem::path(text_of(request, "path")).filename()};
   const json::array* names = get_array(request, "spared");
@@ -91,7 +91,7 @@ std::set<std::string> spared_in(const json::object& request, const std::filesyst
   return spared;
 }
 
-// No error of the copy's, which is published by now.
+// Its failure does not fail the copy, which is already published.
 void prune(const json::object& request, const std::filesystem::path& folder, json::object& answer) {
   json::array removed;
   const auto keep = get_int(request, "keep").value_or(0);
@@ -107,7 +107,7 @@ void prune(const json::object& request, const std::filesystem::path& folder, jso
   answer["removed"] = std::move(removed);
 }
 
-// The newest copy of the folder, which need not be the one just sent.
+// Points `latest` at the newest copy in the folder, which need not be the one just sent.
 Result<> move_latest(const std::string& kind, const std::filesystem::path& folder) {
   if (kind.empty()) return {};
   const auto copies = staging::published_copies(folder);
@@ -131,7 +131,7 @@ Result<std::string> this_host() {
   return std::string(name);
 }
 
-// This host's part of what `nodes` hosts write; it is published with the last part.
+// This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink) {
   const std::filesystem::path source = text_of(request, "source");
@@ -168,9 +168,10 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 
 // {"source", "root", "mount", "path", "uid", "nodes", "keep", "keep_every", "spared", "latest", "max_rate",
 // "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
-// of the "nodes" are missing, and "hosts" has those that are there. "latest": "link" or "file", which leads
-// to the newest copy then, or empty. "root": where the volume is; "mount": its mount point, which has to be
-// mounted, empty on a simulated host; "path": below it. Reads and writes with the rights of "uid".
+// of the "nodes" are missing, and "hosts" lists the existing ones. "latest": "link" or "file", the kind of
+// pointer to the newest copy, or empty. "root": path of the volume; "mount": its mount point, where it must
+// be mounted, empty on a simulated host; "path": below "root". Reads and writes with the permissions of
+// "uid".
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), true);
   if (!held) return held.take_error();
@@ -185,7 +186,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
                         : send_whole(request, *folder / path.filename(), sink);
   if (!sent || get_string(*sent, "state") == "waiting") return sent;
   json::object answer = std::move(*sent);
-  // Before anything is deleted: it never leads to what is gone.
+  // Before anything is deleted, so that it never leads to a deleted copy.
   if (auto moved = move_latest(text_of(request, "latest"), *folder); !moved) {
     if (moved.error().kind != Errc::Refused) return moved.take_error();
     answer["warnings"].as_array().emplace_back(printable(moved.error().message()));
@@ -194,15 +195,15 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   return answer;
 }
 
-// {"root", "mount", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: what stage-out published
-// there is as its manifest says.
+// {"root", "mount", "path"} → {"bytes", "files", "seconds", "sha256_files", "hash"}: the copy published there
+// equals its manifest.
 Result<json::object> verify_output_verb(const json::object& request, const ProgressLine& progress) {
   const auto held = hold_volume(text_of(request, "mount"), false);
   if (!held) return held.take_error();
   const std::filesystem::path path =
       std::filesystem::path(text_of(request, "root")) / text_of(request, "path");
   struct stat info {};
-  // A user's copy has that user as the owner of all that it holds.
+  // A user's copy, with everything in it, is owned by that user.
   if (::lstat(path.c_str(), &info) == 0) {
     if (auto user = become_user(info.st_uid); !user) return user.take_error();
   }
@@ -217,7 +218,7 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
       });
 }
 
-// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. One that can't be read is left out.
+// {"folder"} → {"records": [{"file", "content"}…]}: the JSON files in it. Unreadable ones are omitted.
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
   json::array records;
   std::error_code error;
@@ -234,7 +235,7 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
   return json::object{{"records", std::move(records)}};
 }
 
-// {"file"} → {}: removes what "record" wrote.
+// {"file"} → {}: removes a record written by "record".
 Result<json::object> forget_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const std::filesystem::path file = text_of(request, "file");
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)

@@ -69,7 +69,7 @@ void write_line(const json::object& line) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // the daemon is gone, and so is the reader of this answer
+    if (written < 0 && errno != EINTR) return;  // the daemon, and with it the reader of this answer, is gone
     if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

@@ -1,6 +1,6 @@
 // A worker's side of the pipe: one JSON request on stdin; on stdout any number of {"progress": {…}} lines,
-// then exactly one {"result": {…}} or {"error": {…}}. `serve` answers so line by line, {"verb", "request"}
-// each, until there is nothing more to read.
+// then exactly one {"result": {…}} or {"error": {…}}. `serve` answers this way line by line, for {"verb",
+// "request"} each, until the end of stdin.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace spark::workers {
 using ProgressLine = std::function<void(const json::object&)>;
 using Verb = Result<json::object> (*)(const json::object& request, const ProgressLine& progress);
 
-// Runs one verb to its answer; the exit status is 0 when an answer was written, whatever it says.
+// Runs one verb; the exit status is 0 if an answer was written, even if it is an error.
 int worker_main(const std::string& verb);
 
 }  // namespace spark::workers

@@ -1,5 +1,5 @@
-// What workers can do: the only calls of the daemon that touch the kernel's fabric, disks, mounts and the
-// catalog, and what may take long because of its size.
+// The workers' verbs: the only calls of the daemon that access the kernel's fabric, disks, mounts and the
+// catalog, and those that may take long because of their size.
 #pragma once
 
 #include "base/json.hpp"
@@ -8,7 +8,7 @@
 
 namespace spark::workers {
 
-// Fabric (fabric_verbs.cpp); requests and answers are those of wire.hpp.
+// Fabric (fabric_verbs.cpp); requests and results have the formats of wire.hpp.
 Result<json::object> discover_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> watch_discovery_verb(const json::object& request, const ProgressLine& progress);
 Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& progress);

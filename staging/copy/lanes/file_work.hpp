@@ -1,4 +1,4 @@
-// One file on its way through the lanes: what lanes and the runner need to know of it.
+// One file being processed by the lanes: the interface that lanes and the runner use.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,36 @@ struct OpenedFile {
   UniqueFd fd;
   IoMode mode;
   Bytes size = 0;
-  bool is_sparse = false;  // takes less space than its size: worth looking for holes
+  bool is_sparse = false;  // allocated space is below its size: check for holes
 };
 
 struct PieceOutcome {
   Digest digest;
-  bool is_vouched_for = true;  // false: its digest is of what another host sent, and still to be proven
-  bool ended_early = false;    // the file is shorter than `size` by now; the digest says nothing then
+  bool is_vouched_for = true;  // false: the digest is of data from another host, and not proven yet
+  bool ended_early = false;    // the file is now shorter than `size`, so the digest is meaningless
 };
 
 struct WorkFiles {
   const OpenedFile& source;
-  const OpenedFile* copy = nullptr;  // where it is written; none: it is only hashed
+  const OpenedFile* copy = nullptr;  // destination; none means that the file is only hashed
 };
 
-// start, then each piece to do, from any thread, then finish in the thread of the last piece.
+// Call start, then process each piece from any thread; the thread of the last piece calls finish.
 class FileWork {
  public:
   virtual ~FileWork() = default;
   virtual Result<> start() = 0;
 
   // After start.
-  virtual std::vector<std::uint64_t> to_do() const = 0;  // pieces, the last first; none: all are known
+  virtual std::vector<std::uint64_t> to_do() const = 0;  // pieces, the last first; none if all are known
   virtual WorkFiles files() const = 0;
 
-  // From any thread: before a read, after its bytes were hashed and written, after a piece.
+  // From any thread: before a read; after its bytes were hashed and written; after a piece.
   virtual Result<> before_read(Bytes offset, std::size_t bytes) = 0;
   virtual void moved(Bytes bytes) = 0;
   virtual void piece_done(std::uint64_t piece, const PieceOutcome& outcome) = 0;
 
-  // Whether it is done; false: all of it once more, as after start.
+  // Whether the file is done; false means that all pieces are needed again, as after start.
   virtual Result<bool> finish() = 0;
 };
 

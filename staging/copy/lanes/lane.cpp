@@ -20,7 +20,7 @@ Stretch next_data(const OpenedFile& file, Bytes from, Bytes end) {
   if (!file.is_sparse) return {from, end};
   const off_t data = ::lseek(file.fd.get(), static_cast<off_t>(from), SEEK_DATA);
   if (data < 0 && errno == ENXIO) return {end, end};  // a hole up to the end of the file
-  if (data < 0) return {from, end};                   // not known here: all of it is read
+  if (data < 0) return {from, end};                   // not known: everything is read
   if (static_cast<Bytes>(data) >= end) return {end, end};
   const off_t hole = ::lseek(file.fd.get(), data, SEEK_HOLE);
   if (hole < 0) return {from, end};
@@ -82,7 +82,8 @@ Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes
   return &request_;
 }
 
-// Whether the chunk was read; false: the file ended before it. What io left open is settled one by one.
+// Whether the chunk was read; false if the file ended before it. A short read is completed with further
+// calls.
 Result<bool> Lane::is_whole() {
   const OpenedFile& source = file_->files().source;
   if (request_.result >= static_cast<std::ptrdiff_t>(want_) && source.mode.direct) return true;
@@ -112,7 +113,8 @@ Result<Request*> Lane::after_read(std::size_t chunk) {
     return next_chunk(chunk);
   }
   Request* request = ask(Request::Kind::Write, *copy, want_);
-  std::memset(buffer_.data() + want_, 0, request->bytes - want_);  // up to the alignment: cut off at the end
+  // Padding to the alignment, truncated at the end.
+  std::memset(buffer_.data() + want_, 0, request->bytes - want_);
   state_ = State::Writing;
   return request;
 }

@@ -1,4 +1,4 @@
-// One buffer's way through a piece of a file: read, hash, write, chunk by chunk.
+// Moves one piece of a file through one buffer: read, hash, write, chunk by chunk.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@ class Lane {
 
   bool is_idle() const { return file_ == nullptr; }
   void begin(FileWork& file, std::uint64_t piece);
-  void abandon() { file_ = nullptr; }  // with no request under way
+  void abandon() { file_ = nullptr; }  // only if no request is in progress
 
-  // After begin, and after each request of this lane has ended: the next request, or none because the piece
-  // is done (see outcome) and the lane idle. An error leaves it idle as well.
+  // Called after begin, and after each request of this lane has ended. Returns the next request, or none if
+  // the piece is done (see outcome) and the lane idle. An error leaves the lane idle as well.
   Result<Request*> advance(std::size_t chunk);
   const PieceOutcome& outcome() const { return outcome_; }
 
@@ -30,12 +30,12 @@ class Lane {
   enum class State { Fresh, Reading, Writing };
 
   std::span<std::byte> buffer_;
-  unsigned siblings_;  // lanes of the same thread: all wait while one hashes
+  unsigned siblings_;  // lanes of the same thread: all of them wait while one hashes
   Counters& counters_;
   FileWork* file_ = nullptr;
   State state_ = State::Fresh;
   Bytes at_ = 0, end_ = 0;  // of the piece
-  std::size_t want_ = 0;    // bytes of the chunk under way
+  std::size_t want_ = 0;    // bytes of the chunk in progress
   Hasher hasher_;
   Request request_;
   PieceOutcome outcome_;

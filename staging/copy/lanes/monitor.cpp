@@ -9,7 +9,7 @@
 namespace spark::staging {
 namespace {
 
-// 0 where it can't be read.
+// 0 if it can't be read.
 Bytes read_memfree() {
   const auto text = read_file("/proc/meminfo");
   constexpr std::string_view kKey = "MemFree:";
@@ -21,7 +21,7 @@ Bytes read_memfree() {
   return kibibytes * kKiB;
 }
 
-// The counters are read one after the other while others change them.
+// The counters are read one after the other while other threads change them.
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;
 }

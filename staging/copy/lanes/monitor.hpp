@@ -1,4 +1,5 @@
-// Watches a run from the caller's thread: progress about four times a second, and how far MemFree fell.
+// Watches a run from the caller's thread: reports progress about four times a second, and how far MemFree
+// fell.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ namespace spark::staging {
 struct Counters {
   std::atomic<Bytes> bytes_done{0}, bytes_total{0};
   std::atomic<std::uint64_t> files_done{0}, files_total{0};
-  std::atomic<Bytes> bytes_resumed{0};     // of those done, by an earlier attempt
-  std::atomic<Bytes> bytes_from_peers{0};  // of those done, from other hosts instead of from the source
+  std::atomic<Bytes> bytes_resumed{0};     // part of bytes_done: taken over from an earlier attempt
+  std::atomic<Bytes> bytes_from_peers{0};  // part of bytes_done: received from other hosts
   std::atomic<std::uint64_t> files_resumed{0};
   std::array<std::atomic<std::uint64_t>, kActivities> spent_ns{};
 
@@ -36,8 +37,8 @@ class Monitor {
 
   Counters counters;
 
-  // Does `work` in a thread of its own while this one reports; in this one, silently, if there can be no
-  // other. `work` gives a Result; what it throws is an error.
+  // Runs `work` in a separate thread while the calling thread reports; without reports in the calling thread
+  // if no thread can be created. `work` returns a Result; an exception becomes an error.
   template <class Work>
   auto during(CopyPhase phase, Work work) {
     phase_ = phase;
@@ -50,7 +51,7 @@ class Monitor {
     return result.get();
   }
 
-  // What the work waits for, from its thread; empty: it waits for nothing any more.
+  // Called by the work's thread: the reason why it waits; empty ends the wait.
   void set_reason(std::string reason);
 
   double seconds() const;

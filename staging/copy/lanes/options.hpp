@@ -1,4 +1,4 @@
-// How a copy is made, as its caller may choose it.
+// The caller's options for a copy.
 #pragma once
 
 #include <filesystem>
@@ -16,29 +16,32 @@ namespace spark::staging {
 class Exchange;
 
 struct CopyOptions {
-  unsigned threads = 0;  // that copy small files, and at most for large ones; 0: from the CPUs
-  unsigned depth = 0;    // requests under way for large files; 0: from the CPUs
-  Bytes chunk = 0;       // of one direct read or write; 0: 4 MiB
+  // Threads that copy small files, and the maximum for large files; 0 means from the CPUs.
+  unsigned threads = 0;
+  unsigned depth = 0;  // concurrent requests for large files; 0 means from the CPUs
+  Bytes chunk = 0;     // bytes of one direct read or write; 0 means 4 MiB
   IoKind io = IoKind::Auto;
-  Bytes max_rate = 0;                     // bytes per second; 0: no limit
-  std::optional<SteadyTime> finish_by{};  // at the lowest rate with which all is copied by then; none: soon
-  std::vector<std::string> exclude;  // shell patterns against the path inside the dataset and its last name
+  Bytes max_rate = 0;  // bytes per second; 0 means no limit
+  // Copy at the lowest rate that finishes by this time; none means at full speed.
+  std::optional<SteadyTime> finish_by{};
+  // Shell patterns for the path inside the dataset and for its last component.
+  std::vector<std::string> exclude;
   OutsideLinks links = OutsideLinks::Keep;
-  // A part of the source is copied: these folders, see walk_folders. `exclude` and `links` don't count then,
-  // and needs_quiet_source is not for it. Empty: all of it.
+  // Copies a part of the source: these folders, see walk_folders. `exclude` and `links` are then ignored, and
+  // needs_quiet_source does not apply. Empty means everything.
   std::vector<std::string> only;
-  // The copy is of one state of the source: if any file changed since the walk, nothing is published
+  // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
-  // In the idle I/O class, little is read from the source's drive while others use it.
+  // In the idle I/O class, reads little from the source's drive while others use the drive.
   bool leaves_drive_to_others = false;
-  bool verify = false;  // read the copy back from the disk and compare before publishing
-  bool sha256 = false;  // before publishing check the digests that the set itself has of its files
+  bool verify = false;  // before publishing, reads the copy back from the disk and compares
+  bool sha256 = false;  // before publishing, checks the digests that the set has of its files
   Exchange* exchange =
-      nullptr;  // the caller's, for as long as the copy takes; none: all is read from the source
-  // Nothing is read from the source: Unavailable where the exchange does not get all of it.
+      nullptr;  // owned by the caller until the copy ends; none means that everything is read from the source
+  // Does not read the source: Unavailable if the exchange does not get everything.
   bool is_source_away = false;
-  Bytes keep_free = 0;  // bytes of the destination's file system that have to stay free
+  Bytes keep_free = 0;  // bytes that must stay free on the destination's file system
 };
 
 }  // namespace spark::staging

@@ -5,11 +5,12 @@
 namespace spark::staging {
 namespace {
 
-constexpr double kWindow = 5;         // seconds of which the rate is the mean
-constexpr double kFirstEstimate = 1;  // seconds; before that a rate means nothing
-constexpr double kDisbelief = 5;      // seconds for which a much later end is not believed yet
+constexpr double kWindow = 5;         // seconds over which the rate is averaged
+constexpr double kFirstEstimate = 1;  // seconds before the first estimate
+constexpr double kDisbelief = 5;      // seconds before a much later end is reported
 constexpr double kMuchLater = 1.5;
-// What a file costs beyond its bytes, as bytes of a large file: a thousand small ones take as long as 64 MB.
+// Cost of a file in addition to its bytes, as bytes of a large file: a thousand small files take as long as
+// 64 MB.
 constexpr double kFileWeight = 64 * 1024;
 
 double work(Bytes bytes, std::uint64_t files) {

@@ -1,5 +1,5 @@
-// How many pieces of files may be under way at a time. A crash costs what was copied of an unfinished piece:
-// with many of them beside each other a slow run would have much of it, and nothing in its journal.
+// The maximum number of pieces in progress. A crash loses the data of unfinished pieces: with many concurrent
+// pieces, a slow run would lose much of its work, with none of it in the journal.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class PieceLimit {
  public:
   explicit PieceLimit(SteadyTime now) : since_(now) {}
   void moved(Bytes bytes, SteadyTime now);
-  std::uint64_t most() const { return most_; }  // what the run moves in half a second, but two at least
+  std::uint64_t most() const { return most_; }  // the number that the run moves in half a second, at least 2
 
  private:
   static constexpr std::uint64_t kFewest = 2;  // one is read while the other is written

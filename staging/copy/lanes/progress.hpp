@@ -1,4 +1,4 @@
-// How far a copy is.
+// Progress of a copy.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace spark::staging {
 
 enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
 
-// A snapshot, given about four times a second from one thread.
+// A snapshot, reported about four times a second from one thread.
 struct CopyProgress {
   CopyPhase phase = CopyPhase::Walking;
   Bytes bytes_done = 0, bytes_total = 0;
-  // Of those done by this run: read from the source, and got from other hosts.
+  // Bytes copied by this run: read from the source, and received from other hosts.
   Bytes bytes_from_volume = 0, bytes_from_peers = 0;
   std::uint64_t files_done = 0, files_total = 0;
   double seconds = 0;
-  Bytes bytes_per_second = 0;   // lately
-  std::optional<double> eta_s;  // only goes down unless the run stalls; none: not known
-  std::string bottleneck;       // "source", "local drive", "small files", "hash", "throttle"; empty: none now
-  std::string reason;           // what it waits for; empty: nothing
+  Bytes bytes_per_second = 0;   // over the last seconds
+  std::optional<double> eta_s;  // only decreases unless the run stalls; none means unknown
+  std::string bottleneck;  // "source", "local drive", "small files", "hash", "throttle"; empty means none now
+  std::string reason;      // why it waits; empty means that it does not wait
 };
 using ProgressSink = std::function<void(const CopyProgress&)>;
 

@@ -19,7 +19,7 @@ struct OpenFile {
   std::atomic<std::uint64_t> unfinished;  // pieces
 };
 
-// What a lane may do next.
+// The next work for a lane.
 struct Job {
   enum class Kind { Piece, NewFile, Later, Nothing };  // Later: another thread may be opening a large file
   Kind kind = Kind::Nothing;
@@ -42,7 +42,7 @@ class Run {
   }
 
  private:
-  // A lane and the file that it is at.
+  // A lane and its current file.
   struct Seat {
     Seat(unsigned number, Io& io, Counters& counters)
         : lane(number, io.buffer(number), io.lanes(), counters) {}
@@ -56,15 +56,15 @@ class Run {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
-  std::uint64_t next_file_ = 0, under_way_ = 0;  // under way: pieces
-  unsigned starting_ = 0;                        // files that are being opened, or may start again
+  std::uint64_t next_file_ = 0, under_way_ = 0;  // under_way_: pieces
+  unsigned starting_ = 0;                        // files that are being opened, or started again
   std::optional<Error> error_;
 
   void work() {
     const auto io = make_io(plan_.io, plan_.shape.lanes, usable_chunk(plan_.shape.chunk));
     std::deque<Seat> seats;
     for (unsigned i = 0; i < io->lanes(); ++i) seats.emplace_back(i, *io, *plan_.counters);
-    unsigned busy = 0;  // requests under way
+    unsigned busy = 0;  // requests in progress
     for (;;) {
       const bool goes_on = fill_seats(*io, seats, busy);
       if (busy > 0) {
@@ -75,8 +75,8 @@ class Run {
     }
   }
 
-  // Gives idle lanes work; waits for some if all are idle. False: there is no more, but for what starts
-  // again.
+  // Gives idle lanes work; waits for work if all are idle. False if no work is left, except files that have
+  // to be read again.
   bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
     for (Seat& seat : seats) {
       while (seat.lane.is_idle()) {
@@ -96,7 +96,7 @@ class Run {
     return true;
   }
 
-  // The lane's next step; 1 if a request is under way after it, 0 if the lane is idle.
+  // Advances the lane. Returns 1 if it then has a request in progress, 0 if it is idle.
   unsigned advance(Io& io, Seat& seat) {
     auto request = failed_ ? stopped(seat.lane) : seat.lane.advance(plan_.shape.chunk);
     if (request && *request != nullptr) {
@@ -148,8 +148,7 @@ class Run {
     if (auto offered = offer(file); !offered) fail_run(std::move(offered.error()));
   }
 
-  // Of a file that was started, or starts again: its pieces are there to be taken; `starting_` counts it no
-  // more.
+  // For a file that was started, or has to be read again: offers its pieces and removes it from `starting_`.
   Result<> offer(const std::shared_ptr<OpenFile>& file) {
     for (;;) {
       std::vector<std::uint64_t> pieces = file->work->to_do();
@@ -199,7 +198,7 @@ class Run {
     changed_.notify_all();
   }
 
-  // What stops because of an error elsewhere has errors as well: the first is the cause.
+  // Work that stops because of an error elsewhere also fails; the first error is the cause.
   void fail_run(Error error) {
     {
       const std::scoped_lock lock(mutex_);

@@ -1,5 +1,5 @@
-// A few threads, each with a ring and its lanes, that work through files piece by piece: all lanes at the
-// pieces of a large file, one lane at a small one.
+// A few threads, each with a ring and its lanes, that process files piece by piece: all lanes work on a large
+// file, one lane on a small one.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ namespace spark::staging {
 struct RunPlan {
   IoKind io = IoKind::Auto;
   Shape shape;                        // threads, lanes and chunk; without io_uring each lane is a thread
-  const PieceLimit* limit = nullptr;  // none: as many pieces as there are lanes
+  const PieceLimit* limit = nullptr;  // none means as many pieces as lanes
   Counters* counters = nullptr;
   std::uint64_t files = 0;
   std::function<std::unique_ptr<FileWork>(std::uint64_t index)> work_for;
 };
 
-// The first error ends the run; `failed` is set then, for what is under way in other threads to look at.
+// The first error ends the run and sets `failed`, which work in other threads checks.
 Result<> run(const RunPlan& plan, std::atomic<bool>& failed);
 
 }  // namespace spark::staging

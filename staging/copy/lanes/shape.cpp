@@ -12,7 +12,7 @@ namespace spark::staging {
 Shape shape_of(const CopyOptions& options) {
   Shape shape;
   const unsigned cpus = std::max(1U, std::thread::hardware_concurrency());
-  // One thread hashes faster than most drives read; the kernel's part of the work wants CPUs too.
+  // One thread hashes faster than most drives read, and the kernel needs CPUs too.
   shape.threads = std::clamp(cpus / 2, 1U, 4U);
   if (options.threads > 0) shape.threads = std::min(options.threads, 4U);
   if (options.depth > 0) shape.lanes = std::max(1U, options.depth / shape.threads);
@@ -23,7 +23,7 @@ Shape shape_of(const CopyOptions& options) {
 
 unsigned small_file_threads(const CopyOptions& options) {
   if (options.threads > 0) return options.threads;
-  // They wait for the drive and for the file system more than they work.
+  // These threads mostly wait for the drive and the file system.
   return std::clamp(8 * std::thread::hardware_concurrency(), 16U, 32U);
 }
 

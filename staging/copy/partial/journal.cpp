@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kFlushEvery{1};
 constexpr char kFinished = 'F', kStarted = 'S', kPiece = 'P';
 
 // "<hash of the text> <text>\n"; the text is one of
-//   F <entry's line>    S <entry's line, its hash of no meaning>    P <piece> <its hash> <encoded path>
+//   F <entry's line>    S <entry's line, its hash unused>    P <piece> <its hash> <encoded path>
 std::string line_of(char kind, const std::string& rest) {
   const std::string text = kind + (" " + rest);
   Hasher hasher;

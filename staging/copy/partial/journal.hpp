@@ -1,4 +1,5 @@
-// What of a partial copy is finished and flushed, so that the next attempt takes it over.
+// Records the parts of a partial copy that are finished and flushed, so that the next attempt resumes from
+// them.
 #pragma once
 
 #include <atomic>
@@ -20,31 +21,31 @@
 
 namespace spark::staging {
 
-// A file of many pieces is started, then has pieces one by one, then is finished; a smaller one is finished.
-// Started again because its source changed, it has none of its pieces any more.
+// A file of several pieces is started, then gets its pieces one by one, then is finished; a smaller file is
+// only finished. Starting a file again, because its source changed, discards its pieces.
 struct JournalLine {
   enum class Kind { Finished, Started, Piece };
   Kind kind = Kind::Finished;
   Entry entry;              // Piece: its path alone
-  std::uint64_t piece = 0;  // Piece: which
+  std::uint64_t piece = 0;  // Piece: its number
   Digest digest;            // Piece: its hash
   bool operator==(const JournalLine&) const = default;
 };
 
-// Gives the lines that an earlier attempt wrote down; none if there is nothing to trust. A line counts only
-// if its own hash is right, and only if all lines before it do.
+// Hands over the lines written by an earlier attempt; none if the journal can't be trusted. A line counts
+// only if its own hash is right, and all lines before it count.
 using JournalSink = std::function<void(JournalLine)>;
 void read_journal(const std::filesystem::path& path, const JournalSink& sink);
 void parse_journal(std::string_view text, const JournalSink& sink);
 
-// A line is written after what it tells is on the disk: flush the file system, append, flush the journal.
-// That happens about once a second, in a thread of its own; where there can be none, in that of whoever adds
-// a line.
+// A line is written after its data is on the disk: flush the file system, append the line, flush the journal.
+// A separate thread does this about once a second. If no thread can be created, the thread that adds a line
+// does it.
 class Journal {
  public:
-  // Replaces the journal by one of what `kept` gives to its argument. `file_system` is a descriptor on what
-  // is flushed, opened before the first write, so that no error is missed. `failed` is set when flushing
-  // fails.
+  // Replaces the journal by a new one with the lines that `kept` passes to its argument. `file_system` is a
+  // descriptor on the file system to flush, opened before the first write, so that no error is missed.
+  // `failed` is set if flushing fails.
   static Result<std::unique_ptr<Journal>> start(const std::filesystem::path& path,
                                                 const std::function<void(const JournalSink&)>& kept,
                                                 int file_system, std::atomic<bool>& failed);
@@ -52,16 +53,17 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Any thread. What they tell has been written, not flushed. A finished entry stays where and as it is.
+  // Any thread. Call after the data was written; it need not be flushed. A finished entry must keep its
+  // address and content.
   void finished(const Entry& entry);
   void started(const Entry& entry);
   void piece(const Entry& entry, std::uint64_t piece, const Digest& digest);
 
-  // Stops the thread and writes the rest. An error of any flush is the answer: it is final, not tried again.
+  // Stops the thread and writes the rest. Returns the error of any flush; it is final and not retried.
   Result<> close();
 
  private:
-  // A line that is not written yet: while the file system is flushed there may be a hundred thousand.
+  // A line that is not written yet: up to a hundred thousand of them wait while the file system is flushed.
   struct Waiting {
     const Entry* finished = nullptr;
     std::unique_ptr<std::string> other;  // a line of another kind
@@ -73,14 +75,14 @@ class Journal {
   std::string shown_;
   int file_system_;
   std::atomic<bool>& failed_;
-  std::mutex flushing_;  // held before mutex_: lines are written in their order
+  std::mutex flushing_;  // taken before mutex_, so that lines are written in order
   std::mutex mutex_;
   std::condition_variable wake_;
   bool closing_ = false;
   std::vector<Waiting> waiting_;
   std::optional<Error> error_;                        // the first
   std::chrono::steady_clock::time_point flush_next_;  // without a thread
-  std::thread thread_;                                // last: it uses all of the above
+  std::thread thread_;                                // last: it uses all members above
 
   void add(Waiting line);
   void work();

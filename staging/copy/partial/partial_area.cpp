@@ -20,10 +20,11 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};  // a killed process dies in milliseconds
-constexpr unsigned kExchange = 2;                                  // RENAME_EXCHANGE, of linux/fs.h
+// A killed process usually exits within milliseconds.
+constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};
+constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE, of linux/fs.h
 
-// Where a folder goes whose lock nobody will give back; no area's own name begins with a dot.
+// The new name of a folder with a lock that will not be released; no area's own name begins with a dot.
 std::filesystem::path left_behind(const std::filesystem::path& folder) {
   return folder.parent_path() / companion_name(folder.filename().native(), ".stuck");
 }
@@ -34,7 +35,7 @@ bool is_same_object(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
-// Unavailable when another process has it, or just took it away.
+// Unavailable if another process has it, or has just removed it.
 Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
   const std::string shown = printable(folder.native());
   const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
@@ -53,7 +54,7 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder) {
     if (errno != EWOULDBLOCK) return fail_errno(errno, "locking folder " + shown);
     return fail(Errc::Unavailable, "locking folder " + shown + ": another process is copying there");
   }
-  // Whoever had the lock before may have deleted the folder that this descriptor stands for.
+  // The previous holder of the lock may have deleted the folder of this descriptor.
   if (::lstat(folder.c_str(), &named) != 0 || !is_same_object(opened, named)) {
     return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
   }
@@ -84,7 +85,8 @@ Result<> PartialArea::leave_behind(const std::filesystem::path& folder) {
   const std::filesystem::path other = left_behind(folder);
   const std::string doing = "leaving folder " + printable(folder.native()) + " to a process that can't die";
   if (::mkdir(other.c_str(), 0700) != 0) {
-    // Somebody is at it, or was cut short before the exchange; what is in it decides.
+    // Another process is doing the same, or was interrupted before the exchange. An empty folder means that
+    // the exchange is still to be done.
     std::error_code error;
     if (errno != EEXIST || !std::filesystem::is_empty(other, error)) return {};
   }
@@ -126,7 +128,7 @@ PartialArea::~PartialArea() {
 }
 
 Result<> PartialArea::clear() {
-  // Its state last: cut short before, the next attempt still knows what this was.
+  // The state last: after an interruption the next attempt still knows the state of the data.
   for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data", "state"}) {
     if (auto removed = remove_tree(folder_, name); !removed) return removed;
   }
@@ -138,7 +140,7 @@ Result<> PartialArea::keep_only(const std::string& state) {
   const auto recorded = read_file(file, state.size() + 1);
   const bool has_none = !recorded && recorded.error().kind == Errc::NotFound;
   if (!recorded && !has_none && recorded.error().number != 0)
-    return recorded.take_error();  // it may well be of this state
+    return recorded.take_error();  // it may be of this state
   if (recorded ? *recorded == state : has_none && state.empty()) return {};
   if (auto cleared = clear(); !cleared || state.empty()) return cleared;
   return write_file_atomically(file, state, 0600);

@@ -1,7 +1,7 @@
-// The private folder in which a copy grows, on the file system of its destination: one process at a time.
-//   FOLDER/data      what is being copied      FOLDER/journal   what of it is finished and flushed
-//   FOLDER/manifest  of the whole, from just before publishing until just after
-//   FOLDER/state     of the source that it is copied from, if that has a name
+// The private folder of a copy in progress, on the file system of its destination: one process at a time.
+//   FOLDER/data      the data being copied    FOLDER/journal   its finished and flushed parts
+//   FOLDER/manifest  of the complete copy, from just before publishing until just after
+//   FOLDER/state     state of the source that is copied, if it has an identifier
 #pragma once
 
 #include <chrono>
@@ -16,32 +16,32 @@ namespace spark::staging {
 
 class PartialArea {
  public:
-  // Makes the folder, or takes over what is there; waits for another process that has it, but not for one
-  // that was killed and can't die. Refused if it is not a folder of this user's alone.
+  // Creates the folder, or takes over an existing one. Waits while another process has it, unless that
+  // process was killed and can't exit. Refused if the folder is not exclusively this user's.
   static Result<PartialArea> open(const std::filesystem::path& folder, const StopFlag& stop);
-  // The same, but Unavailable at once if another process has it.
+  // The same, but Unavailable immediately if another process has it.
   static Result<PartialArea> try_open(const std::filesystem::path& folder);
 
-  // The same, but waits so long for it.
+  // The same, but waits for `patience` at most.
   static Result<PartialArea> open_within(const std::filesystem::path& folder,
                                          std::chrono::milliseconds patience);
 
-  // Puts another folder in its place, to which the next one who opens it moves what is in it. The lock stays
-  // with the old one, and with whoever can't let go of it.
+  // Puts a new folder in its place; the next process that opens it moves the old content there. The lock
+  // stays with the old folder and with the process that can't release it.
   static Result<> leave_behind(const std::filesystem::path& folder);
 
   PartialArea(PartialArea&&) = default;
   PartialArea& operator=(PartialArea&&) = default;
-  ~PartialArea();  // takes an empty folder away; what is in it stays
+  ~PartialArea();  // removes the folder if it is empty; its content stays
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path data() const { return folder_ / "data"; }
   std::filesystem::path journal() const { return folder_ / "journal"; }
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
 
-  // Deletes what is in it.
+  // Deletes its content.
   Result<> clear();
-  // Deletes what was copied from another state of the source than this; empty: of no known state.
+  // Deletes data copied from a different state of the source; an empty `state` means unknown.
   Result<> keep_only(const std::string& state);
 
  private:
@@ -51,7 +51,7 @@ class PartialArea {
   Result<> take_what_was_left();
 
   std::filesystem::path folder_;
-  UniqueFd lock_;  // flock on the folder itself; gone with the process
+  UniqueFd lock_;  // flock on the folder itself; released when the process ends
 };
 
 }  // namespace spark::staging

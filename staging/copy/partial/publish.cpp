@@ -21,14 +21,15 @@ bool is_there(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-// A folder that its owner may not write can't change parents, but for root.
+// Only root can move a folder that its owner may not write to another parent.
 void open_for_rename(const std::filesystem::path& path) {
   struct stat info {};
   if (::geteuid() == 0 || ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
   if ((info.st_mode & S_IWUSR) == 0) ::chmod(path.c_str(), (info.st_mode & 07777) | S_IWUSR);
 }
 
-// What renaming did to the root: on xfs an exchange changes its time, and it may have been opened for it.
+// Reverts the effect of renaming on the root: an exchange on xfs changes its time, and it may have been made
+// writable.
 Result<> settle_root(const Destination& destination, const Entry& root) {
   if (root.type != EntryType::Folder) return {};
   const std::string shown = printable(destination.path().native());
@@ -47,7 +48,7 @@ Result<> exchange(const std::filesystem::path& one, const std::filesystem::path&
       errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
 }
 
-// The manifest gets its lasting name, and what the copy replaced goes away.
+// Gives the manifest its final name and deletes the replaced copy.
 Result<> finish_publishing(const Destination& destination, PartialArea& area) {
   if (::rename(area.manifest().c_str(), destination.manifest().c_str()) != 0) {
     return fail_errno(errno, "renaming the manifest to " + printable(destination.manifest().native()));
@@ -110,7 +111,7 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest) {
 }
 
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook) {
-  // The manifest vouches for `data`; after an exchange the journal would vouch for another.
+  // The manifest proves `data`; after an exchange the journal would be about other data.
   if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
@@ -142,14 +143,14 @@ Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   const auto root = manifest->next();
   if (!root) return manifest->error();
   if (auto settled = settle_root(destination, *root); !settled) return settled;
-  // The rename was done; whether it was flushed is not known.
+  // The rename was done; it may not be flushed yet.
   if (auto flushed = flush_folder(destination.folder); !flushed) return flushed;
   return finish_publishing(destination, area);
 }
 
 Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
   int failed = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
-  if (failed == EINVAL) {  // not offered by this file system
+  if (failed == EINVAL) {  // not supported by this file system
     failed = is_there(to) ? EEXIST : ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   }
   if (failed == 0) return {};

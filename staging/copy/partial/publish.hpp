@@ -1,4 +1,4 @@
-// Gives a finished partial copy its name: by one rename, after everything in it is durable.
+// Publishes a finished partial copy under its name: by one rename, after everything in it is durable.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace spark::staging {
 
-// Tests stop the world after a step: what is then on the disk is what a crash leaves there.
+// Tests stop after a step: the disk then has the state that a crash would leave.
 using StepHook = std::function<Result<>(const char* step)>;
 inline Result<> after(const StepHook& hook, const char* step) {
   return hook ? hook(step) : Result<>();
 }
 
-// A destination of `copy`, and the files that go with it in the same folder.
+// A destination of `copy`, and the files that belong to it in the same folder.
 struct Destination {
   std::filesystem::path folder;  // canonical
   std::string name;
@@ -28,34 +28,35 @@ struct Destination {
   std::filesystem::path partial() const;
 };
 
-// NotFound if its folder does not exist; Invalid for a name that can't be one.
+// NotFound if its folder does not exist; Invalid for an impossible name.
 Result<Destination> destination_of(const std::filesystem::path& path);
 
-// The manifest of the copy of ours that is at the destination; none if nothing is there. Refused if what is
-// there is not what we published.
+// The manifest of the earlier copy at the destination; none if nothing is there. Refused if the destination
+// differs from the copy that was published.
 Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination);
 
-// What publishing has to know of a partial copy whose manifest is written.
+// The data that publishing needs of a partial copy with a written manifest.
 struct Sealed {
   ManifestHeader header;
   Entry root;
   Summary summary;
 };
 
-// Writes the manifest of the area's data, which is flushed already. From here on it vouches for them.
+// Writes the manifest of the area's data, which is already flushed. From then on the manifest proves the
+// data.
 Result<Sealed> seal(PartialArea& area, Manifest manifest);
 
-// Publishes the area's data with its manifest; what was there before is deleted.
+// Publishes the area's data with its manifest; the previous content is deleted.
 Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook);
 
-// Whether the error tells that what was read is not there or not whole: reading it went well.
+// Whether the error is a valid answer (the data is missing or incomplete) and not a failure to read.
 bool is_answer(const Error& error);
 
-// Completes a publishing that a crash cut short after the rename. One cut short before it leaves a finished
-// partial copy: resume() takes it over.
+// Completes a publishing that a crash interrupted after the rename. If it was interrupted before the rename,
+// the partial copy is finished: resume() takes it over.
 Result<> recover_publishing(const Destination& destination, PartialArea& area);
 
-// rename(2) that replaces nothing.
+// rename(2) that never replaces a file.
 Result<> rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace spark::staging

@@ -16,7 +16,7 @@
 namespace spark::staging {
 namespace {
 
-// "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", numbers of devices in hexadecimal.
+// "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", with device numbers in hexadecimal.
 std::set<std::string> holders_of(const SystemRoot& root, const LockedFile& file) {
   std::set<std::string> holders;
   const auto locks = read_file(root / "proc/locks");
@@ -49,7 +49,7 @@ bool is_thread_dying(const std::filesystem::path& thread) {
 bool is_process_dying(const SystemRoot& root, const std::string& pid) {
   std::error_code error;
   std::filesystem::directory_iterator threads(root / ("proc/" + pid + "/task"), error);
-  if (error) return false;  // in another process namespace, or just gone: the lock tells then
+  if (error) return false;  // in another process namespace, or just ended: the lock decides
   bool has_threads = false;
   for (const auto& thread : threads) {
     has_threads = true;
@@ -58,8 +58,8 @@ bool is_process_dying(const SystemRoot& root, const std::string& pid) {
   return has_threads;
 }
 
-// "36 25 0:31 / /cache rw …": the mount with that number, and the device of its file system. None: not
-// listed.
+// "36 25 0:31 / /cache rw …": the mount with that number, and the device of its file system. None if it is
+// not listed.
 std::optional<dev_t> device_of_mount(const SystemRoot& root, std::uint64_t mount) {
   const auto table = read_file(root / "proc/self/mountinfo");
   if (!table) return std::nullopt;

@@ -1,5 +1,5 @@
-// Locks of processes that were killed and can't die, because the kernel holds them in a read of a volume that
-// is away. They do nothing any more, and keep their locks for as long as that lasts.
+// Locks of killed processes that can't exit because the kernel blocks them in a read of an unreachable
+// volume. They do no more work, but keep their locks until that read returns.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +11,17 @@
 
 namespace spark::staging {
 
-// A file as the kernel's list of locks names it: by the device of its file system, which for btrfs is not the
-// one that stat tells.
+// A file as identified in the kernel's list of locks: by the device of its file system. On btrfs that is not
+// the device reported by stat.
 struct LockedFile {
   dev_t device = 0;
   ino_t inode = 0;
 };
-// None if it is not there.
+// None if it does not exist.
 std::optional<LockedFile> locked_file(const SystemRoot& root, const std::filesystem::path& path);
 
-// Whether somebody has a flock on the file, and all of their threads have ended or are being killed.
+// Whether a process has a flock on the file, and all threads of every such process have ended or are being
+// killed.
 bool is_stale_lock(const SystemRoot& root, const LockedFile& file);
 
 }  // namespace spark::staging

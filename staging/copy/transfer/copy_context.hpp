@@ -1,4 +1,4 @@
-// What all files of a run share, and how a file of the source is looked at.
+// Shared by all files of a run, with the checks on a file of the source.
 #pragma once
 
 #include <sys/stat.h>
@@ -23,30 +23,31 @@ struct CopyContext {
   const StopFlag* stop = nullptr;
   std::atomic<bool>* failed = nullptr;
   Throttle* throttle = nullptr;
-  DriveShare* share = nullptr;  // of the source's drive; none: others on it are not heeded
+  DriveShare* share = nullptr;  // of the source's drive; none means that other users of the drive are ignored
   Counters* counters = nullptr;
   Journal* journal = nullptr;
-  bool has_source = true;      // false: nothing of it may be touched, see CopyOptions::is_source_away
-  bool flush_each = false;     // where one syncfs at the end is not known to be enough
-  bool shares_blocks = false;  // the copy's file system can take blocks of the source's without copying
+  bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
+  bool flush_each = false;     // if one syncfs at the end is not known to be enough
+  bool shares_blocks = false;  // the copy's file system can share the source's blocks
   std::function<void(const Entry&)> lost_attributes;
-  // Whether a file's content, all of it written, is right; false: all of it is read again. Empty: it is.
+  // Whether a file's content is right, once all of it is written; false: the file is read again. Empty means
+  // right.
   std::function<bool(const Entry&, const Digest&)> is_right;
   std::function<void(Bytes)> moved;                                        // of large files
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 
-  // Whether the run has to end: the user's wish, or another thread's error. As a Result: Cancelled.
+  // Whether the run has to end: the user stopped it, or another thread failed. As a Result: Cancelled.
   bool is_stopped() const { return *stop || *failed; }
   Result<> check_stop() const;
   // Waits for the throttle.
   Result<> may_read(std::string_view path, Bytes offset, Bytes bytes) const;
 };
 
-// Brings the entry up to date: what the open file is now.
+// Updates the entry from the open file.
 void update(Entry& entry, int file, const struct stat& info, const Tree& tree);
 
-// Whether the file is still what the entry says, by its server's word: an NFS client would answer from
-// attributes that it remembers. No value: errno says why it can't be told.
+// Whether the file still equals the entry. Asks the file's server, because an NFS client may answer from
+// cached attributes. No value if that can't be determined; errno has the reason.
 std::optional<bool> is_unchanged(const Entry& entry, int fd);
 
 }  // namespace spark::staging

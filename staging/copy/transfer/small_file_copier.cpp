@@ -14,7 +14,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr std::size_t kMostReadAhead = 128 * kKiB;  // of each; a larger file is read when its turn comes
+constexpr std::size_t kMostReadAhead = 128 * kKiB;  // of each; a larger file is read when it is copied
 constexpr std::size_t kMostHeld = 32;  // files of a thread that wait for their write-back, all open
 constexpr Bytes kMostHeldBytes = 8 * kMiB;
 
@@ -54,7 +54,7 @@ Result<> SmallFileCopier::release() {
   return all;
 }
 
-// At most a file a lane.
+// At most one file for each lane.
 Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Left& left) {
   Result<> done;
   unsigned under_way = 0;
@@ -74,7 +74,7 @@ Result<> SmallFileCopier::copy_together(std::span<Entry* const> files, const Lef
     }
     if (!done) break;
   }
-  // What was asked for is waited for, whatever happened: the kernel writes to it.
+  // All submitted requests must end, because the kernel writes to their buffers.
   for (; under_way > 0; --under_way) {
     const Request& ended = io_->wait();
     Reading& reading = readings_[ended.lane];
@@ -110,7 +110,7 @@ bool SmallFileCopier::read_now(const Reading& reading) {
          ::pread(reading.source.get(), buffer_.data(), to_ask(entry), 0) >= static_cast<ssize_t>(entry.size);
 }
 
-// False if it is not what was walked, or has what takes the long way.
+// False if the file differs from the walked entry, or needs copy_file.
 Result<bool> SmallFileCopier::copy_read(Reading& reading, const std::byte* data) {
   const UniqueFd source = std::move(reading.source);
   Entry& entry = *reading.entry;
@@ -130,7 +130,7 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   const int failed = write_at(copy.get(), data, entry.size);
   if (failed != 0) return fail_errno(failed, "writing " + shown);
   if (auto put = put_plain_metadata(copy.get(), entry, shown); !put) return put.take_error();
-  if (!is_uncached_) ::sync_file_range(copy.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // begins; release() waits
+  if (!is_uncached_) ::sync_file_range(copy.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // starts; release() waits
   Hasher hasher;
   hasher.add(std::span<const std::byte>(data, entry.size));
   entry.hash = hasher.digest();
@@ -138,7 +138,7 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   ++context_.counters->files_done;
   if (!context_.flush_each) {
     context_.journal->finished(entry);
-    if (is_uncached_) return {};  // the kernel does the rest; errors come with the flush of all
+    if (is_uncached_) return {};  // the kernel does the rest; the final flush reports errors
   }
   held_.push_back({std::move(copy), entry.size, &entry});
   held_bytes_ += entry.size;
@@ -146,7 +146,7 @@ Result<> SmallFileCopier::write(Entry& entry, const std::byte* data) {
   return release();
 }
 
-// Gives errno, or 0.
+// Returns errno, or 0.
 int SmallFileCopier::write_at(int fd, const std::byte* data, Bytes bytes) {
   for (Bytes done = 0; done < bytes;) {
     const std::byte* from = data + done;

@@ -1,4 +1,5 @@
-// Copies small files from one thread: some neighbours of a folder at a time, with the fewest calls.
+// Copies small files from one thread: several neighbours of a folder at a time, with as few system calls as
+// possible.
 #pragma once
 
 #include <array>
@@ -15,22 +16,22 @@
 
 namespace spark::staging {
 
-// Files that a thread takes at once: neighbours in a folder. Their reads are asked for in one call, which
-// lets the kernel make one request of files that lie side by side on the drive.
+// Files that a thread takes at a time: neighbours in a folder. Their reads are submitted in one call, so that
+// the kernel can merge requests for adjacent files on the drive.
 inline constexpr unsigned kFilesAtOnce = 32;
 
-// Used by the thread that made it.
+// Used only by the thread that created it.
 class SmallFileCopier {
  public:
   using Left = std::function<void(Entry*)>;
 
   SmallFileCopier(const CopyContext& context, IoKind kind, unsigned lanes, bool reads_direct);
 
-  // Calls left(entry) for each that needs the long way (see copy_file).
+  // Calls left(entry) for each file that needs copy_file.
   Result<> copy(std::span<Entry* const> files, const Left& left);
-  // The same of one whose content is at `data`, wherever it came from. The entry gets its hash.
+  // The same for one file with its content at `data`, from any source. The entry gets its hash.
   Result<> write(Entry& entry, const std::byte* data);
-  // Writes back what is held, in the order in which it was written, and drops it from the page cache.
+  // Writes back the held files, in the order in which they were written, and drops them from the page cache.
   Result<> release();
 
  private:
@@ -48,10 +49,10 @@ class SmallFileCopier {
   const CopyContext& context_;
   bool reads_direct_;
   std::array<Reading, kFilesAtOnce> readings_;
-  std::unique_ptr<Io> io_;  // ends before what it reads into is gone
+  std::unique_ptr<Io> io_;  // after readings_, so that it ends before them
   IoBuffer buffer_;
   ParentDirCache sources_, copies_;
-  bool is_uncached_ = true;  // until the kernel says that it can't
+  bool is_uncached_ = true;  // until the kernel refuses it
   std::vector<Held> held_;
   Bytes held_bytes_ = 0;
 
@@ -64,8 +65,8 @@ class SmallFileCopier {
   int write_at(int fd, const std::byte* data, Bytes bytes);
 };
 
-// Whether all small files can be read by direct I/O: they are on one file system, so what goes for the first
-// goes for all.
+// Whether all small files can be read by direct I/O. They are on one file system, so the first file decides
+// for all.
 bool reads_directly(const CopyContext& context, const std::vector<Entry*>& files);
 
 }  // namespace spark::staging

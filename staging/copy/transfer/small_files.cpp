@@ -15,7 +15,7 @@
 namespace spark::staging {
 namespace {
 
-constexpr unsigned kMostReadsUnderWay = 256;  // of all threads: what they read into is bounded by it
+constexpr unsigned kMostReadsUnderWay = 256;  // of all threads; limits the memory of their buffers
 
 class SmallFiles {
  public:
@@ -42,8 +42,8 @@ class SmallFiles {
   const CopyContext& context_;
   const std::vector<Entry*>& files_;
   IoKind kind_;
-  // Neighbours, a thread's own until it is through: two threads that make files in one folder wait for each
-  // other.
+  // Neighbours, assigned to one thread until it has finished: two threads that create files in one folder
+  // wait for each other.
   struct Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
@@ -53,7 +53,7 @@ class SmallFiles {
   std::vector<Entry*> left_;
   std::optional<Error> error_;
 
-  // Its own share, then what is left of the others'.
+  // Its own share, then the rest of the other threads' shares.
   void work(std::size_t own, bool reads_direct) {
     const auto workers = static_cast<unsigned>(shares_.size());
     const unsigned lanes = std::clamp(kMostReadsUnderWay / workers, 1U, kFilesAtOnce);

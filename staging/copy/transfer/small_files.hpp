@@ -1,5 +1,5 @@
-// Copies small files: several threads, each with some neighbours of a folder at a time, with the fewest
-// calls.
+// Copies small files: several threads, each with several neighbours of a folder at a time, with as few system
+// calls as possible.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace spark::staging {
 
-// Files up to this size are read and written in one go each.
+// Files up to this size are read and written in one call each.
 inline constexpr Bytes kSmallFile = kMiB;
 
-// Whether it may be copied here: small, with no hole worth keeping.
+// Whether the file may be copied here: small, and without a hole that is worth keeping.
 bool is_small(const Entry& entry);
 
-// Entries are sorted by path; they get their hashes. Gives those that need the long way (see copy_file): they
-// changed meanwhile, or have attributes. What is written leaves the page cache again at once: written back
-// some files later, then dropped.
+// Entries are sorted by path; they get their hashes. Returns the files that need copy_file: they changed
+// meanwhile, or have attributes. Written data soon leaves the page cache: it is written back some files
+// later, then dropped.
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
                                              unsigned threads, IoKind kind);
 

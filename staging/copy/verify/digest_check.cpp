@@ -34,7 +34,7 @@ class DigestCheck {
         stop_(stop),
         throttle_(options.max_rate) {}
 
-  // A file's digest can only be computed from its begin to its end: files side by side, one a thread.
+  // A file's digest can only be computed from beginning to end: files in parallel, one for each thread.
   Result<> go() {
     count();
     const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -90,7 +90,7 @@ class DigestCheck {
     }
   }
 
-  // What is wrong with it; empty if nothing is.
+  // Its problem; empty if there is none.
   Result<std::string> look_at(const PublishedDigest& digest, IoBuffer& buffer) {
     const std::string name = printable(digest.path), told_by = printable(digest.told_by);
     const UniqueFd file = open(digest);

@@ -1,4 +1,4 @@
-// Whether a copy's files are what their publishers' SHA-256 digests say.
+// Whether a copy's files match their publishers' SHA-256 digests.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace spark::staging {
 
-// Reads every file that has a digest in the set (see published_digests) and compares. Gives how many there
-// are. Mismatch names the first that differ or are missing; NotFound if no file in the set has a digest.
+// Reads and compares every file that has a digest in the set (see published_digests). Returns the number of
+// digests. Mismatch names the first files that differ or are missing; NotFound if no file in the set has a
+// digest.
 Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
                                     const CopyOptions& options, Monitor& monitor, const StopFlag& stop);
 

@@ -34,12 +34,12 @@ std::string_view name_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// With its slash at the end; empty for the root.
+// With the trailing slash; empty for the root.
 std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// sha256sum writes such names with a backslash before the line.
+// sha256sum escapes such names and puts a backslash before the line.
 std::string unescaped(std::string_view name) {
   std::string plain;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -112,7 +112,7 @@ class Collect {
     return {};
   }
 
-  // Its lines: the commit, the ETag, when it was downloaded. The ETag of a small file is no SHA-256.
+  // Its lines: the commit, the ETag, the time of the download. The ETag of a small file is no SHA-256.
   Result<> take_metadata(std::string_view path, const std::string& about, Bytes size) {
     const auto text = read(path, size, kLargestMetadata);
     if (!text) return text.take_error();

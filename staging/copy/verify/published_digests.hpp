@@ -1,4 +1,4 @@
-// The SHA-256 digests that a dataset's own files tell of its files.
+// The SHA-256 digests of a dataset's files that the dataset itself contains.
 #pragma once
 
 #include <optional>
@@ -13,26 +13,27 @@
 namespace spark::staging {
 
 struct PublishedDigest {
-  std::string path;  // of the file, below the root; raw bytes, and not proven to be a safe path
+  std::string path;  // of the file, below the root; raw bytes, not checked to be a safe path
   std::string sha256;
-  std::string told_by;  // path of the file that says so, or of the file itself where its name says it
+  // Path of the file that contains the digest, or of the file itself if its name is the digest.
+  std::string told_by;
 };
 
-// Of these kinds:
-// - SHA256SUMS, sha256sum.txt, NAME.sha256 and the like, as sha256sum(1) writes and reads them, BSD's too;
+// Supported sources:
+// - SHA256SUMS, sha256sum.txt, NAME.sha256 and similar, as sha256sum(1) writes and reads them, BSD's too;
 // - Hugging Face's cache: large files' names in blobs/ are their digests;
-// - Hugging Face's download folders: .cache/huggingface/download/PATH.metadata has it in its second line
+// - Hugging Face's download folders: the second line of .cache/huggingface/download/PATH.metadata
 //   (huggingface_hub, _local_folder.py and file_download.py, of 2025);
 // - Git LFS: names in .git/lfs/objects.
 // NotFound if there are none.
 Result<std::vector<PublishedDigest>> published_digests(const Tree& copy, ManifestReader& manifest);
 
-// The same NotFound, asked of a source before it is copied for nothing.
+// The same NotFound, checked on a source before it is copied.
 Result<> require_published_digests(const Tree& tree, const Entries& entries);
 
-// A line of a sums file: nothing if it is none, such as a comment or a signature's.
+// A line of a sums file: no value for other lines, such as comments or signatures.
 struct SumLine {
-  std::string name;  // empty in NAME.sha256 without one
+  std::string name;  // empty in a NAME.sha256 without a name
   std::string sha256;
 };
 std::optional<SumLine> parse_sum_line(std::string_view line);

@@ -12,7 +12,7 @@ void Sha256::Free::operator()(evp_md_ctx_st* context) const {
   EVP_MD_CTX_free(context);
 }
 
-// These calls fail only for want of memory.
+// These calls fail only if memory is short.
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
 }

@@ -1,4 +1,4 @@
-// SHA-256, for digests that others published. The only face of libcrypto.
+// SHA-256, for digests that others published. The only user of libcrypto.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class Sha256 {
  public:
   Sha256();
   void add(std::span<const std::byte> bytes);
-  std::string hex();  // of all that was added; nothing can be added afterwards
+  std::string hex();  // of all bytes added; nothing can be added afterwards
 
  private:
   struct Free {

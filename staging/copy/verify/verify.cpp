@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kShownDifferences = 5;
 
-// What differs between an entry and what was found under its name; empty if nothing does.
+// The difference between an entry and the object found under its name; empty if there is none.
 std::string difference(const Entry& entry, const Entry& found, std::uint32_t file_mode_mask,
                        FileTimes times) {
   if (entry.type != found.type) return "is of another type";
@@ -39,7 +39,7 @@ std::string difference(const Entry& entry, const Entry& found, std::uint32_t fil
   return "";
 }
 
-// Differing names, from several threads.
+// Collects differing names from several threads.
 class Differences {
  public:
   explicit Differences(std::vector<std::string> known) : names_(std::move(known)) {}
@@ -89,7 +89,8 @@ class VerifyFile final : public FileWork {
     file_.size = entry_.size;
     file_.is_sparse = static_cast<Bytes>(info.st_blocks) * 512 < entry_.size;
     file_.mode = make_direct(file_.fd.get());
-    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // read the disk
+    // Bypasses the page cache.
+    if (!file_.mode.direct) ::posix_fadvise(file_.fd.get(), 0, 0, POSIX_FADV_DONTNEED);
     digests_.assign(piece_count(entry_.size), {});
     return {};
   }
@@ -151,7 +152,7 @@ Result<ToVerify> count(ManifestReader& manifest) {
 
 Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, std::uint64_t files,
                         const CopyOptions& options, std::atomic<bool>& failed) {
-  std::mutex mutex;  // of the manifest: each file is taken by the thread that will read it
+  std::mutex mutex;  // guards the manifest: each file is taken by the thread that will read it
   RunPlan plan;
   plan.io = options.io;
   plan.shape = shape_of(options);

@@ -1,4 +1,4 @@
-// Whether a copy on the disk is still what its manifest says.
+// Whether a copy on the disk still equals its manifest.
 #pragma once
 
 #include <vector>
@@ -12,23 +12,23 @@
 
 namespace spark::staging {
 
-// Whether modification times of files have to be the manifest's. On NFS they need not be: Linux's server sets
-// the present time when it takes a write delegation back (nfsd, "freeze c/mtime updates with outstanding
+// Whether modification times of files must equal the manifest's. On NFS they may differ: Linux's server sets
+// the present time when it recalls a write delegation (nfsd, "freeze c/mtime updates with outstanding
 // WRITE_ATTRS delegation").
 enum class FileTimes { Compared, Ignored };
 
-// Names, types, sizes, permissions, owners (as root), modification times of files, targets: no content is
-// read. Gives the differences, printable, at most `limit`.
+// Compares names, types, sizes, permissions, owners (as root), modification times of files, and link targets;
+// reads no content. Returns the differences, printable, at most `limit`.
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
                                                   std::size_t limit, const StopFlag& stop,
                                                   FileTimes times = FileTimes::Compared);
 
-// That, and every file read back from the disk and hashed. Mismatch names the first differing entries.
-// `manifest` at its begin; gives what it adds up to.
+// The same, and reads every file back from the disk and hashes it. Mismatch names the first entries that
+// differ. `manifest` must be at its beginning; returns its summary.
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
                             Monitor& monitor, const StopFlag& stop, FileTimes times = FileTimes::Compared);
 
-// verify_copy of a sealed partial area. After a Mismatch nothing of it is taken over by the next attempt.
+// verify_copy of a sealed partial area. After a Mismatch the next attempt takes over nothing of it.
 Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
                         const StopFlag& stop);
 

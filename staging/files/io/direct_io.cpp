@@ -23,7 +23,7 @@ constexpr std::size_t alignment_for(std::size_t size) {
   return size >= kHugePage ? kHugePage : kLargestAlignment;
 }
 
-// The file's alignment for direct I/O; 0 where it is not possible.
+// The file's alignment for direct I/O; 0 if that is not possible.
 std::size_t direct_alignment(int fd) {
   struct statx info {};
   const bool told =
@@ -35,7 +35,8 @@ std::size_t direct_alignment(int fd) {
   return alignment <= kLargestAlignment && std::has_single_bit(alignment) ? alignment : 0;
 }
 
-// Some file systems take the flag and refuse the request: the descriptor goes on buffered, for all threads.
+// Some file systems accept the flag and refuse the request: the descriptor then becomes buffered, for all
+// threads.
 bool retry_buffered(int fd, const IoMode& mode, int error, bool& retried) {
   if (error != EINVAL || !mode.direct || retried) return false;
   retried = true;
@@ -46,10 +47,10 @@ bool retry_buffered(int fd, const IoMode& mode, int error, bool& retried) {
 }  // namespace
 
 IoBuffer::IoBuffer(std::size_t size) : size_(size) {
-  void* bytes = nullptr;  // std::aligned_alloc wants a size that is a multiple of the alignment
+  void* bytes = nullptr;  // std::aligned_alloc requires a multiple of the alignment as size
   if (::posix_memalign(&bytes, alignment_for(size), size) != 0) throw std::bad_alloc();
   bytes_.reset(static_cast<std::byte*>(bytes));
-  // Hashing waits for memory, not for the CPU, and half of that wait is for translations of small pages.
+  // Hashing is limited by memory, not by the CPU; half of the wait is for address translation of small pages.
   if (size >= kHugePage) ::madvise(bytes_.get(), size, MADV_HUGEPAGE);
 }
 
@@ -62,7 +63,7 @@ IoMode make_direct(int fd) {
 }
 
 ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes offset) {
-  constexpr int kDontCache = 0x80;  // RWF_DONTCACHE of linux/fs.h, which Debian 12 does not have yet
+  constexpr int kDontCache = 0x80;  // RWF_DONTCACHE of linux/fs.h, not in Debian 12 yet
   const iovec vector{const_cast<std::byte*>(from), bytes};
   return ::pwritev2(fd, &vector, 1, static_cast<off_t>(offset), kDontCache);
 }
@@ -74,7 +75,7 @@ void drop_pages(int fd, Bytes offset, std::size_t bytes) {
 int write_back_and_drop(int fd, Bytes offset, std::size_t bytes) {
   constexpr unsigned kNow = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const bool failed = ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), kNow) != 0;
-  // Other errors: it is not offered here.
+  // Other errors: not supported here.
   const int number = failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT) ? errno : 0;
   drop_pages(fd, offset, bytes);
   return number;
@@ -83,7 +84,7 @@ int write_back_and_drop(int fd, Bytes offset, std::size_t bytes) {
 ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t want, Bytes offset) {
   bool retried = false;
   std::size_t done = 0;
-  std::size_t ended_at = SIZE_MAX;  // a direct read that stopped at no multiple has met the end
+  std::size_t ended_at = SIZE_MAX;  // a direct read of an unaligned length has reached the end
   while (done < want) {
     const std::size_t ask = mode.direct ? round_up(want - done, mode.alignment) : want - done;
     const ssize_t got = ::pread(fd, into + done, ask, static_cast<off_t>(offset + done));

@@ -1,4 +1,4 @@
-// Reads and writes that leave the page cache alone: direct, or buffered and dropped at once where the file
+// Reads and writes that do not fill the page cache: direct, or buffered and dropped immediately if the file
 // system refuses direct I/O.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace spark::staging {
 
-// Offsets and lengths of direct I/O have to be multiples of the alignment the file system asks for; of this
-// at most, or the file is read and written buffered.
+// Offsets and lengths of direct I/O must be multiples of the file system's alignment. If that exceeds this
+// value, the file is read and written buffered.
 inline constexpr std::size_t kLargestAlignment = 64 * kKiB;
 
 class IoBuffer {
@@ -36,30 +36,30 @@ struct IoMode {
   std::size_t alignment = 4096;  // of offsets and lengths
 };
 
-// Switches the descriptor to direct I/O where that works.
+// Switches the descriptor to direct I/O if that works.
 IoMode make_direct(int fd);
 
 struct ReadOutcome {
-  std::size_t bytes = 0;  // fewer than wanted: the file ended
+  std::size_t bytes = 0;  // fewer than wanted at the end of the file
   int error = 0;          // errno
 };
 
-// Reads `want` bytes at `offset`, a multiple of the alignment. The buffer has room for `want` rounded up to
-// it.
+// Reads `want` bytes at `offset`, a multiple of the alignment. The buffer must have space for `want` rounded
+// up to the alignment.
 ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t want, Bytes offset);
 
-// Writes `bytes` at `offset`, zero-padded up to the alignment (the buffer has room): the caller cuts the file
-// to its size at the end. Gives errno, or 0.
+// Writes `bytes` at `offset`, zero-padded up to the alignment (the buffer must have the space). The caller
+// truncates the file to its size at the end. Returns errno, or 0.
 int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Bytes offset);
 
-// A buffered write whose write-back begins at once, and whose pages leave the cache when it ends, with no
-// more calls: RWF_DONTCACHE, Linux 6.14 and later, where the file system has it. As pwrite(); EOPNOTSUPP
-// where it is not to be had.
+// A buffered write that starts its write-back immediately and drops its pages when the write-back ends,
+// without further calls: RWF_DONTCACHE, Linux 6.14 and later, if the file system supports it. Returns as
+// pwrite(); EOPNOTSUPP if it is not supported.
 ssize_t write_uncached(int fd, const std::byte* from, std::size_t bytes, Bytes offset);
 
-// Of a buffered file: takes what was read, or written and written back by now, out of the page cache.
+// For a buffered file: drops pages that were read, or written and already written back, from the page cache.
 void drop_pages(int fd, Bytes offset, std::size_t bytes);
-// Waits for the write-back of what was written, then drops it. Gives errno, or 0.
+// Waits for the write-back of the range, then drops its pages. Returns errno, or 0.
 int write_back_and_drop(int fd, Bytes offset, std::size_t bytes);
 
 }  // namespace spark::staging

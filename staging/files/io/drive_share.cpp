@@ -16,19 +16,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kWindow = 250ms, kQuiet = 500ms, kFree = 10s;
-// Requests under way at one end of a window and not at the other; less of them while there is a limit.
+// Requests in progress at one end of a window and not at the other; fewer of them while there is a limit.
 constexpr Bytes kUnderWay = 64 * kMiB, kUnderWayLimited = 8 * kMiB;
-// Per second: the largest checkpoints, 141 GB, arrive in two and a half hours.
+// Per second. At this rate the largest checkpoints, 141 GB, take two and a half hours.
 constexpr Bytes kLeast = 16 * kMiB;
-constexpr double kShare = 0.01;        // of what the others move
-constexpr Bytes kNoticed = 1'000'000;  // per second
+constexpr double kShare = 0.01;        // of the other users' rate
+constexpr Bytes kNoticed = 1'000'000;  // bytes per second
 
 bool is_idle_class() {
   constexpr int kWhoProcess = 1, kClassShift = 13, kClassIdle = 3;  // linux/ioprio.h
   return ::syscall(SYS_ioprio_get, kWhoProcess, 0) >> kClassShift == kClassIdle;
 }
 
-// Of Documentation/block/stat.rst: the third and the seventh number are the sectors read and written.
+// See Documentation/block/stat.rst: the third and the seventh number are the sectors read and written.
 std::optional<Bytes> bytes_of(const std::filesystem::path& counters) {
   const auto text = read_file(counters);
   if (!text) return {};

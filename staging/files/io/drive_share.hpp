@@ -1,5 +1,5 @@
-// How much of a drive a copy may take while others use it: little, so that they hardly notice. The idle I/O
-// class does that only where the drive has a scheduler that knows it (bfq), and NVMe drives mostly have none.
+// The share of a drive that a copy may use while others use it: small, so that they hardly notice. The idle
+// I/O class only has this effect with a scheduler that supports it (bfq), and NVMe drives mostly have none.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@
 
 namespace spark::staging {
 
-// Finds out from two counters whether others use a drive. A function of what it is given: it has no clock.
+// Detects from two counters whether others use a drive. Depends on its arguments only: it has no clock.
 class OthersUse {
  public:
-  // Both counters in bytes, of the drive and of the copy alone. Gives the bytes per second that the copy may
-  // move; 0: no limit. Without others it stops to look at times, as a copy at full speed hides what is slow
-  // beside it.
+  // Both counters are in bytes: of the drive, and of the copy alone. Returns the bytes per second that the
+  // copy may move; 0 means no limit. Without other users it still limits the copy from time to time to check,
+  // because a copy at full speed hides slow users beside it.
   Bytes limit(Bytes moved_by_drive, Bytes moved_by_copy, SteadyTime now);
 
  private:
@@ -24,21 +24,21 @@ class OthersUse {
     SteadyTime when{};
     Bytes by_drive = 0, by_copy = 0;
   };
-  std::optional<Moment> begin_;  // of what is compared
-  SteadyTime free_since_{};      // since when there is no limit
+  std::optional<Moment> begin_;  // start of the interval that is compared
+  SteadyTime free_since_{};      // since when there has been no limit
   Bytes limit_ = 0;
 
   void start(const Moment& now, Bytes limit);
 };
 
-// Of the drive that a folder is on. Functions are called from any thread.
+// For the drive of a folder. Functions are called from any thread.
 class DriveShare {
  public:
-  // `root`: of sysfs, for tests. Never a limit where the kernel has no counters: NFS, tmpfs.
+  // `root` of sysfs can be set by tests. Never a limit if the kernel has no counters: NFS, tmpfs.
   explicit DriveShare(dev_t device, const std::filesystem::path& root = "/sys");
 
-  // Before the copy asks the drive for `bytes`: the bytes per second that it may move now; 0: no limit. No
-  // limit either for a thread that is not in the idle I/O class.
+  // Called before the copy requests `bytes` from the drive. Returns the bytes per second that it may move
+  // now; 0 means no limit. A thread outside the idle I/O class gets no limit either.
   Bytes limit(Bytes bytes, SteadyTime now);
 
  private:

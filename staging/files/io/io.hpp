@@ -1,5 +1,5 @@
-// Reads and writes that are started and waited for, many at a time from one thread: by io_uring, or one after
-// the other where the kernel forbids it (containers, seccomp filters, emulators).
+// Asynchronous reads and writes, many at a time from one thread: by io_uring, or one after the other if the
+// kernel forbids it (containers, seccomp filters, emulators).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace spark::staging {
 
-// How large files are read and written: Auto is io_uring where the kernel lets it, else threads.
+// How large files are read and written: Auto is io_uring if the kernel allows it, else threads.
 enum class IoKind { Auto, Uring, Threads };
 
 struct Request {
@@ -21,21 +21,21 @@ struct Request {
   std::size_t bytes = 0;
   Bytes offset = 0;
   unsigned lane = 0;
-  std::ptrdiff_t result = 0;  // bytes moved, maybe fewer than asked for, or -errno
+  std::ptrdiff_t result = 0;  // bytes moved, possibly fewer than requested, or -errno
 };
 
-// Used by the thread that made it. Each lane has a buffer and at most one request under way.
+// Used only by the thread that created it. Each lane has a buffer and at most one request in progress.
 class Io {
  public:
   virtual ~Io() = default;
   virtual unsigned lanes() const = 0;
   virtual std::span<std::byte> buffer(unsigned lane) = 0;  // aligned to kLargestAlignment
-  virtual void start(Request& request) = 0;                // stays where it is until wait() gives it back
-  virtual Request& wait() = 0;                             // one that ended; at least one is under way
+  virtual void start(Request& request) = 0;                // must stay at its address until wait() returns it
+  virtual Request& wait() = 0;                             // one that ended; at least one must be in progress
 };
 
-// `buffer`: bytes of each lane, a multiple of kLargestAlignment. io_uring unless `kind` or the kernel says
-// otherwise; without it there is one lane.
+// `buffer`: bytes of each lane, a multiple of kLargestAlignment. io_uring unless `kind` or the kernel rules
+// it out; without io_uring there is one lane.
 std::unique_ptr<Io> make_io(IoKind kind, unsigned lanes, std::size_t buffer);
 
 // Whether this process may use io_uring.

@@ -19,10 +19,10 @@ void Throttle::yield_to(Bytes bytes_per_second) {
 double Throttle::rate_at(SteadyTime now) const {
   const Bytes least = yielding_ > 0 && (rate_ == 0 || yielding_ < rate_) ? yielding_ : rate_;
   const auto limit = static_cast<double>(least);
-  // What was booked ahead is not waited for twice.
+  // Bytes booked ahead must not be waited for twice.
   const auto from = std::max(now, free_at_);
   if (!end_ || left_ == 0 || from >= *end_) return limit;
-  // Nobody notices less, and a chunk would take so long that it looked stalled.
+  // A lower rate has no benefit, and a chunk would take so long that the copy looked stalled.
   constexpr double kLowest = 1e6;
   const double needed =
       std::max(kLowest, static_cast<double>(left_) / std::chrono::duration<double>(*end_ - from).count());

@@ -1,4 +1,4 @@
-// Spreads bytes evenly over time: at a rate that was given (--max-rate), or until a time (prefetch --by).
+// Spreads bytes evenly over time: at a given rate (--max-rate), or until a given time (prefetch --by).
 #pragma once
 
 #include <chrono>
@@ -13,29 +13,28 @@ namespace spark::staging {
 
 class Throttle {
  public:
-  explicit Throttle(Bytes bytes_per_second) : rate_(bytes_per_second) {}  // 0: no limit
+  explicit Throttle(Bytes bytes_per_second) : rate_(bytes_per_second) {}  // 0 means no limit
 
-  // So many bytes are to move by then: at the rate that this takes, reckoned anew from what is left and the
-  // time that is left, not faster than the limit, and not below 1 MB/s. Afterwards, and for more bytes,
-  // without it.
+  // `bytes` must move by `end`. The rate is recalculated from the bytes and the time left; it is not above
+  // the limit and not below 1 MB/s. After `end`, and for further bytes, only the limit applies.
   void finish_by(SteadyTime end, Bytes bytes);
 
-  // Not faster than this from now on, whatever else there is; 0: no such limit.
+  // Limits the rate from now on, in addition to the other limits; 0 means no such limit.
   void yield_to(Bytes bytes_per_second);
 
-  // Books `bytes` and tells how long to wait before moving them. Time that nobody used is not saved up.
+  // Books `bytes` and returns how long to wait before moving them. Unused time is not saved up.
   std::chrono::nanoseconds book(Bytes bytes, SteadyTime now);
 
-  // Books, and sleeps that long; ends early once `is_stopped` says so. Gives the time slept.
+  // Books, and sleeps that long; ends early once `is_stopped` returns true. Returns the time slept.
   std::chrono::nanoseconds wait(Bytes bytes, const std::function<bool()>& is_stopped);
 
  private:
-  double rate_at(SteadyTime now) const;  // bytes per second; 0: no limit
+  double rate_at(SteadyTime now) const;  // bytes per second; 0 means no limit
 
   Bytes rate_;
-  Bytes yielding_ = 0;  // bytes per second; 0: no limit
+  Bytes yielding_ = 0;  // bytes per second; 0 means no limit
   std::optional<SteadyTime> end_;
-  Bytes left_ = 0;  // to move by then
+  Bytes left_ = 0;  // to move until end_
   std::mutex mutex_;
   SteadyTime free_at_{};
 };

@@ -14,8 +14,8 @@
 namespace spark::staging {
 namespace {
 
-// liburing maps its rings by system calls of its own, which the thread sanitizer does not see: it would take
-// a new ring where another thread's was for that thread's memory.
+// liburing maps its rings by system calls of its own, which the thread sanitizer does not see. It would take
+// a new ring for another thread's memory if that thread's ring was at the same address.
 #ifdef __SANITIZE_THREAD__
 char ring_order;
 void ring_begins() {
@@ -41,8 +41,8 @@ class UringIo final : public Io {
   }
 
   bool open() {
-    // One thread uses the ring, and its completions are worked off when it waits: the cheapest way, from 6.1
-    // on.
+    // One thread uses the ring, and its completions are processed when it waits: the cheapest way, since
+    // Linux 6.1.
     int failed = io_uring_queue_init(lanes_, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
     if (failed == -EINVAL) failed = io_uring_queue_init(lanes_, &ring_, 0);
     if (failed != 0) return false;
@@ -51,7 +51,8 @@ class UringIo final : public Io {
     memory_ = std::make_unique<IoBuffer>(lanes_ * size_);
     std::vector<iovec> buffers;
     for (unsigned lane = 0; lane < lanes_; ++lane) buffers.push_back({memory_->data() + lane * size_, size_});
-    // Registered memory counts against RLIMIT_MEMLOCK: where that is too small the kernel maps it each time.
+    // Registered memory counts against RLIMIT_MEMLOCK; if that is too small, the kernel maps the memory for
+    // each request.
     is_registered_ = io_uring_register_buffers(&ring_, buffers.data(), lanes_) == 0;
     return true;
   }
@@ -60,7 +61,7 @@ class UringIo final : public Io {
   std::span<std::byte> buffer(unsigned lane) override { return {memory_->data() + lane * size_, size_}; }
 
   void start(Request& request) override {
-    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never full: it has room for a request of every lane
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never full: it has an entry for every lane
     const bool reads = request.kind == Request::Kind::Read;
     const auto bytes = static_cast<unsigned>(request.bytes);
     const int lane = static_cast<int>(request.lane);
@@ -76,11 +77,11 @@ class UringIo final : public Io {
     io_uring_sqe_set_data(sqe, &request);
   }
 
-  // What ended is handed out before anything is submitted: one call submits the answers to all of it.
+  // Returns completed requests before it submits: one call then submits the requests that follow all of them.
   Request& wait() override {
     io_uring_cqe* cqe = nullptr;
     while (io_uring_cq_ready(&ring_) == 0 || io_uring_peek_cqe(&ring_, &cqe) != 0) {
-      const int submitted = io_uring_submit_and_wait(&ring_, 1);  // EINTR: again
+      const int submitted = io_uring_submit_and_wait(&ring_, 1);  // EINTR: repeated
       if (submitted > 0) under_way_ += static_cast<unsigned>(submitted);
     }
     auto& request = *static_cast<Request*>(io_uring_cqe_get_data(cqe));
@@ -91,8 +92,8 @@ class UringIo final : public Io {
   }
 
  private:
-  // After an exception: the kernel writes to the buffers until then. What was not submitted yet is dropped;
-  // its file may be closed, and the number another file's.
+  // After an exception: the kernel writes to the buffers until the requests end. Requests not submitted yet
+  // are dropped; their files may be closed, and the descriptor numbers reused.
   void wait_for_all() {
     while (under_way_ > 0) {
       io_uring_cqe* cqe = nullptr;
@@ -109,7 +110,7 @@ class UringIo final : public Io {
   io_uring ring_{};
   bool is_open_ = false, is_registered_ = false;
   unsigned under_way_ = 0;            // in the kernel
-  std::unique_ptr<IoBuffer> memory_;  // freed after the ring, which may still write to it
+  std::unique_ptr<IoBuffer> memory_;  // freed after the ring, because the kernel may still write to it
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The only face of liburing.
+// The only user of liburing.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace spark::staging {
 
-// Nothing where the kernel does not let this process have a ring.
+// Null if the kernel does not allow this process a ring.
 std::unique_ptr<Io> make_uring_io(unsigned lanes, std::size_t buffer);
 
 }  // namespace spark::staging

@@ -31,7 +31,7 @@ std::string read_all(const UniqueFd& fd) {
 
 bool ends_within(pid_t pid, std::chrono::milliseconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
-  // A zombie counts as ended: whoever inherited it reaps it in its own time.
+  // A zombie counts as ended: its new parent reaps it later.
   const auto is_gone = [&] {
     const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
     return !stat || stat->find(") Z ") != std::string::npos;
@@ -76,7 +76,8 @@ TEST(RunChild, PastTheDeadlineItIsKilledAndSaysSo) {
   EXPECT_EQ(output.error().what, "sleep did not end within 200 ms");
 }
 
-// What the script wrote into the file before its deadline passed; a busy machine is given a longer one.
+// Returns the text that the script wrote into the file before its deadline; retries with longer deadlines on
+// a busy machine.
 std::string written_by(const std::string& script, const std::string& file) {
   for (auto deadline = 300ms; deadline < 100s; deadline *= 4) {
     EXPECT_FALSE(run_child(shell(script), deadline));
@@ -137,7 +138,7 @@ TEST(Spawn, TheChildInheritsNoOtherDescriptor) {
   const auto secret = ::open("/etc/passwd", O_RDONLY | O_CLOEXEC);
   auto child = spawn({"ls", "/proc/self/fd"});
   ASSERT_TRUE(child) << child.error().message();
-  // 0, 1, 2, and the one by which ls reads the folder.
+  // 0, 1, 2, and the descriptor of the folder that ls reads.
   EXPECT_EQ(split(trim(read_all(child->out)), '\n').size(), 4u);
   ::waitpid(child->pid, nullptr, 0);
   ::close(secret);
@@ -172,7 +173,7 @@ TEST(Spawn, TheChildIsInAGroupOfItsOwnUnlessAskedOtherwise) {
   }
 }
 
-// The parent here is a process of its own that spawns a sleeper, tells its pid and waits to be killed.
+// The parent here is a separate process that spawns a sleeper, reports its pid and waits to be killed.
 TEST(Spawn, TheChildDiesWithItsParent) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

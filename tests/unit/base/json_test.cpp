@@ -87,7 +87,7 @@ TEST(Json, PrettyIsIndentedAndParsesToTheSame) {
 
 TEST(Json, NumbersArePrintedAsPeopleWriteThem) {
   EXPECT_EQ(pretty(json::value(12.5)), "12.5");
-  EXPECT_EQ(pretty(json::value(8.0)), "8.0");  // and is read back as the same type
+  EXPECT_EQ(pretty(json::value(8.0)), "8.0");  // so that it is parsed as the same type
   EXPECT_EQ(pretty(json::value(0.1)), "0.1");
 }
 

@@ -30,12 +30,12 @@ TEST(Text, PrintableLeavesReadableTextAlone) {
 TEST(Text, PrintableDisarmsWhatATerminalWouldObey) {
   EXPECT_EQ(printable("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1: another escape of a terminal's
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1: also starts a terminal escape
 }
 
 TEST(Text, PrintableShowsBytesThatAreNotUtf8) {
   EXPECT_EQ(printable("\xff"), "\\xff");
-  EXPECT_EQ(printable("x\xc3"), "x\\xc3");                           // cut short
+  EXPECT_EQ(printable("x\xc3"), "x\\xc3");                           // truncated
   EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half of a surrogate pair
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode

@@ -1,4 +1,4 @@
-// A made-up record of two paths, for the tests of what is derived from records.
+// A sample record of two paths, for tests of code that evaluates records.
 #pragma once
 
 #include "bench/record/record.hpp"

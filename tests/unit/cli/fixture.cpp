@@ -11,7 +11,7 @@
 namespace spark::cli {
 namespace {
 
-// Shares the test's client with the program under test, which owns what it is given.
+// Shares the test's client with the program under test, which owns its client.
 class Borrowed final : public Client {
  public:
   explicit Borrowed(Client& client) : client_(client) {}

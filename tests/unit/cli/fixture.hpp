@@ -1,4 +1,4 @@
-// A verb's world in a test: answers that were written down, time that passes at once, screens kept in files.
+// The environment of a verb in a test: recorded answers, a clock without waiting, screens kept in files.
 #pragma once
 
 #include <deque>
@@ -21,14 +21,14 @@ class ManualTimer final : public Timer {
     elapsed_ += duration;
     if (on_sleep) on_sleep();
   }
-  std::function<void()> on_sleep;  // what happens meanwhile
+  std::function<void()> on_sleep;  // called during each sleep
 
  private:
   Duration elapsed_{0};
 };
 
-// Replays answers by "METHOD target", each list in its order, the last answer for ever. What was not expected
-// is answered with 404.
+// Replays answers by "METHOD target", each list in its order; the last answer is repeated indefinitely.
+// Unexpected requests are answered with 404.
 class FakeClient final : public Client {
  public:
   struct Stream {
@@ -61,7 +61,7 @@ class FakeClient final : public Client {
   std::map<std::string, std::deque<Stream>> streams_;
 };
 
-// Runs the program's command line in this process.
+// Runs the program's command line within this process.
 class Program {
  public:
   Program();
@@ -80,7 +80,7 @@ class Program {
 // Compares with tests/unit/cli/golden/NAME; SPARK_UPDATE_GOLDEN=1 writes it instead.
 void expect_golden(const std::string& name, const std::string& text);
 
-// The same of a terminal's screen, none of whose lines is wider than it.
+// The same for a terminal's screen; no line may be wider than the terminal.
 void expect_golden_screen(const std::string& name, const std::string& text, std::size_t columns = 80);
 
 std::string golden_input(const std::string& name);

@@ -38,7 +38,7 @@ TEST(Foreground, SaysWhatCouldNotBeStarted) {
   EXPECT_EQ(folder.error().kind, Errc::Denied);
 }
 
-// Runs the command in a process of its own, so that signals can be sent to it.
+// Runs the command in a separate process, so that the test can send it signals.
 int status_after_signal(int number, const std::string& script, const std::filesystem::path& started) {
   const pid_t wrapper = ::fork();
   if (wrapper == 0) {

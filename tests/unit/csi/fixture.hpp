@@ -1,4 +1,4 @@
-// A spark-staged that answers what a test says, and mounts in memory.
+// A spark-staged with answers set by the test, and mounts in memory.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 
 namespace spark::csi {
 
-// By "METHOD target": the answers in turn, the last one again and again. What has none is a 404.
+// Answers by "METHOD target" in order; the last one is repeated. Other requests get a 404.
 class FakeClient final : public cli::Client {
  public:
   void on(const std::string& request, std::vector<cli::Answer> answers) {

@@ -5,7 +5,7 @@
 namespace spark::csi {
 namespace {
 
-// A tree whose mountinfo has one more mount, at FOLDER/NAME.
+// A root with one more mount in its mountinfo, at FOLDER/NAME.
 class MountsTest : public testing::Test {
  protected:
   void mounted(const std::string& name_in_mountinfo, const std::string& options) {

@@ -10,7 +10,7 @@ using testing::IsEmpty;
 
 constexpr char kRelease[] = "DELETE /v1/leases/job%3Acsi%3Acsi-1f";
 
-// Time passes only while the node sleeps.
+// Time advances only while the node sleeps.
 class FakeClock final : public Clock {
  public:
   WallTime wall() const override { return {}; }

@@ -18,7 +18,7 @@ TEST(Turns, OfOneVolumeFollowEachOther) {
   const auto first = turns.take("a", in(0ms), false);
   EXPECT_TRUE(first);
   EXPECT_FALSE(turns.take("a", in(0ms), false));
-  EXPECT_TRUE(turns.take("b", in(0ms), false)) << "another volume is nobody's";
+  EXPECT_TRUE(turns.take("b", in(0ms), false)) << "no call has the other volume";
   EXPECT_TRUE(turns.is_taken("a"));
   EXPECT_FALSE(turns.is_taken("b"));
 }

@@ -1,4 +1,4 @@
-// A coroutine that nothing waits for, and an exception that leaves it.
+// An exception in a coroutine that no other code waits for.
 #include "daemon/launch.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class LaunchTest : public volumes::test::VolumeTest {
  protected:
-  // What leaves the loop; empty means nothing did.
+  // The message of the exception that leaves the loop; empty if there is none.
   std::string what_leaves_the_loop() {
     try {
       context.run_for(std::chrono::seconds(10));
@@ -58,7 +58,7 @@ TEST_F(LaunchTest, WhatEndsWithoutAnExceptionEndsQuietly) {
   EXPECT_EQ(what_leaves_the_loop(), "");
 }
 
-// Its state would never change again, while the watchdog is fed.
+// Otherwise its state would never change again, while the watchdog is still fed.
 TEST_F(LaunchTest, AVolumeWhoseCoroutineFailsIsNotLeftBehindDead) {
   volume = std::make_shared<volumes::Volume>(
       context.get_executor(), settings, target, volumes::fake_seams(world), clock, timings,

@@ -1,5 +1,5 @@
-// What doctor says of a host, its files and its settings. The rest: connections_test.cpp, identity_test.cpp,
-// network_test.cpp
+// doctor's findings about a host, its files and its settings. The rest: connections_test.cpp,
+// identity_test.cpp, network_test.cpp
 #include "doctor/doctor.hpp"
 #include "doctor/checks/controller_of.hpp"
 

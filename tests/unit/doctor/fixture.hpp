@@ -1,4 +1,4 @@
-// One look of doctor at a fake host, area by area.
+// One run of doctor on a fake host, area by area.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace spark::doctor {
 
 class Doctor : public ::testing::Test {
  protected:
-  // The findings of one area, as "what | why | fix".
+  // The findings of one area: problem, reason and fix, separated by " | ".
   std::vector<std::string> found(const std::string& area) {
     std::vector<std::string> all;
     for (const Finding& finding : examine(fake.host()).findings) {
@@ -19,7 +19,7 @@ class Doctor : public ::testing::Test {
     }
     return all;
   }
-  // Exactly one, with these words in it.
+  // Expects exactly one finding, with these words in it.
   void expect(const std::string& area, const std::vector<std::string>& words) {
     const auto all = found(area);
     ASSERT_EQ(all.size(), 1u) << join(all, "\n");

@@ -1,4 +1,4 @@
-// What nvme-cli's options, units and files say about a connection
+// Connection settings from nvme-cli's options, units and files
 #include <gtest/gtest.h>
 
 #include "migration/connect_units.hpp"

@@ -1,4 +1,4 @@
-// A socket whose other end answers each connection with the next of some texts, and keeps what was asked.
+// A socket that answers each connection with the next of a list of texts, and records the requests.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ inline std::string chunk(const std::string& text) {
   return std::string(size) + "\r\n" + text + "\r\n";
 }
 
-// The events of a job, a chunk each; a stream that is cut off has no last chunk.
+// The events of a job, one per chunk; a truncated stream has no last chunk.
 inline std::string events(const std::vector<std::string>& lines, bool cut_off = false) {
   std::string text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const std::string& line : lines) text += chunk(line + "\n");
@@ -51,7 +51,7 @@ class FakeDaemon {
 
   const char* path() const { return path_.c_str(); }
 
-  // After the last answer; each begins with the request's line.
+  // Call after the last answer; each text begins with the request line.
   std::vector<std::string> requests() {
     join();
     return requests_;
@@ -73,7 +73,7 @@ class FakeDaemon {
         length += static_cast<std::size_t>(got);
       } while (!is_whole(request.substr(0, length)));
       requests_.push_back(request.substr(0, length));
-      // One byte at a time: an answer may come in any pieces.
+      // One byte at a time: an answer may arrive in pieces of any size.
       for (const char c : text) {
         if (::send(peer, &c, 1, MSG_NOSIGNAL) != 1) break;
       }

@@ -25,7 +25,7 @@ class ReportTest : public testing::Test {
  protected:
   void SetUp() override { said.clear(); }
 
-  // As if the wait had begun, and the last line been said, so long ago.
+  // Simulates that the wait began, and the last line was printed, this long ago.
   void pass(int64_t ms) {
     report_.began_ms -= ms;
     report_.said_ms -= ms;

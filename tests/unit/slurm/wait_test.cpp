@@ -55,15 +55,15 @@ TEST(Wait, APauseEndsWithTheWaitThatItIsPartOf) {
   EXPECT_EQ(pause_for_ms(60'000, &over), -1);
 }
 
-// In a process of its own, with SIGTERM as slurmstepd has it there; exits with 0 if the watch saw what it
-// should.
+// Runs in a child process, with SIGTERM set up like in slurmstepd; exits with 0 if the watch worked
+// correctly.
 int watch_with(void (*prepare)()) {
   const pid_t child = ::fork();
   if (child == 0) {
     prepare();
     Cancellation watched = watch_cancellation();
     const Wait wait = wait_for_ms(0, watched.fd);
-    ::raise(SIGUSR1);  // for the user's program; it ends nothing
+    ::raise(SIGUSR1);  // a signal for the user's program; must not end the wait
     const bool kept_on = wait_on(-1, 0, &wait) != 0 && errno == ETIMEDOUT;
     ::raise(SIGTERM);
     const bool ended = wait_on(-1, 0, &wait) != 0 && errno == ECANCELED;

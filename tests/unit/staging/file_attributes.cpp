@@ -15,7 +15,7 @@ FileAttributes& file_attributes() {
 
 using spark::staging::test::file_attributes;
 
-// Take the place of the C library's in this program.
+// Replace the C library's functions in this program.
 extern "C" int fstat(int fd, struct stat* info) noexcept {
   const auto failed = static_cast<int>(::syscall(SYS_newfstatat, fd, "", info, AT_EMPTY_PATH));
   if (failed == 0 && file_attributes().on_fstat) file_attributes().on_fstat(*info);

@@ -1,4 +1,4 @@
-// What this program is told about files: the C library's fstat and statx, changed as a test needs it.
+// Replaces the results of the C library's fstat and statx in this program, as set by a test.
 #pragma once
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 namespace spark::staging::test {
 
-// Called after the real call, from any thread. Empty: the answer stays as it is.
+// Called after the real call, from any thread. Empty: the result is not changed.
 struct FileAttributes {
   std::function<void(struct stat& info)> on_fstat;
   std::function<void(int folder, const char* path, int flags, struct statx& info)> on_statx;

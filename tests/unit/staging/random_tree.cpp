@@ -21,7 +21,8 @@ using Path = std::filesystem::path;
 constexpr std::array<std::size_t, 19> kSizes = {
     0,      1,      511,     512,     513,     4095,    4096,    4097,    65535,          65537,
     131072, 131073, 1048576, 2097151, 2097153, 8388607, 8388608, 8388609, 2 * 8388608 + 3};
-constexpr std::size_t kSmallSizes = 12;  // the first of them: large files are rarer, disks slow
+constexpr std::size_t kSmallSizes = 12;  // the first of them: large files are less frequent, since disks are
+                                         // slow
 
 // Version 2, then {tag, permissions, id}: the owner, user 1000, the group, the mask, others.
 constexpr std::array<unsigned char, 44> kAcl = {
@@ -60,7 +61,7 @@ void dress(const Path& path, bool is_folder, Random& random) {
     const auto user = static_cast<uid_t>(random.below(3)) * 1000;
     EXPECT_EQ(::lchown(path.c_str(), user, static_cast<gid_t>(random.below(3)) * 100), 0);
   }
-  // Only root reads what is closed to its owner, and keeps set-user-ID.
+  // Only root can read files without owner permissions, and keep set-user-ID.
   const std::uint64_t kept = is_root ? 07777 : 01777, needed = is_root ? 0400 : 0500;
   EXPECT_EQ(::chmod(path.c_str(), static_cast<mode_t>((random.below(010000) & kept) | needed)), 0);
   if (random.one_in(3)) ::setxattr(path.c_str(), "user.colour", "blue", random.below(5), 0);
@@ -75,7 +76,7 @@ void date(const Path& path, Random& random) {
   EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
 }
 
-// These may find nothing there: a file that an earlier change took away.
+// The file may have been removed by an earlier change, so errors are ignored.
 void link_to(const Path& file, const Path& link) {
   std::error_code gone;
   std::filesystem::create_hard_link(file, link, gone);
@@ -165,7 +166,7 @@ class Tree {
     files_.push_back(path);
   }
 
-  // A path that an earlier change took away makes it a change of nothing.
+  // If an earlier change removed the path, nothing is changed.
   void change_one() {
     const Path file = random_.any(files_), folder = random_.any(folders_);
     switch (random_.below(11)) {

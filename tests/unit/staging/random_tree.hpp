@@ -1,4 +1,4 @@
-// Folders of all that a copier can get wrong, and what can happen to them.
+// Random trees with all cases that are difficult to copy, and random changes to them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace spark::staging::test {
 // names, odd modes, owners and times; the same for the same seed.
 void make_random_tree(const std::filesystem::path& root, std::uint64_t seed);
 
-// Some of it is written to, replaced, cut, renamed, deleted, linked, dressed otherwise, or new.
+// Writes to some of its files, and replaces, truncates, renames, deletes, links, creates some, or changes
+// their attributes.
 void change_random_tree(const std::filesystem::path& root, std::uint64_t seed);
 
 }  // namespace spark::staging::test

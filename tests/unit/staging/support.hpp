@@ -16,7 +16,7 @@
 
 namespace spark::staging::test {
 
-// A new folder below $TMPDIR or /tmp, gone at the end of the test.
+// A new folder below $TMPDIR or /tmp, removed at the end of the test.
 class TempFolder {
  public:
   TempFolder();
@@ -30,7 +30,7 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-// A tmpfs of its own of this size on a folder, unmounted at the end. Root only.
+// A separate tmpfs of this size on a folder, unmounted at the end. Root only.
 class SmallTmpfs {
  public:
   SmallTmpfs(std::filesystem::path folder, const std::string& options, unsigned long flags = 0);
@@ -46,18 +46,18 @@ inline const ProgressSink kQuiet = [](const CopyProgress&) {};
 
 void write_text(const std::filesystem::path& path, std::string_view text);
 std::string read_text(const std::filesystem::path& path);
-// Bytes that do not repeat, the same for the same seed.
+// Non-repeating bytes, the same for the same seed.
 std::string noise(std::size_t size, std::uint64_t seed);
 
-// What `rsync -aHAXn --checksum --modify-window=-1 --delete` (times to the nanosecond) would have to change
-// to make the copy equal; empty: nothing.
+// The changes that `rsync -aHAXn --checksum --modify-window=-1 --delete` (times to the nanosecond) would need
+// to make the copy equal; empty: none.
 std::string differences_by_rsync(const std::filesystem::path& source, const std::filesystem::path& copy);
 
 // Bytes that a file takes on the disk.
 Bytes allocated(const std::filesystem::path& path);
 
-// Runs `work` in a child process that gets SIGKILL after the delay, unless it ends before.
-// Gives its exit status, 137 when killed.
+// Runs `work` in a child process and sends it SIGKILL after the delay, unless it ends earlier. Returns its
+// exit status, 137 when killed.
 int run_and_kill(const std::function<int()>& work, std::chrono::microseconds delay);
 
 // Each evaluates its argument once.

@@ -1,10 +1,11 @@
-"""A training job as PyTorch users write it: a DataLoader with workers, and a device that is busy for a while with each batch.
+"""A training job as PyTorch users write it: a DataLoader with workers, and a device that is busy for a while with each
+batch.
 
     job.py EPOCHS WORKERS STEP KIND:FOLDER...
 
-small: files picked in random order. shards: tar files from end to end, as webdataset reads them. STEP: seconds of the device for a
-batch. Trains on one folder after the other and prints for each the seconds of all epochs, and the bytes, as JSON. The page cache is
-emptied before each epoch, as a dataset larger than the memory would do.
+small: files picked in random order. shards: tar files read from start to end, like webdataset. STEP: seconds of device time
+for each batch. Trains on the folders in order and prints for each the seconds of all epochs, and the bytes, as JSON.
+Empties the page cache before each epoch, which has the effect of a dataset larger than memory.
 """
 import json
 import os

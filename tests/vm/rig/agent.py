@@ -12,11 +12,11 @@ from .settings import patience
 
 
 class CommandFailed(AssertionError):
-    """A command in a guest ended with a status it should not have."""
+    """A command in a guest ended with an unexpected status."""
 
 
 class GuestTimeout(AssertionError):
-    """Something in a guest did not happen before its deadline."""
+    """An event in a guest did not happen before its deadline."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Process:
         return self._data[2].decode(errors="surrogateescape")
 
     def signal(self, wanted):
-        """To the command's whole process group."""
+        """Sends a signal to the command's whole process group."""
         self._agent.send(id=self._number, signal=int(wanted))
 
     def wait_said(self, word, timeout=30):
-        """Until it has written `word`, to either output."""
+        """Waits until the command has written `word` to either output."""
         end = time.monotonic() + patience(timeout)
         while word not in self.out + self.err:
             if self._ended.is_set() or time.monotonic() > end:
@@ -60,7 +60,7 @@ class Process:
             time.sleep(0.05)
 
     def wait(self, timeout):
-        """Waits for the end and returns a Result; past the timeout kills the command and raises."""
+        """Waits for the end and returns a Result; after the timeout, kills the command and raises."""
         if not self._ended.wait(patience(timeout)):
             self.signal(signal.SIGKILL)
             raise GuestTimeout(f"{self._agent.name}: still running after {patience(timeout):.0f} s: {self.command}\n"
@@ -101,7 +101,7 @@ class Agent:
         return process
 
     def ask(self, what, *arguments):
-        """What the agent does itself: "http" SOCKET METHOD PATH BODY, "write" PATH BASE64 MODE, "read" PATH."""
+        """Requests that the agent handles itself: "http" SOCKET METHOD PATH BODY, "write" PATH BASE64 MODE, "read" PATH."""
         process = Process(self, next(self._numbers), f"{what} {' '.join(str(one)[:80] for one in arguments)}", None)
         self._processes[process._number] = process
         self.send(id=process._number, ask=what, arguments=arguments)
@@ -133,7 +133,7 @@ class Agent:
 
 
 def connect(path, deadline=20):
-    """QEMU makes the socket some time after it starts."""
+    """Retries, since QEMU creates the socket some time after its start."""
     end = time.monotonic() + patience(deadline)
     while True:
         channel = socket.socket(socket.AF_UNIX)

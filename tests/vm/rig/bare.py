@@ -1,4 +1,4 @@
-"""Two machines that never had the product: a target that offers an ext4 volume, and a host."""
+"""Two machines without the product: a target that offers an ext4 volume, and a host."""
 import time
 
 from .house import local_drive

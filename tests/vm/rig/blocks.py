@@ -1,4 +1,4 @@
-"""The fenced blocks of our own pages, for those who run them."""
+"""The fenced blocks of our documentation pages, for tests that run them."""
 import re
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ FENCE = "```"
 @dataclass(frozen=True)
 class Block:
     page: str
-    line: int  # of its fence
+    line: int  # line of its fence
     language: str
     lines: tuple
 
@@ -44,14 +44,14 @@ def everywhere():
 
 
 def find(page, begin):
-    """The one block of a page whose first line begins so."""
+    """The only block of a page with this beginning of its first line."""
     found = [block for block in of_page(page) if block.lines[0].startswith(begin)]
     assert len(found) == 1, f"{page} has {len(found)} blocks that begin with {begin!r}"
     return found[0]
 
 
 def line(page, begin):
-    """The one line of a page's blocks that begins so, without its remark."""
+    """The only line of a page's blocks with this beginning, without its comment."""
     found = [without_remark(one) for block in of_page(page) for one in block.lines if one.startswith(begin)]
     assert len(found) == 1, f"{page} has {len(found)} lines in blocks that begin with {begin!r}"
     return found[0]

@@ -1,4 +1,4 @@
-"""Things that are slow to make are made once and found again by the hash of their recipe."""
+"""Caches objects that are slow to make, identified by the hash of their recipe."""
 import fcntl
 import hashlib
 import shutil
@@ -9,7 +9,7 @@ from .settings import CACHE
 
 
 def digest(*parts):
-    """A short name for a recipe: strings and paths of files or folders (their content and modes count)."""
+    """A short identifier of a recipe: strings, and paths of files or folders (contents and modes count)."""
     state = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):
@@ -32,9 +32,9 @@ def _locked(path):
 
 
 def cached(kind, key, make):
-    """Returns the path of `kind`-`key`; calls make(path) for a scratch path first if it is not there yet.
+    """Returns the path of `kind`-`key`; if it does not exist, calls make(path) for a temporary path first.
 
-    Older ones of the same kind are removed: they were made by a recipe that is gone.
+    Removes older objects of the same kind, since their recipe no longer exists.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     made = CACHE / f"{kind}-{key}"

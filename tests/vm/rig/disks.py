@@ -1,4 +1,4 @@
-"""Disks made on this computer: under emulation a guest takes a minute for what takes a second here."""
+"""Makes disk images on this computer: a guest needs a minute under emulation for one second of work here."""
 import os
 import subprocess
 import tempfile
@@ -27,7 +27,7 @@ def ext4(path, size, fs_uuid, files=None):
 
 
 def tree_of(path, tree, fs_uuid=None):
-    """An ext4 file system with what is in the folder `tree`, half as large again; returns path."""
+    """An ext4 file system with the content of the folder `tree` and half as much space again; returns path."""
     used = int(subprocess.run(["du", "-s", "--block-size=1M", tree], check=True, capture_output=True, text=True).stdout.split()[0])
     blank(path, (used * 3 // 2 + 64) * MIB)
     identity = ["-U", fs_uuid] if fs_uuid else []

@@ -1,7 +1,8 @@
-"""QEMU: on Debian 12 that of the backports, whose emulated CPU starts a program in 40 % of the time (10.0 against 7.2).
+"""QEMU. On Debian 12 it is the version from backports: its emulated CPU starts a program in 40 % of the time (10.0 against
+7.2).
 
-Its three packages are only unpacked: the libraries are those of the QEMU that is installed, which is also what is used
-where the other one can't be had.
+Its three packages are only unpacked; the libraries of the installed QEMU are used. If they can't be downloaded, the
+installed QEMU is used.
 """
 import re
 import shutil
@@ -19,16 +20,16 @@ SUITE = "bookworm-backports"
 PACKAGES = [PACKAGE, "qemu-system-common", "qemu-system-data"]
 GOOD_MAJOR = 10
 
-# What a kernel does beside the work, a fifth of an emulated CPU's time, and the long waits of its bookkeeping.
+# Switches off kernel features that cost a fifth of an emulated CPU's time, and long waits of RCU.
 _LEAN = ("mitigations=off nokaslr psi=0 lsm=capability audit=0 nowatchdog cgroup_disable=memory "
          "rcupdate.rcu_expedited=1")
-# no_timer_check: the kernel counts the timer's ticks to find it broken, and an emulated CPU may not get to run.
+# no_timer_check: the kernel would count timer ticks to detect a broken timer, and an emulated CPU may not be scheduled in time.
 KERNEL_ARGUMENTS = {"amd64": f"console=ttyS0 no_timer_check {_LEAN}", "arm64": f"console=ttyAMA0 {_LEAN}"}[ARCHITECTURE]
 
 _BOARD = {"amd64": ["-machine", "q35,usb=off,vmport=off,hpet=off"],
           "arm64": ["-machine", "virt,gic-version=3"]}[ARCHITECTURE]
-# Without "fast strings" the kernel copies and clears eight bytes a step: emulation takes each step of `rep movsb` singly.
-# A Neoverse N1 signs no pointers, which emulation would do at every call.
+# Without "fast strings" the kernel copies and clears eight bytes per step, since the emulator handles each step of `rep
+# movsb` separately. A Neoverse N1 has no pointer signing, which the emulator would have to do at every call.
 _EMULATED_CPU = {"amd64": "max,la57=off,erms=off,fsrm=off", "arm64": "neoverse-n1"}[ARCHITECTURE]
 _ACCELERATORS = {
     "tcg": ["-accel", "tcg,thread=multi", "-cpu", _EMULATED_CPU],
@@ -42,7 +43,7 @@ def board(accelerator):
 
 @cache
 def command():
-    """The program and where its firmware lies, as the beginning of a command line."""
+    """The beginning of a command line: the program and the location of its firmware."""
     if _major(PROGRAM) >= GOOD_MAJOR:
         return [PROGRAM]
     try:
@@ -64,7 +65,7 @@ def _major(program):
 
 
 def _unpack(path):
-    """By apt with folders of its own, so that what it fetches is signed and what this computer has stays as it is."""
+    """Uses apt with separate folders: downloads are verified, and this computer's packages are not changed."""
     work = Path(f"{path}.apt")
     for folder in ("lists/partial", "cache/archives/partial"):
         (work / folder).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The set-up that most scenarios share: one target with a dataset volume and an NFS export, one host with a drive."""
+"""The setup shared by most scenarios: one target with a dataset volume and an NFS export, one host with a local drive."""
 import shlex
 import signal
 import time
@@ -18,19 +18,19 @@ NAS_EXPORT = "/srv/shared"
 LOCAL = "/local"
 CACHE = f"{LOCAL}/cache"
 
-# A dataset of plain files and one that lasts a while, in MiB; one with all that a copier gets wrong is added later.
+# Sizes in MiB of a dataset of plain files and of a slow one. A third one, with all difficult kinds of files, is added later.
 SHARDS, SHARD_MIB, SLOW_MIB = 6, 16, 200
 FILES = {**{f"images/shard-{i}.bin": SHARD_MIB for i in range(SHARDS)}, "slow/big.bin": SLOW_MIB,
          **{f"small/{i}.jpg": 1 for i in range(40)}}
 
 
 def local_drive(rig):
-    """A host's own drive: its label has the guest mount it on LOCAL before the daemon starts."""
+    """A host's own drive: because of its label, the guest mounts it on LOCAL before the daemon starts."""
     return ext4(rig.folder / "local.raw", 6 << 30, stable_uuid("local"))
 
 
 class House:
-    """Host first: its service is enabled and starts before there is a target."""
+    """The host boots first: its service is enabled and starts before the target exists."""
 
     def __init__(self, rig):
         self.rig = rig
@@ -42,7 +42,7 @@ class House:
         self.product = Product(self.host)
 
     def config(self, targets=None, volumes=None, datasets=None, cache=None, outputs=None):
-        """The shared configuration and what a scenario adds to it."""
+        """The shared configuration plus a scenario's additions."""
         rose = {"address": TARGET_ADDRESS}
         shared = {
             "datasets": {"target": "rose", "subsystem": SUBSYSTEM, "mount": DATASETS_MOUNT,
@@ -66,7 +66,7 @@ class House:
         self._export()
 
     def restart_target(self):
-        """After a power cut: the same drives, offered as before."""
+        """Restarts the target after a power loss, with the same drives and exports."""
         self._boot_target()
         self._export()
 
@@ -80,7 +80,7 @@ class House:
         self.target.export_nfs(NAS_EXPORT)
 
     def wait_ready(self, deadline=120):
-        """Both shared volumes; returns the seconds it took."""
+        """Waits for both shared volumes; returns the seconds."""
         began = time.monotonic()
         for name in ("datasets", "nas"):
             self.product.wait_volume(name, "ready", deadline)
@@ -88,7 +88,7 @@ class House:
 
     @contextmanager
     def configured(self, **sections):
-        """The shared configuration and these additions to it, for a while."""
+        """Applies the shared configuration plus these additions for the duration of the block."""
         self.product.configure(self.config(**sections))
         try:
             yield
@@ -97,7 +97,7 @@ class House:
 
     @contextmanager
     def slow_copy(self, dataset="slow", rate="8MB/s"):
-        """A client that stages a dataset slowly, once its copy is under way."""
+        """Starts a client that stages a dataset slowly; returns it once the copy is in progress."""
         client = self.host.spawn(f"exec spark-stage stage {dataset} --max-rate {rate} --json")
         self.product.wait_dataset(dataset, lambda row: (row.get("progress") or {}).get("bytes_done", 0) > 0)
         try:
@@ -114,12 +114,12 @@ class House:
                 self.product.run(f"evict {row['name']}")
 
     def below_the_copies(self, command):
-        """What a drive does to a copy, below the read-only mount through which jobs see it."""
+        """Changes a copy on the drive itself, under the read-only mount that jobs use."""
         self.host.sh("unshare -m sh -c " + shlex.quote(f"umount {CACHE}/data && {command}") + " && sync")
 
     @contextmanager
     def slow_wire(self, rate):
-        """The target sends no faster: "100mbit"."""
+        """Limits the target's sending rate, for example "100mbit"."""
         self.target_machine.sh(f"tc qdisc add dev eth0 root tbf rate {rate} burst 256k latency 200ms")
         try:
             yield
@@ -129,7 +129,7 @@ class House:
     @contextmanager
     def volume(self, name, *, target="rose", kind="ext4", mmp=False, fill="true", uuid=None, size="256M", port=4420,
                allowed_hosts=None, fs_name=None, targets=None, tls=False, datasets=None, **keys):
-        """One more volume, of a subsystem of its own with a new file system; taken away at the end."""
+        """Adds a volume with its own subsystem and a new file system; removes both at the end."""
         device = self.target.image(name, size)
         fs_uuid = self.target.filesystem(device, kind=kind, name=fs_name or name, fill=fill, mmp=mmp)
         self.target.export(name, device, port=port, allowed_hosts=allowed_hosts, tls=tls)
@@ -146,5 +146,5 @@ class House:
             self.forget(name)
 
     def forget(self, name):
-        """The next volume of this name is another one, perhaps a smaller one."""
+        """Forgets the volume's records, so that another, possibly smaller volume may use this name."""
         self.host.sh(f"rm -f /var/lib/spark-stage/volumes/{name}.*")

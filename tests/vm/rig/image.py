@@ -1,4 +1,4 @@
-"""The guest's disk image: Debian + a kernel's modules + tests/vm/guest + what `cmake --install` puts there."""
+"""The guest's disk image: Debian + a kernel's modules + tests/vm/guest + the files of `cmake --install`."""
 import shutil
 import struct
 import subprocess
@@ -19,11 +19,11 @@ PACKAGES_OF = {
 }
 EXCLUDED = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/bug/*", "/usr/share/lintian/*"]
 SIZE = 4 << 30
-# One partition, so that the kernel finds the root by PARTUUID: names like nvme0n1 change from boot to boot.
+# One partition, so that the kernel finds the root by PARTUUID: names like nvme0n1 change between boots.
 PARTITION_OFFSET = 1 << 20
 DISK_SIGNATURE = 0x5BA4C0DE
 ROOT_PARTUUID = f"{DISK_SIGNATURE:08x}-01"
-# Units of the guest that cost boot time under emulation and that no scenario needs.
+# Units of the guest that slow the boot under emulation and that no scenario needs.
 MASKED = ["systemd-hwdb-update.service", "ldconfig.service", "systemd-journal-catalog-update.service",
           "systemd-update-done.service", "systemd-firstboot.service", "getty.target", "systemd-logind.service",
           "nfs-blkmap.service", "rpc-statd-notify.service", "e2scrub_reap.service", "systemd-pcrphase.service",
@@ -35,18 +35,18 @@ MASKED = ["systemd-hwdb-update.service", "ldconfig.service", "systemd-journal-ca
           "systemd-network-generator.service", "systemd-random-seed.service", "systemd-update-utmp.service",
           "systemd-user-sessions.service", "systemd-ask-password-console.path", "systemd-ask-password-wall.path",
           "uuidd.socket", "systemd-initctl.socket"]
-# Programs that each boot starts to find out that there is nothing for them. "debug" is what reads systemd.mask=.
+# Generators that run at each boot and have nothing to do here. "debug" is kept, since it reads systemd.mask=.
 NO_GENERATORS = ["cryptsetup", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
                  "system-update", "sysv", "veritysetup"]
 ENABLED = ["rig-agent.service", "rig-identity.service", "systemd-networkd.service",
            "systemd-networkd-wait-online.service"]
-# A target starts its NFS server when a scenario exports something; scenarios start the others.
+# A target starts its NFS server when a scenario exports a folder; scenarios start the others.
 DISABLED = ["nfs-server.service", "nfs-kernel-server.service", "rpcbind.service", "rpcbind.socket", "nftables.service",
             "stafd.service", "stacd.service"]
 
 
 def build(kernel_name, install_tree=None):
-    """Returns (kernel, disk image); install_tree is a folder that is laid over the root, or None."""
+    """Returns (kernel, disk image). install_tree is a folder copied over the root, or None."""
     kernel = kernels.fetch(kernel_name)
     userland = userland_folder()
     recipe = digest(userland.name, kernel.modules.parents[1].name, GUEST_FILES, *([install_tree] if install_tree else []),
@@ -56,12 +56,12 @@ def build(kernel_name, install_tree=None):
 
 
 def userland_folder():
-    """The guest's Debian, as a cached folder: nothing in it may be changed."""
+    """The guest's Debian as a cached folder; it must not be changed."""
     return cached(f"userland-{GUEST}-{ARCHITECTURE}", digest(*_packages(), *EXCLUDED), _debootstrap)
 
 
 def install_product():
-    """Installs the build folder into a folder of its own, as a package would, and returns that folder."""
+    """Installs the build into a separate folder, as a package would, and returns that folder."""
     if INSTALL:
         return Path(INSTALL).resolve()
     if not (BUILD / "CMakeCache.txt").exists():
@@ -93,7 +93,7 @@ def _debootstrap(path):
 
 
 def _assemble(path, userland, kernel, install_tree):
-    # The tree is a folder of hard links: nothing in it may be written in place, only replaced.
+    # The tree consists of hard links: files in it must be replaced, never written in place.
     tree = Path(f"{path}.tree")
     subprocess.run(["rm", "-rf", tree], check=True)
     subprocess.run(["cp", "-al", userland, tree], check=True)

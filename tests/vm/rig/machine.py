@@ -22,8 +22,8 @@ class Machine:
     """number: last byte of its address, unique on the wire. disks: extra NVMe drives, see disk():
     sizes in bytes, or raw images that the machine then uses.
 
-    files: {absolute path: text or bytes} present from the first boot on. Disks live in `folder` as long as it does,
-    through kill() and start(): a power loss loses only what the guest had not given to its disk.
+    files: {absolute path: text or bytes} present from the first boot on. Disks are in `folder` and exist as long as it,
+    through kill() and start(): a power loss loses only data that the guest had not written to its disk.
     """
 
     def __init__(self, name, number, image, kernel, wire, folder, *, accelerator="tcg", cpus=2, memory="1G", disks=(),
@@ -59,7 +59,7 @@ class Machine:
     # --- life ---
 
     def start(self):
-        # The kernel may hold the locks of a QEMU that was just killed for a moment longer: then once more.
+        # The kernel may hold the locks of a killed QEMU for a moment longer, so retry.
         for attempt in range(10):
             try:
                 return self._start_once()
@@ -84,10 +84,11 @@ class Machine:
         self._wire.widen(self._process.pid)
 
     def wait_ready(self, deadline=120):
-        """Until commands run and the wire has its address.
+        """Waits until commands run and the network interface has its address.
 
-        Some boots fail by the emulator's fault, before anything of ours runs: of fifty one ends in a reset within two
-        seconds, and on a busy computer one of some hundreds has a CPU whose timer never fires. Those are started again.
+        Some boots fail because of the emulator, before any of our code runs: about one in fifty ends in a reset within two
+        seconds, and on a busy computer about one in several hundred has a CPU with a dead timer. Those machines are started
+        again.
         """
         for attempt in range(3):
             try:
@@ -116,7 +117,7 @@ class Machine:
         return self._process is not None and self._process.poll() is None
 
     def cpu_seconds(self):
-        """What its emulation has used so far, all its lives together but those that it ended itself."""
+        """CPU seconds of the emulator, over all starts of this machine except those that the guest ended itself."""
         if not self.is_running():
             return self._cpu_of_past_lives
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -126,8 +127,8 @@ class Machine:
         """Power loss."""
         if self._process is None:
             return
-        # "quit" stops the guest where it is, but QEMU writes down what it knows about the qcow2 file first: killed, it
-        # takes that with it, and the guest's own file system is damaged although the guest had flushed it.
+        # "quit" stops the guest at once, but QEMU first writes its metadata to the qcow2 file. A killed QEMU would lose
+        # that metadata, and the guest's file system would be damaged although the guest had flushed it.
         self._cpu_of_past_lives = self.cpu_seconds()
         if not (self._qmp and self._qmp.quit(self._process)):
             self._process.kill()
@@ -138,7 +139,7 @@ class Machine:
         self._frozen = False
 
     def poweroff(self, deadline=60, verb="poweroff", command=None):
-        """An orderly shutdown; returns its seconds. `reboot` ends the emulator as well: start it again. command: without systemd."""
+        """An orderly shutdown; returns its seconds. `reboot` also ends the emulator, so start the machine again. command: without systemd."""
         began = time.monotonic()
         self._agent.start(command or f"systemctl --no-block {verb}")
         try:
@@ -159,7 +160,7 @@ class Machine:
         return self.spawn(command, stdin).wait(timeout)
 
     def sh(self, command, timeout=30, stdin=b""):
-        """As run(), but the command has to succeed; returns what it wrote to stdout."""
+        """Like run(), but fails if the command fails; returns its stdout."""
         result = self.run(command, timeout, stdin)
         if result.rc:
             raise CommandFailed(f"{self.name}: exit {result.rc}: {command}\n{result.out}{result.err}")
@@ -178,7 +179,7 @@ class Machine:
         return self._ask("read", 30, path)
 
     def ask(self, what, *arguments):
-        """Of the agent itself: costs the guest next to nothing."""
+        """Sends a request to the agent itself, which needs almost no CPU time in the guest."""
         return self._ask(what, 60, *arguments)
 
     def _ask(self, what, timeout, *arguments):
@@ -188,7 +189,7 @@ class Machine:
         return result.out
 
     def wait_until(self, command, deadline=30, interval=0.2):
-        """Until a command succeeds, asked in the guest; returns the seconds it took."""
+        """Polls in the guest until a command succeeds; returns the seconds."""
         began = time.monotonic()
         self.sh(f"until {{ {command}\n}} >/tmp/rig-wait 2>&1; do sleep {interval}; done", deadline)
         return time.monotonic() - began
@@ -196,7 +197,7 @@ class Machine:
     # --- faults ---
 
     def freeze(self):
-        """The CPU stops: packets to it are neither answered nor refused."""
+        """Stops the CPU: the machine neither answers nor refuses packets."""
         self._qmp.execute("stop")
         self._frozen = True
 
@@ -205,13 +206,13 @@ class Machine:
         self._frozen = False
 
     def set_link(self, up):
-        """The cable, in or out."""
+        """Plugs or unplugs the network cable."""
         self._qmp.execute("set_link", name="nic", up=up)
 
     # --- evidence ---
 
     def report(self):
-        """Console, journal and kernel log, for the person who reads a failure."""
+        """Console, journal and kernel log, for analysing a failure."""
         parts = [f"===== {self.name}: console (end) =====", self._console_end()]
         if self.is_running() and not self._frozen:
             for title, command in (("kernel log", "dmesg | tail -n 60"), ("journal", "journalctl -b --no-pager -n 120"),
@@ -220,7 +221,7 @@ class Machine:
                                    ("nvme", "grep -H . /sys/class/nvme/*/{state,address,subsysnqn}")):
                 try:
                     parts += [f"===== {self.name}: {title} =====", self.run(command, 10).out]
-                except (AssertionError, OSError) as error:  # it may have ended meanwhile
+                except (AssertionError, OSError) as error:  # the machine may have ended meanwhile
                     parts.append(f"(not to be had: {error})")
         return "\n".join(parts)
 
@@ -253,12 +254,12 @@ class Machine:
 
 
 def disk(number):
-    """The guest's name for its extra drive, from 1; /dev/nvmeXnY changes from boot to boot."""
+    """The guest's stable name for its extra drive, numbered from 1; /dev/nvmeXnY changes between boots."""
     return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_disk{number}"
 
 
 def _die_with(parent):
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # ^C is for the test run, which then ends its machines
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # ^C is handled by the test run, which then ends its machines
     if os.getppid() != parent:
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Debian packages that a machine gets beyond those of its image: fetched once, from the mirror."""
+"""Additional Debian packages for a machine, downloaded once from the mirror."""
 import subprocess
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from .settings import ARCHITECTURE, GUEST
 
 
 def download(path, status, names):
-    """Puts the packages, and what they need beyond what the machine has (its dpkg status), into the folder `path`."""
+    """Downloads the packages into the folder `path`, with their dependencies that are missing in the machine (see its dpkg status)."""
     work = Path(f"{path}.apt")
     for folder in (path, work / "lists/partial", work / "cache/archives/partial"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,8 +28,8 @@ def download(path, status, names):
 
 
 def drive(kind, userland, names):
-    """A cached ext4 image with the files of the packages and of what they need, beside those of the image. No script of
-    theirs has run: programs are started with LD_LIBRARY_PATH or PYTHONPATH. For packages too large to install in a guest."""
+    """A cached ext4 image with the files of the packages and of their missing dependencies. Their maintainer scripts have
+    not run: programs need LD_LIBRARY_PATH or PYTHONPATH. For packages that are too large to install in a guest."""
     status = (userland / "var/lib/dpkg/status").read_text()
 
     def make(path):

@@ -1,4 +1,4 @@
-"""Who does what the pages tell people to do, where a machine can't be typed at: tests, steps, this computer."""
+"""Where the commands of the documentation are tested if a machine can't type them: other tests, steps, or this computer."""
 from . import blocks
 from .settings import BUILD
 
@@ -6,7 +6,7 @@ NOT_COMMANDS = {"text", "cpp", "json"}
 HERE = "tests/vm/test_docs.py"
 API = ("tests/api/test_examples.py", "test_every_example_of_the_api_page_works_in_its_order", "examples()")
 EXPORT = ("tests/vm/test_export.py", "test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power")
-# Blocks by the begin of their first line: the test that does what they say, and a word of it that does.
+# Blocks by the beginning of their first line: the test that runs them, and a string in its source as proof.
 BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock http://localhost/v1": API,
     "curl -sS --unix-socket /run/spark-stage/api.sock -X": API,
@@ -45,9 +45,9 @@ BLOCKS_ELSEWHERE = {
         "tests/vm/test_bare.py", "test_files_below_a_volume_keep_it_from_nothing_and_are_named", "chattr -i"),
     "sudo spark-stage volumes down": (HERE, "test_a_clone_gets_an_identity_of_its_own", '"sudo spark-stage volumes down"'),
 }
-# Pages that one test types from top to bottom.
+# Pages that one test types from start to end.
 PAGES_ELSEWHERE = {"docs/two-sparks.md": ("tests/vm/test_tutorial.py", "test_the_tutorial_works_as_it_stands_there", "of_page(PAGE)")}
-# Lines, in the same way.
+# Lines, in the same format.
 LINES_ELSEWHERE = {
     "sudo apt install ./build/deb/": (
         "tests/vm/test_package.py", "test_it_installs_with_what_it_depends_on_and_starts_nothing", '"sudo apt install"'),
@@ -65,7 +65,7 @@ LINES_ELSEWHERE = {
         "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
     "make demo": (HERE, "test_the_demo_comes_to_its_end", '"demo"'),
 }
-# Lines that need a compiler, another computer or an hour: the step of tools/steps.py that does them, and words of its
+# Lines that need a compiler, another computer or an hour: the step of tools/steps.py that runs them, and a part of its
 # commands.
 SET_UP = ("setup", "tools/setup.sh test")  # the set "test" has all of "build" and "package"
 SCENARIOS = "-m pytest tests/vm"
@@ -81,7 +81,7 @@ BY_STEP = {
     "sudo make debs": ("arm64-13", "tools/deb-for.sh"),
     "make lint": ("lint", "tools/lint/run.py"),
     "make check-long": ("many", "tests/vm/test_many.py"),
-    "make test": ("unit", "ctest --test-dir build/asan"),  # as that step builds them, under sanitizers
+    "make test": ("unit", "ctest --test-dir build/asan"),  # built with sanitizers in that step
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),
     "/usr/bin/python3 -m pytest tests/crash": CRASHES,
     "SPARK_CRASH_SEED=": CRASHES,
@@ -91,15 +91,15 @@ BY_STEP = {
     "SPARK_VM_KERNEL=newest": ("vm-newest", SCENARIOS),
     "SPARK_VM_PATIENCE=": ("vm-6.1", SCENARIOS),
 }
-# What the line that makes another program do it comes to: words of make's recipe.
+# For lines such as `make deb`: the command that the make target runs.
 RECIPES = {"build": "cmake --build --preset release", "deb": "tools/deb.sh", "debs": "tools/deb-for.sh",
            "lint": "tools/lint/run.py", "install": "cmake --install build/release --prefix",
            "check": "tools/check.py", "check-long": "tools/check.py --long", "test": "ctest --test-dir build/dev", "demo": "tests/vm/demo.py",
            "try": "tools/try.py"}
-# What .ci/run runs; and a checkout is where each of these begins.
+# Commands run by .ci/run, which also starts from a checkout.
 BY_CI = ("make check",)
 NOBODY = ("git clone",)
-# Lines for the computer that builds, as they are run on it: small, and with nothing written into the checkout.
+# Lines for the build computer, run here: with small sizes, and without writing into the checkout.
 SMALL = f"--scale 0.005 --rounds 1 --sets small --contenders spark-stage,cp --binary {BUILD}/cli/spark-stage"
 ON_THIS_COMPUTER = {
     "tools/setup.sh bench": ("setup.sh bench", "setup.sh list bench debian-12"),
@@ -110,7 +110,7 @@ ON_THIS_COMPUTER = {
 
 
 def of(table, line):
-    """What a table has for a line, by the longest begin that fits; None: nothing."""
+    """The table's entry with the longest matching beginning of the line; None if there is none."""
     fits = [begin for begin in table if line.startswith(begin)]
     return max(fits, key=len) if fits else None
 

@@ -1,4 +1,4 @@
-"""Two hosts of one target, and one volume that both may ask for."""
+"""Two hosts of one target, and one volume that both may use."""
 from rig.house import TARGET_ADDRESS
 from rig.product import CONFIG, Product, config_text
 from rig.target import NVMET
@@ -17,7 +17,7 @@ def start_second_host(rig):
 
 
 class Pair:
-    """The volume is the same for both, the access each host's own."""
+    """The volume is the same for both; each host has its own access mode."""
 
     def __init__(self, house, second):
         self.house = house
@@ -27,8 +27,8 @@ class Pair:
         self.device = None
 
     def export(self, mmp=True, kind="ext4"):
-        """A new file system, exported with reservations where the target can."""
-        # As large as xfs needs, whatever the kind: a volume that came back smaller would be refused.
+        """Exports a new file system, with reservations if the target supports them."""
+        # The size that xfs needs, for every kind: a volume that becomes smaller would be refused.
         self.device = self.target.image(NAME, "320M")
         self.target.filesystem(self.device, kind=kind, name=NAME, mmp=mmp, fill="echo first >file")
         self._check = f"e2fsck -fn {self.device}" if kind == "ext4" else f"xfs_repair -nf {self.device}"
@@ -54,7 +54,7 @@ class Pair:
         return [product.volume(NAME)["state"] for product in self.products]
 
     def settle(self, deadline=180):
-        """Until one host has it and the other is refused; returns (winner, loser)."""
+        """Waits until one host has the volume and the other is refused; returns (winner, loser)."""
         for index in (0, 1):
             self.products[index].wait_volume(NAME, lambda volume: volume["state"] in ("ready", "refused"), deadline)
         states = self.states()
@@ -62,7 +62,7 @@ class Pair:
         return states.index("ready"), states.index("refused")
 
     def end(self):
-        """Leaves both hosts without the volume, and asserts that its file system is sound."""
+        """Takes the volume down on both hosts and checks its file system."""
         for index in (0, 1):
             self.down(index)
             self.configure(index)

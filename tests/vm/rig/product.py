@@ -11,7 +11,7 @@ UNIT = "spark-staged.service"
 
 
 def config_text(**sections):
-    """A configuration file, a section a line: YAML takes JSON as it is."""
+    """A configuration file with one section per line; YAML accepts JSON."""
     return "\n".join(["version: 1", *(f"{name}: {json.dumps(body)}" for name, body in sections.items() if body)]) + "\n"
 
 
@@ -31,7 +31,7 @@ class Product:
         return json.loads(self.sh(f"{arguments} --json", timeout))
 
     def get(self, path):
-        """Asks the API itself; returns (HTTP status, body)."""
+        """Sends a request to the API; returns (HTTP status, body)."""
         status, body = self.machine.http(SOCKET, "GET", path)
         return status, json.loads(body)
 
@@ -42,8 +42,8 @@ class Product:
     # --- the daemon ---
 
     def configure(self, text):
-        """Puts a configuration in force without restarting the daemon. A volume that is new to it comes up, also if an
-        earlier scenario took down one of its name."""
+        """Applies a configuration without restarting the daemon. A volume that is new in it comes up, even if an earlier
+        scenario took down one of the same name."""
         before = {volume["name"] for volume in self.status()["volumes"]}
         self.machine.put(CONFIG, text)
         status, body = self.post("/v1/reload")
@@ -59,15 +59,15 @@ class Product:
         self.machine.sh(f"systemctl restart {UNIT}", 60)
 
     def kill(self):
-        """kill -9 of the daemon alone, as a crash does; systemd starts it again."""
+        """Kills only the daemon with SIGKILL, like a crash; systemd restarts it."""
         pid = self.main_pid()
         self.machine.sh(f"kill -9 {pid}")
         self.machine.wait_until(f"p=$(systemctl show -P MainPID {UNIT}); [ $p != 0 -a $p != {pid} ] && "
                                 "spark-stage status", 60)
 
-    # --- what it says ---
+    # --- answers ---
 
-    # Asked of the API: the program takes a fifth of a second of CPU here, and is tested where it is meant.
+    # Uses the API: the CLI needs 0.2 s of CPU time here, and has its own tests.
 
     def status(self):
         return self.get("/v1/status")[1]
@@ -76,18 +76,18 @@ class Product:
         return next(volume for volume in self.status()["volumes"] if volume["name"] == name)
 
     def datasets(self):
-        """The rows of `ls`. A daemon that has just begun says for a moment that it still opens the cache."""
+        """The rows of `ls`. Retries while a daemon that has just started still opens the cache."""
         end = time.monotonic() + patience(20)
         while (answer := self.get("/v1/datasets"))[0] == 503 and time.monotonic() < end:
             time.sleep(0.2)
         return answer[1]["datasets"]
 
     def dataset(self, name):
-        """Its row of `ls`, or None."""
+        """The dataset's row of `ls`, or None."""
         return next((row for row in self.datasets() if row["name"] == name), None)
 
     def wait_volume(self, name, wanted, deadline=60):
-        """Until the volume satisfies `wanted`, a state or a predicate; returns it."""
+        """Waits until the volume satisfies `wanted`, a state or a predicate; returns it."""
         predicate = wanted if callable(wanted) else lambda volume: volume["state"] == wanted
         end = time.monotonic() + patience(deadline)
         while True:
@@ -100,12 +100,12 @@ class Product:
             time.sleep(0.5)
 
     def wait_failed_attempt(self, name, deadline=60):
-        """Until the volume has tried in vain and says when it tries again; returns it."""
+        """Waits until the volume has failed an attempt and reports the time of the next one; returns it."""
         return self.wait_volume(name, lambda volume: volume["state"] == "waiting" and volume["next_attempt"], deadline)
 
     def wait_dataset(self, name, wanted, deadline=60, reason=""):
-        """Until its row of `ls` satisfies `wanted`, a state or a predicate; returns it. `reason`: words in its reason, which
-        may be another one at first."""
+        """Waits until the dataset's row of `ls` satisfies `wanted`, a state or a predicate; returns it. `reason`: text that
+        its reason must contain; another reason may come first."""
         predicate = wanted if callable(wanted) else lambda row: row["state"] == wanted
         end = time.monotonic() + patience(deadline)
         while True:

@@ -1,4 +1,4 @@
-"""QEMU's monitor: one command at a time, events are ignored."""
+"""QEMU's monitor: one command at a time; events are ignored."""
 import json
 import subprocess
 
@@ -25,7 +25,7 @@ class Qmp:
                 return answer["return"]
 
     def quit(self, process, deadline=10):
-        """Ends QEMU, whatever its guest does; returns whether it has ended."""
+        """Ends QEMU regardless of its guest; returns whether it has ended."""
         try:
             self.execute("quit")
             process.wait(deadline)

@@ -1,4 +1,4 @@
-"""Some machines on one wire, with an end that always comes."""
+"""Machines on one network, which are always ended."""
 import os
 import shutil
 import tempfile
@@ -33,13 +33,13 @@ class Topology:
 
     def add_target(self, name, **options):
         self._targets += 1
-        # The image of a host starts the product at boot; a target has nothing to do with it.
+        # The host image starts the product at boot; a target does not need it.
         return self._add(name, FIRST_TARGET + self._targets, cpus=1, append="systemd.mask=spark-staged.service", **options)
 
     def add_host(self, name, append="", **options):
         """append: to the kernel's command line."""
         self._hosts += 1
-        # Without a drive of its own it would wait for one, for a minute and a half.
+        # Without its own drive the machine would wait for it for 90 s.
         append += "" if options.get("disks") else " systemd.mask=local.mount"
         return self._add(name, FIRST_HOST + self._hosts, cpus=CPUS, append=append, **options)
 
@@ -61,7 +61,7 @@ class Topology:
         return machine
 
     def _choose_accelerator(self):
-        """"auto" boots a machine under KVM: /dev/kvm may exist and yet not run these kernels."""
+        """"auto" test-boots a machine under KVM: /dev/kvm may exist and still not run these kernels."""
         if ACCELERATOR != "auto":
             return ACCELERATOR
         trial = Machine("trial", 9, self._image, self.kernel, self._wire, self.folder / "trial", accelerator="kvm",
@@ -77,7 +77,7 @@ class Topology:
 
 
 def _sweep():
-    """Removes the folders of runs that were killed before they could."""
+    """Removes the folders of killed runs."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
         owner = folder.name[len(_FOLDER_PREFIX):].split("-")[0]
         if not KEEP and not Path(f"/proc/{owner}").exists():

@@ -11,7 +11,7 @@ RECEIVE_BUFFER = 16 << 20
 
 
 class Wire:
-    """One Ethernet segment between machines: multicast on the loopback interface, nothing leaves this computer."""
+    """One Ethernet segment between machines: multicast on the loopback interface; nothing leaves this computer."""
 
     def __init__(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -23,9 +23,9 @@ class Wire:
                 "-device", f"virtio-net-pci,id=nic,netdev=wire,host_mtu=9000,romfile=,mac=52:54:00:77:00:{number:02x}"]
 
     def widen(self, pid):
-        """Gives a QEMU's socket on the wire a receive buffer that holds TCP's bursts; it has no option for that.
+        """Enlarges the receive buffer of a QEMU's network socket for TCP's bursts; QEMU has no option for it.
 
-        Where this is not allowed the wire drops packets, and is slower for it.
+        Without the permission to do so, the network drops packets and is slower.
         """
         libc = ctypes.CDLL(None)
         process = os.pidfd_open(pid)

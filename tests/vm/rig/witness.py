@@ -1,4 +1,4 @@
-"""Who runs through a fault and tells afterwards what became of data and answers."""
+"""Runs readers and writers during a fault, and checks data and answers afterwards."""
 import json
 import os
 import signal
@@ -8,7 +8,7 @@ SEEN = "/run/witnesses"  # numbers acknowledged, files read, questions answered
 
 
 def progress(house):
-    """Writer and reader both get something done from here on."""
+    """Waits until both writer and reader have made progress."""
     house.host.wait_until(f"""test -n "$before" || before=$(cat {SEEN}); read w r _ <{SEEN}; set -- $before
                               [ $w -gt $(($1 + 3)) ] && [ $r -gt $(($2 + 1)) ]""", 60)
 
@@ -18,7 +18,7 @@ def answers(house):
 
 
 def assert_bare(house, mount):
-    """The folder itself, under what is mounted there, holds nothing, and nothing can be written to it."""
+    """Checks that the folder under the mount is empty and can't be written to."""
     host = house.host
     host.sh("mkdir -p /run/below && mount --bind / /run/below")
     try:
@@ -31,8 +31,8 @@ def assert_bare(house, mount):
 
 @contextmanager
 def witnessed(house, journal, file):
-    """Writer, reader and asker; afterwards: every number that was acknowledged is there, no byte read was wrong, the
-    daemon, which nobody ends meanwhile, answered every time, and nothing was written below the mounts."""
+    """Runs writer, reader and status requests. Afterwards checks: every acknowledged number is there, no wrong byte was
+    read, the daemon (which must not be ended meanwhile) answered every request, and nothing was written below the mounts."""
     process = house.host.spawn(f"exec /usr/local/lib/rig/witnesses {journal} {file}")
     process.wait_said("watching")
     house.host.sh(f"truncate -s 0 {journal}")
@@ -47,7 +47,7 @@ def witnessed(house, journal, file):
         seen = json.loads(process.wait(30).out)
     assert seen["wrong"] == 0 and seen["reads"] > 2, seen
     written = {int(line) for line in house.host.get(journal).split() if line.isdigit()}
-    missing = set(range(10, seen["acknowledged"])) - written  # the first few fell to the truncation
+    missing = set(range(10, seen["acknowledged"])) - written  # the first few were removed by the truncation
     assert not missing, f"{len(missing)} of {seen['acknowledged']} acknowledged writes are lost, first {min(missing)}"
     assert answered > 1 and not seen["unanswered"], f"{answered} answers during the fault; {seen}"
     print(f"the longest answer took {seen['longest_ask_ms']:.0f} ms")

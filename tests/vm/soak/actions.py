@@ -1,4 +1,4 @@
-"""What a step can do: where it is possible, what it does to the machines, and what the world is afterwards."""
+"""The actions of a walk: when they are possible, their commands, and the state of the world afterwards."""
 from dataclasses import dataclass
 
 from .model import BATON, BOOKS, HOSTS, READER, VOLUMES, WRITER, Fault, name_of
@@ -12,20 +12,20 @@ def expect(result, *wanted):
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that happens. `likely` weighs it against the others that are possible."""
+    """One action. `likely` is its weight among the possible actions."""
     likely = 2
 
     @classmethod
     def choices(cls, model):
-        """Each as it may happen now; none: it can't."""
+        """The variants that are possible now; empty: none."""
         raise NotImplementedError
 
     def perform(self, world, model):
-        """model: as the world is before."""
+        """`model` is the state before the action."""
         raise NotImplementedError
 
     def change(self, model):
-        """What the world is afterwards."""
+        """Updates the model to the state afterwards."""
 
 
 # --- the daemon ---
@@ -153,7 +153,7 @@ class Take(OnVolume):
         other = 1 - host
         if model.holder != other or not model.is_up(host, BATON) or not model.works(host, BATON):
             return False
-        # Without reservations nothing stops the other host when it comes back: it has to be switched off.
+        # Without reservations nothing stops the other host when it returns, so it must be switched off.
         return model.has_reservations or model.fault == Fault("off", other)
 
     def perform(self, world, model):
@@ -198,7 +198,7 @@ class Publish(Action):
         return [cls()] if model.is_writing and model.serves(WRITER, BOOKS) else []
 
     def perform(self, world, model):
-        world.pause(WRITER, BOOKS)  # it makes files there
+        world.pause(WRITER, BOOKS)  # the jobs create files there
         expect(world.products[WRITER].run(f"volumes publish {BOOKS}", 120), 0)
         world.go_on(WRITER, BOOKS)
 

@@ -1,4 +1,4 @@
-"""What a step can do with the reader's copy of the books."""
+"""Actions on the reader's copy of the books."""
 import json
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class Stage(OnReader):
         if not model.is_up(READER, BOOKS):
             return {UNAVAILABLE}
         if model.is_torn(READER, BOOKS):
-            # Not mounted, or mounted: then a copy is served as long as it is what the old mount shows.
+            # The volume may be unmounted, or still mounted: then a copy is served while it matches the old mount.
             return {UNAVAILABLE, UNSAFE} | ({0} if model.staged is not None else set())
         return {NO_SPACE} if model.is_full and model.staged != model.content else {0}
 
@@ -124,7 +124,7 @@ class Evict(OnReader):
     @staticmethod
     def outcomes(model):
         if model.staged is None:
-            return {NOT_THERE, 0}  # an attempt that failed may have left something
+            return {NOT_THERE, 0}  # a failed attempt may have left files
         return {EVICT_REFUSED} if model.leases else {0}
 
     def change(self, model):

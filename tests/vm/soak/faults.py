@@ -1,4 +1,4 @@
-"""What fails, one at a time, until a later step ends it."""
+"""Faults: at most one at a time, until a later step ends it."""
 from dataclasses import dataclass
 
 from rig.target import stable_uuid
@@ -29,9 +29,9 @@ class Begin(Action):
             return
         machine = machine_of(world, place)
         if place in HOSTS:
-            world.seen(place)  # for the last time, perhaps
+            world.seen(place)  # perhaps for the last time
         {"cable out": lambda: machine.set_link(False), "frozen": machine.freeze, "off": machine.kill}[kind]()
-        if kind == "frozen" and place in HOSTS:  # until the target has given it up: then it comes back as from the dead
+        if kind == "frozen" and place in HOSTS:  # until the target gives up the connection, so that the host returns late
             world.target.machine.wait_until(f"! ss -Htn dst {machine.address} | grep -q ':4420 '", 60)
 
     def change(self, model):
@@ -63,7 +63,7 @@ class End(Action):
             machine = machine_of(world, place)
             {"cable out": lambda: machine.set_link(True), "frozen": machine.thaw}[kind]()
             if kind == "frozen" and place in HOSTS:
-                world.expect_books(place, None)  # they may have been written meanwhile
+                world.expect_books(place, None)  # the books may have been written meanwhile
 
     def _switch_on(self, world):
         if self.fault.place == TARGET:

@@ -1,4 +1,4 @@
-"""What holds after every step, whatever the step was."""
+"""The conditions that must hold after every step."""
 import json
 import time
 
@@ -8,13 +8,14 @@ from rig.settings import patience
 from .model import BATON, BOOKS, HOSTS, READER, VOLUMES, name_of
 from .world import OTHER, daemon_of
 
-SETTLES_S = 100  # generous: what is documented is 5 and 10 s, a turn of 30 s for what is refused, 22 s for a writer that died
+SETTLES_S = 100  # generous: documented are 5 and 10 s, 30 s between retries of a refused volume, 22 s after a crashed
+                 # writer
 RECORD = 16
 DISCOVERY = "nqn.2014-08.org.nvmexpress.discovery"
 
 
 def check(world, model):
-    """Returns the seconds until every volume was in its state."""
+    """Returns the seconds until every volume was in its expected state."""
     began = time.monotonic()
     hosts = [host for host in HOSTS if model.answers(host)]
     for host in hosts:
@@ -34,7 +35,7 @@ def check(world, model):
 
 
 def expected_books(model, host):
-    """The number that a read has to find there: None where it may fail or find several."""
+    """The number that a read must find on that host; None if the read may fail or find several."""
     if not model.serves(host, BOOKS) or model.is_torn(host, BOOKS):
         return None
     return model.content
@@ -68,7 +69,7 @@ def is_as_published(model, host, volume):
 # --- jobs ---
 
 def make_progress(world, model, hosts):
-    """Jobs get on where they can; none has seen a wrong byte."""
+    """Checks that jobs make progress where they can, and that none has seen a wrong byte."""
     before = {host: world.seen(host) for host in hosts}
     waiting = {host: wanted(model, host) for host in hosts}
     end = time.monotonic() + patience(60)
@@ -84,20 +85,20 @@ def make_progress(world, model, hosts):
 
 
 def wanted(model, host):
-    """The jobs of the host that have to get on."""
+    """The jobs of the host that must make progress."""
     writes = {"acked"} if model.serves(host, BATON) else set()
     return writes | ({"reads"} if expected_books(model, host) is not None else set())
 
 
 def check_log(world, model):
-    """Every record that was acknowledged is there, by its own writer, and none twice: there was one writer at a time."""
+    """Checks that every acknowledged record is there once, from its own writer: there was one writer at a time."""
     if model.holder is None or not model.serves(model.holder, BATON):
         return
     check_records(world.log(model.holder), world.acked)
 
 
 def check_records(text, acked):
-    """acked: by writer, the highest number that it was told to be on the disk."""
+    """`acked`: for each writer, the highest number acknowledged as durable."""
     assert len(text) % RECORD == 0, f"the log has {len(text)} bytes"
     last_of = {}
     for number in range(len(text) // RECORD):
@@ -112,7 +113,7 @@ def check_records(text, acked):
 # --- a host ---
 
 def check_host(world, model, host):
-    """Nothing under a mount point at any time; no leak when things have settled."""
+    """Checks that no file is under a mount point at any time, and that nothing is leaked after the host has settled."""
     end = time.monotonic() + patience(60)
     while True:
         look = world.look(host)
@@ -165,7 +166,7 @@ def check_copies(world, model):
         return
     product = world.products[READER]
     row = product.dataset("set")
-    # The last attempt may have failed: the drive was full.
+    # The last attempt may have failed because the drive was full.
     wanted_states = ("absent", "failed") if model.staged is None else ("ready",)
     assert row["state"] in wanted_states, f"the copy should be {' or '.join(wanted_states)}: {json.dumps(row)}"
     leases = sorted(lease["id"] for lease in row["leases"])

@@ -1,7 +1,7 @@
-"""What the world of a walk has to be. No machines in here: the same seed gives the same walk.
+"""The expected state of the world during a walk. Contains no machines: the same seed gives the same walk.
 
-Two hosts, one target, two volumes. The baton is wanted by both hosts for writing: one holds it. The books are written by the
-first host, published, and read by the second, which also stages them.
+Two hosts, one target, two volumes. Both hosts want to write the baton, and one at a time holds it. The books are written by
+the first host, published, and read by the second, which also stages them.
 """
 from dataclasses import dataclass, field
 
@@ -11,7 +11,8 @@ TARGET = "target"
 BATON, BOOKS = "baton", "books"
 VOLUMES = (BATON, BOOKS)
 
-# While a volume's target can't be reached. Not `ready`: that is seen, and not `refused`: there is nothing to decide.
+# The possible states while a volume's target is unreachable. Not `ready`, since the fault is detected; not `refused`, since
+# nothing can be decided.
 AWAY = {"stalled", "lost", "waiting", "connecting", "mounting", "recovering"}
 
 
@@ -28,10 +29,10 @@ class Fault:
 class Model:
     has_reservations: bool
     fault: Fault | None = None
-    down: set = field(default_factory=set)  # (host, volume), by an operator
-    holder: int | None = 0  # of the baton; stays it while it is off
-    generation: int = 1  # of the books, as published
-    content: int = 1  # the number in the books, flushed
+    down: set = field(default_factory=set)  # (host, volume) taken down by an operator
+    holder: int | None = 0  # of the baton; remains the holder while it is off
+    generation: int = 1  # published generation of the books
+    content: int = 1  # number in the books, flushed
     is_writing: bool = False  # the books are open for writing
     staged: int | None = None  # content of the reader's copy
     leases: list = field(default_factory=list)  # content of each leased copy
@@ -41,18 +42,18 @@ class Model:
         return self.fault not in (Fault("off", host), Fault("frozen", host))
 
     def is_reached(self, host):
-        """The host is up and on the wire, and so is the target."""
+        """The host and the target are up and connected."""
         return self.fault is None or self.fault.place not in (host, TARGET)
 
     def works(self, host, volume):
-        """Nothing stands between this host and the volume."""
+        """No fault affects this host's use of the volume."""
         return self.is_reached(host) and (self.fault is None or self.fault.place != volume)
 
     def is_up(self, host, volume):
         return (host, volume) not in self.down
 
     def may_serve(self, host, volume):
-        """It has the volume mounted, when nothing is wrong."""
+        """The host has the volume mounted when there is no fault."""
         return self.is_up(host, volume) and (volume == BOOKS or self.holder == host)
 
     def serves(self, host, volume):
@@ -62,7 +63,7 @@ class Model:
         return volume == BATON or (host == WRITER and self.is_writing)
 
     def states(self, host, volume):
-        """Any of these, as `status` of this host says, when things have settled."""
+        """The states of `status` on this host that are possible once it has settled."""
         if not self.is_up(host, volume):
             return {"down"}
         if self.fault == Fault("replaced", volume):
@@ -74,11 +75,11 @@ class Model:
         return {"ready", "refused"} if self.is_torn(host, volume) else {"ready"}
 
     def is_torn(self, host, volume):
-        """A reader whose volume is being written: an old mount stays, with a warning; a new one is refused."""
+        """A reader of a volume that is being written: an existing mount stays, with a warning; a new one is refused."""
         return volume == BOOKS and host == READER and self.is_writing
 
     def settle(self):
-        """A baton that is free goes to the host that wants it and reaches it: there is never more than one such host."""
+        """Gives a free baton to the host that wants it and can reach it; there is never more than one such host."""
         if self.holder is not None and not self.is_up(self.holder, BATON):
             self.holder = None
         if self.holder is None:

@@ -1,4 +1,4 @@
-"""The walk: from a seed to its steps, and from a failure to the seed and the step."""
+"""The walk: derives the steps from a seed, and reports the seed and the step of a failure."""
 import copy
 import random
 import time
@@ -13,7 +13,7 @@ KINDS = [faults.Begin, faults.End, faults.Renumber, actions.Kill, actions.Restar
 
 
 def plan(model, seed, steps):
-    """Yields (action, model before, model after). A longer walk begins as the shorter one does."""
+    """Yields (action, model before, model after). A longer walk starts with the same steps as a shorter one."""
     chance = random.Random(seed)
     for _ in range(steps):
         action = choose(model, chance)
@@ -25,7 +25,7 @@ def plan(model, seed, steps):
 
 
 def choose(model, chance):
-    """First the kind, by its likelihood, then which one of it."""
+    """Chooses the kind of action by its weight first, then the variant."""
     possible = {kind: choices for kind in KINDS if (choices := kind.choices(model))}
     kind = chance.choices(list(possible), [one.likely for one in possible])[0]
     return chance.choice(possible[kind])
@@ -51,7 +51,7 @@ def run(world, seed, steps):
 
 
 def end(world, model):
-    """Both file systems are sound when everybody has let go of them."""
+    """Checks that both file systems are sound after all hosts have released them."""
     if model.fault:
         end_of_fault = faults.End(model.fault)
         end_of_fault.perform(world, model)

@@ -1,4 +1,4 @@
-"""The machines of a walk: two hosts with jobs that use both volumes, and one target that offers them."""
+"""The machines of a walk: two hosts with jobs on both volumes, and one target."""
 import json
 import time
 
@@ -11,10 +11,10 @@ from rig.target import Target, stable_uuid
 
 from .model import BATON, BOOKS, HOSTS, READER, VOLUMES, WRITER, name_of
 
-OTHER = "/srv/other.img"  # another disk that the target may show in a volume's place
+OTHER = "/srv/other.img"  # another disk that the target may offer in a volume's place
 BELOW = "/run/soak/below"
 DRIVE = 256 << 20
-# What a thread of the witness calls its use of a volume.
+# The witness's names for its uses of a volume.
 USES = {BATON: {"baton-log", "baton-made"}, BOOKS: {"books-data", "books-made"}}
 
 
@@ -34,9 +34,9 @@ class World:
                       for host in HOSTS]
         self.target = Target(rig.add_target("target"))
         self.products = [Product(machine) for machine in self.hosts]
-        self.acked = {}  # process that wrote -> the highest number that it was told to be on the disk
-        self.daemons = {}  # host -> its daemon's process
-        self.leases = []  # (ID, path, content), as the model's
+        self.acked = {}  # writing process -> the highest number acknowledged as durable
+        self.daemons = {}  # host -> PID of its daemon
+        self.leases = []  # (ID, path, content), as in the model
         self._epoch = 0
         self._controls = {host: {"serial": 0, "paused": [], "books": None} for host in HOSTS}
 
@@ -53,12 +53,13 @@ class World:
     # --- machines ---
 
     def start(self):
-        """Until both volumes are ready, the first books are published, and jobs use all of it."""
+        """Waits until both volumes are ready, the first books are published, and jobs use both volumes."""
         for machine in (self.target.machine, *self.hosts):
             machine.start()
         self.target.machine.wait_ready()
         for volume in VOLUMES:
-            # The books have multi-mount protection where nothing else is there: with both, the baton shows it.
+            # The baton covers the case of reservation plus multi-mount protection, so the books get the latter only if the
+            # kernel has no reservations.
             mmp = volume == BATON or KERNEL == "6.1"
             self.target.filesystem(self.target.image(volume, "64M"), name=volume, mmp=mmp,
                                    fill="touch log && mkdir data")
@@ -70,7 +71,7 @@ class World:
         self.products[WRITER].wait_volume(BOOKS, "ready", 120)
         self.hosts[WRITER].ask("soak-write_books", mount_of(BOOKS), 1)
         self.products[WRITER].sh(f"volumes publish {BOOKS}", 120)
-        # The first host has the baton because the second one is told only then to want it.
+        # The first host gets the baton, because the second one brings the volume up only afterwards.
         self.products[READER].sh(f"volumes down {BATON}", 60)
         self.export(BATON)
         self.products[WRITER].wait_volume(BATON, "ready", 120)
@@ -91,7 +92,7 @@ class World:
             self.export(volume)
 
     def settle_in(self, host, with_witness=True):
-        """After a host was switched on."""
+        """Prepares a host after it was switched on."""
         machine = self.hosts[host]
         machine.wait_ready()
         machine.sh(f"mkdir -p {BELOW} {' '.join(map(mount_of, VOLUMES))} && mount --bind / {BELOW} && "
@@ -103,7 +104,7 @@ class World:
             self.start_witness(host)
 
     def note_daemon(self, host):
-        """It was started by us, or by systemd because of us."""
+        """Notes the new daemon after it was restarted, by us or by systemd."""
         self.hosts[host].wait_until("spark-stage status", 120)
         self.daemons[host] = daemon_of(self.look(host))
 
@@ -121,12 +122,12 @@ class World:
         self.hosts[host].put("/run/soak/control.json", json.dumps(control))
 
     def expect_books(self, host, content):
-        """What every read that begins from now on has to find; None: anything."""
+        """Sets the expected content of every read that begins from now on; None: any content."""
         if self._controls[host]["books"] != content:
             self._tell(host, books=content)
 
     def pause(self, host, volume):
-        """The jobs stop using the volume, as they have to before it is taken down."""
+        """Makes the jobs stop using the volume, which must happen before it is taken down."""
         self._tell(host, paused=[*self._controls[host]["paused"], volume])
         end = time.monotonic() + patience(30)
         while not USES[volume] <= set(self.seen(host)["pausing"]):
@@ -136,10 +137,10 @@ class World:
     def go_on(self, host, volume):
         self._tell(host, paused=[one for one in self._controls[host]["paused"] if one != volume])
 
-    # --- what is seen ---
+    # --- observations ---
 
     def seen(self, host):
-        """What the host's jobs have seen; notes what they were told to be on the disk."""
+        """The jobs' results; records the numbers acknowledged as durable."""
         text = self.hosts[host].get("/run/soak/seen").rstrip()
         found = json.loads(text)
         self.acked[found["epoch"]] = max(found["acked"], self.acked.get(found["epoch"], 0))
@@ -159,5 +160,5 @@ class World:
 
 
 def daemon_of(look):
-    """Its process, or None."""
+    """The PID of its daemon, or None."""
     return next((one["pid"] for one in look["processes"] if one["parent"] == 1 and "worker" not in one["arguments"]), None)

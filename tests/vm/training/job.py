@@ -1,11 +1,12 @@
-"""A training job of two processes that is killed again and again: Gloo and torch.distributed.checkpoint of Debian's PyTorch.
+"""A training job of two processes that is killed repeatedly: Gloo and torch.distributed.checkpoint of Debian's PyTorch.
 
     job.py OUTPUT FOLDER PUBLISHED ROUNDS
 
-OUTPUT watches FOLDER and sends to PUBLISHED, a folder of a volume. Each round asks `spark-stage latest` where to resume, starts two
-processes that load that checkpoint, train and save, and kills both at a random moment. In turns the daemon is killed as well, or
-the node loses what it has. The state after a step can be computed, so that each process knows whether what it loaded is whole.
-Prints a line of JSON for each round. Exit status 1: a round resumed from something else than it had to, with the reason.
+OUTPUT watches FOLDER and sends to PUBLISHED, a folder on a volume. Each round runs `spark-stage latest` to find the
+checkpoint to resume from, starts two processes that load it, train and save, and kills both at a random moment. In some
+rounds the daemon is killed as well, or the node loses its data. The state after a step can be computed, so each process can
+check the loaded checkpoint. Prints a line of JSON for each round. Exit status 1: a round resumed from a wrong checkpoint,
+with the reason.
 """
 import dataclasses
 import json
@@ -23,7 +24,7 @@ _dataclass = dataclasses.dataclass
 
 
 def _hashable(cls=None, **keys):
-    """Debian 12 has PyTorch 1.13 with Python 3.11, which takes no unhashable default, as one of PyTorch's classes has."""
+    """Debian 12 has PyTorch 1.13 with Python 3.11, which rejects unhashable defaults such as one in PyTorch's classes."""
     def make(cls):
         made = _dataclass(cls, **keys)
         if made.__hash__ is None:
@@ -42,12 +43,12 @@ from torch.distributed._shard.sharding_spec import ChunkShardingSpec  # noqa: E4
 RANKS, ROWS, COLUMNS = 2, 256, 512
 RENDEZVOUS, SAVED = Path("/tmp/job.rendezvous"), Path("/tmp/job.saved")
 MOST_SAVES, LONGEST_SAVE_S = 3, 1.0
-KILL_DAEMON, LOSE_NODE = 2, 4  # which rounds of five
+KILL_DAEMON, LOSE_NODE = 2, 4  # round numbers modulo five
 ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 class State:
-    """A tensor of which each process has half, one that rank 0 saves, and the step."""
+    """A tensor that is divided between the processes, one saved by rank 0, and the step."""
 
     def __init__(self, rank):
         spec = ChunkShardingSpec(dim=0, placements=[f"rank:{each}/cpu" for each in range(RANKS)])
@@ -78,7 +79,7 @@ class State:
 
 
 def number_in(path):
-    return int(re.search(r"step-(\d+)", str(path)).group(1))  # a staged copy's path goes on
+    return int(re.search(r"step-(\d+)", str(path)).group(1))  # a staged copy's path has a suffix
 
 
 def work(rank, resume_from, folder, ready):
@@ -93,7 +94,7 @@ def work(rank, resume_from, folder, ready):
         state.train()
         path = folder / f"step-{state.step}"
         if rank == 0:
-            shutil.rmtree(path, ignore_errors=True)  # what a killed save left
+            shutil.rmtree(path, ignore_errors=True)  # left by a killed save
         dist.barrier()
         save_state_dict(state.as_dict(), FileSystemWriter(path))
         if rank == 0:
@@ -109,14 +110,14 @@ def start(rank, *arguments):
             work(rank, *arguments)
         except SystemExit as wrong:
             print(wrong, file=sys.stderr, flush=True)
-        except BaseException as error:  # the child must not go on as its parent
+        except BaseException as error:  # the child must not continue as its parent
             print(f"rank {rank}: {error!r}", file=sys.stderr, flush=True)
         os._exit(1)
     return child
 
 
 def train_for_a_while(resume_from, folder):
-    """Until both have resumed and some steps are saved; then both are killed, at any moment of the next save or between two."""
+    """Waits until both have resumed and some steps are saved, then kills both at a random moment during or between saves."""
     wanted = max(newest_saved(), number_in(resume_from) if resume_from else 0) + random.randint(0, MOST_SAVES)
     RENDEZVOUS.unlink(missing_ok=True)
     told, ready = os.pipe()
@@ -134,7 +135,7 @@ def train_for_a_while(resume_from, folder):
         os.kill(child, signal.SIGKILL)
     ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     if ends != [-signal.SIGKILL] * RANKS:
-        sys.exit(f"a process ended by itself: {ends}")
+        sys.exit(f"a process ended without being killed: {ends}")
 
 
 def newest_saved():
@@ -147,7 +148,7 @@ def newest_published(folder):
 
 
 def ask_latest(output, floor):
-    """The path to resume from; None: no checkpoint is complete anywhere."""
+    """The path to resume from; None if no checkpoint is complete anywhere."""
     asked = subprocess.run(["spark-stage", "latest", output], capture_output=True, text=True)
     path = asked.stdout.strip() if asked.returncode == 0 else None
     step = number_in(path) if path else 0

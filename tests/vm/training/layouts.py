@@ -1,15 +1,17 @@
-"""Checkpoints as frameworks lay them out, saved in parts on request, with Debian's PyTorch.
+"""Checkpoints in the layouts of frameworks, saved in parts on request, with Debian's PyTorch.
 
     layouts.py FOLDER < ORDERS
 
-ORDERS are lines "begin N", "finish N" and "check N PATH...". `begin` writes a step of each layout but for what makes it complete,
-`finish` the rest; `check` loads the given copies (in the order pt, hf, deepspeed) and compares. Answers each order with a line.
+ORDERS are lines "begin N", "finish N" and "check N PATH...". `begin` writes a step of each layout without the part that
+makes it complete, `finish` writes that part; `check` loads the given copies (in the order pt, hf, deepspeed) and compares
+them. Answers each order with a line.
 
-pt: one file by torch.save, written under another name and renamed, as PyTorch Lightning does.
-hf: Trainer's checkpoint-N (transformers, Trainer._save_checkpoint): weights in safetensors with their index, then optimizer,
-    scheduler and random state, trainer_state.json last. safetensors: 8 bytes of length, a JSON header, the tensors.
-deepspeed: global_stepN with the model's and each process's optimizer states, then the file `latest` (deepspeed,
-    DeepSpeedEngine.save_checkpoint), and zero_to_fp32.py beside them.
+pt: one file by torch.save, written under another name and renamed, like PyTorch Lightning.
+hf: Trainer's checkpoint-N (transformers, Trainer._save_checkpoint): weights in safetensors with their index, then
+    optimizer, scheduler and random state, trainer_state.json last. safetensors: 8 bytes of length, a JSON header, the
+    tensors.
+deepspeed: global_stepN with the optimizer states of the model and of each process, then the file `latest` (deepspeed,
+    DeepSpeedEngine.save_checkpoint), and next to them zero_to_fp32.py.
 """
 import json
 import os
@@ -107,7 +109,7 @@ class DeepSpeed:
 
     @staticmethod
     def check(step, path):
-        named = path.parent / "latest"  # as the engine finds it when no tag is given
+        named = path.parent / "latest"  # the engine reads this file when no tag is given
         model = torch.load(path.parent / named.read_text().strip() / "mp_rank_00_model_states.pt")
         return (model["global_steps"] == step and torch.equal(model["module"], tensor(step, 0)) and
                 all(torch.equal(torch.load(path / f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")["optimizer_state_dict"],

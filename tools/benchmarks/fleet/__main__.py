@@ -17,7 +17,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(daemon):
-    """Of the daemon, its workers that have ended, and the one that serves peers."""
+    """CPU seconds of the daemon, of its ended workers, and of the process that serves peers."""
     fields = Path(f"/proc/{daemon.pid()}/stat").read_text().rpartition(")")[2].split()
     ticks = sum(int(fields[index]) for index in (11, 12, 13, 14))
     for pid in daemon.workers("serve-peers"):
@@ -41,7 +41,7 @@ def measure(fleet, stage):
 
 
 def alone(fleet):
-    """Each for itself: without the section `fleet`."""
+    """Each host separately: without the section `fleet`."""
     configs = {daemon: daemon.config.read_text() for daemon in fleet.daemons}
     for daemon, text in configs.items():
         daemon.config.write_text(text.partition("fleet:")[0])

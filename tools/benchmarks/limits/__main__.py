@@ -19,14 +19,14 @@ sys.path.insert(0, str(ROOT / "tools/benchmarks"))
 import loop_volumes  # noqa: E402  needs that folder
 from loop_volumes import attach, run  # noqa: E402
 
-BYTES = 8 << 20  # of each file system
-# What a host with 100 subsystems and 300 namespaces may cost.
+BYTES = 8 << 20  # size of each file system
+# Limits for a host with 100 subsystems and 300 namespaces.
 MOST_MIB, MOST_CPU_PERCENT, MOST_ANSWER_MS = 60, 2.0, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def attach_many(folder, count):
-    """One small file system for each volume, mounted: (device number, sectors) of each."""
+    """Attaches and mounts one small file system for each volume: (device number, sectors) of each."""
     model = folder / "model.img"
     with open(model, "wb") as file:
         file.truncate(BYTES)
@@ -62,7 +62,7 @@ def status(path):
 
 
 def cpu_seconds(pid):
-    """Of the daemon, of workers that ended, and of those that wait for a question."""
+    """CPU seconds of the daemon, of ended workers, and of idle workers."""
     def fields(of):
         return Path(f"/proc/{of}/stat").read_text().rsplit(")", 1)[1].split()
     total = sum(map(int, fields(pid)[11:15]))
@@ -80,7 +80,7 @@ def resident_mib(pid):
 
 
 def measure(folder, count, seconds, binary):
-    """Ends with the daemon; everything else is the namespace's."""
+    """Ends the daemon; everything else ends with the namespace."""
     loop_volumes.show_as_nvme(attach_many(folder, count))
     write_config(folder, count)
     api = folder / "api.sock"
@@ -105,7 +105,7 @@ def observe(daemon, api, began, count, seconds):
             volumes = status(api)["volumes"]
             ready = sum(volume["state"] == "ready" for volume in volumes)
     took = time.monotonic() - began
-    time.sleep(10)  # what comes after the start
+    time.sleep(10)  # the work after the start
     cpu, since = cpu_seconds(daemon.pid), time.monotonic()
     time.sleep(seconds)
     share = (cpu_seconds(daemon.pid) - cpu) / (time.monotonic() - since)
@@ -120,7 +120,7 @@ def observe(daemon, api, began, count, seconds):
 
 
 def measure_apart(count, seconds, binary):
-    """In a process whose mounts nobody else sees."""
+    """In a separate process with private mounts."""
     with tempfile.TemporaryDirectory(prefix="spark-limits-") as folder:
         run("mount", "-t", "tmpfs", "none", folder)
         try:

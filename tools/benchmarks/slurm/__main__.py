@@ -1,9 +1,9 @@
 """Measures what `srun --stage` adds to a job whose data is staged already.
 
-The cluster is the one of tests/slurm: a real Slurm, its node in namespaces, the real daemon on it. Each dataset is on a volume
-(see loop_volumes.py), and is measured as the volume's and as a folder of anywhere, which has no superblock to tell that nothing
-was written. Jobs with the option and without it take turns in one run, so that whatever else the computer does hits both. Ends
-with 1 if the median difference is more than a job may notice.
+Uses the cluster of tests/slurm: a real Slurm, its node in namespaces, the real daemon. Each dataset is on a volume (see
+loop_volumes.py). It is measured as part of the volume and as a plain folder, for which no superblock shows that nothing was
+written. Jobs with and without the option alternate in one run, so that other load on this computer affects both. Exits
+with 1 if the median difference exceeds the limit.
 """
 import argparse
 import json
@@ -26,11 +26,11 @@ PER_FOLDER = 1000
 
 
 def make_image(image, mount, sets):
-    """An ext4 file system with all of them, each a folder."""
+    """An ext4 file system with all sets, each in a folder."""
     room = sum(one.files * (one.size + 1024) for one in sets.values()) + (256 << 20)
     with open(image, "wb") as file:
         file.truncate(-(-room // (1 << 20)) << 20)
-    # Small files lie in their inodes: a million of them are made in a minute.
+    # Small files are stored in their inodes, so a million of them are made in a minute.
     loop_volumes.run("mkfs.ext4", "-q", "-F", "-O", "inline_data", "-N", str(sum(one.files for one in sets.values()) * 2 + 10_000), image)
     mount.mkdir()
     loop_volumes.run("mount", "-o", "loop", image, mount)
@@ -63,7 +63,7 @@ def seconds_of(cluster, *options):
 def measure(cluster, name, pairs):
     """The median of a job without the option, and each pair's difference, in ms."""
     for _ in range(2):
-        seconds_of(cluster, f"--stage={name}")  # staged, and its state known
+        seconds_of(cluster, f"--stage={name}")  # stages it and records its state
     differences, plain = [], []
     for pair in range(pairs):
         both = {}
@@ -84,7 +84,7 @@ def cluster_on(place, sets):
         datasets[f"folder-{name}"] = Dataset(one.files, one.size, place={"path": f"{folder}/{name}"})
     sections = "".join(f"{name}: {json.dumps(body)}\n" for name, body in loop_volumes.sections([mount]).items())
     program = ROOT / "tools/benchmarks/loop_volumes.py"
-    # The daemon alone sees it: slurmd looks at /sys as well.
+    # Only the daemon sees it, since slurmd reads /sys as well.
     inside = ("unshare", "--mount", "--propagation", "slave", PYTHON, program, image, mount, "sh", "-c",
               f'mount --make-rshared / && mount --bind {mount} {folder} && exec "$@"', "sh")
     return Cluster(("n1",), datasets, "200GiB", sections, inside)

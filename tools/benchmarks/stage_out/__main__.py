@@ -1,9 +1,10 @@
 """Compares stage-out with what people use to send a checkpoint away: cp -a and rsync.
 
-Each copies one checkpoint of 64 shards from one drive to another, cold, in turns, and is done when its copy is durable. Ours is
-the daemon's own worker, at the priority that it has while a job holds a dataset; it reads once with direct I/O, hashes, flushes
-and publishes with one rename. A reader with direct I/O on the checkpoint's drive stands for the job that trains on: what it
-loses is measured too, against moments in which the copy is stopped. Ends with 1 if --require is given and a goal was missed.
+Each copies one checkpoint of 64 shards from one drive to another, with a cold cache, in turns, and ends when its copy is
+durable. Ours is the daemon's own worker, at its priority while a job holds a dataset; it reads once with direct I/O, hashes,
+flushes and publishes with one rename. A reader with direct I/O on the checkpoint's drive represents the running job: its
+loss is measured, too, compared with intervals in which the copy is stopped. Exits with 1 if --require is given and a goal
+was missed.
 """
 import argparse
 import json
@@ -26,9 +27,9 @@ from machine import GIB, MIB, Problem  # noqa: E402
 
 SHARDS = 64
 PROGRAM = ROOT / "build/release/daemon/spark-staged"
-MOST_LOSS = 0.05      # of the reader
+MOST_LOSS = 0.05      # of the reader's rate
 MOST_MEMFREE = 300 * MIB
-READ = MIB            # of one read of the reader
+READ = MIB            # size of one read by the reader
 TURN_S, MOST_TURNS = 0.25, 160
 OURS = "stage-out"
 
@@ -49,7 +50,7 @@ def contenders(source, target, rates):
 
 
 class Reader(threading.Thread):
-    """Reads a file of the checkpoint's drive again and again, past the page cache; counts bytes."""
+    """Reads a file on the checkpoint's drive repeatedly, past the page cache; counts bytes."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -67,8 +68,8 @@ class Reader(threading.Thread):
         os.close(handle)
 
     def loss_beside(self, command):
-        """Of its rate, while the command runs, against moments in between in which the command is stopped: other work on this
-        computer changes both alike. The command is ended once that is known, or ends before."""
+        """The lost share of the reader's rate while the command runs, compared with intervals in which the command is
+        stopped: other load on this computer affects both equally. Ends the command once that is known, if it still runs."""
         self.start()
         child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", command], stdout=subprocess.DEVNULL,
                                  start_new_session=True)
@@ -87,7 +88,7 @@ class Reader(threading.Thread):
         finally:
             self.over.set()
             measure.end_group(child)
-            measure.wait_all(child)  # what it started too: they have the drives in use
+            measure.wait_all(child)  # including its children, which use the drives
             self.join()
         if not spent[signal.SIGSTOP]:
             raise Problem("the copy ended before the reader was measured - choose a larger checkpoint (--gib)")
@@ -111,7 +112,7 @@ def fill(source, size):
 
 
 def measure_all(drives, rounds, rates):
-    """{name: [(what the reader loses, its rate without the copy, the copy without a reader)…]}"""
+    """{name: [(the reader's loss, its rate without the copy, the copy without a reader)…]}"""
     found = {name: [] for name in contenders(drives.source, drives.target, rates)}
     for _ in range(rounds):
         for name, command in contenders(drives.source, drives.target, rates).items():
@@ -127,7 +128,7 @@ def measure_all(drives, rounds, rates):
 
 
 def show(found, size):
-    """Prints the table; whether every goal was met."""
+    """Prints the table; returns whether every goal was met."""
     def of(runs, number):
         return statistics.median(number(*each) for each in runs)
 

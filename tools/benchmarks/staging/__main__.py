@@ -76,12 +76,12 @@ def open_drives(options, chosen):
     if options.source:
         return drives.Folders(options.source, options.target, size)
     tell(f"making two drives of {size / GIB:.1f} GiB in memory")
-    # A buffered copier holds what it reads and what it writes.
+    # A buffered copier uses the page cache for both the read and the written data.
     return drives.LoopDrives(size, int(2 * options.scale * max(made.bytes for made in chosen)))
 
 
 def choose(options):
-    """(contenders that are here, words about those that are not)."""
+    """(available contenders, messages about the missing ones)."""
     if not os.access(options.binary, os.X_OK):
         raise Problem(f"{options.binary} is not a program - build it (make build), or give --binary")
     here, absent = [], []

@@ -1,4 +1,4 @@
-"""Is the copy a copy? Nobody wins by leaving something out."""
+"""Checks that a copy is complete, so that no contender gains time by leaving something out."""
 import os
 import stat
 import subprocess
@@ -6,7 +6,7 @@ from collections import Counter
 
 
 def tree(root):
-    """Path → status of everything below root, itself not included."""
+    """Path → status of everything below root, without root itself."""
     found = {}
     for folder, folders, files in os.walk(root):
         for name in folders + files:
@@ -26,7 +26,7 @@ def _differs(path, there, here):
 
 
 def compare(source, copy):
-    """(what makes it no copy, or None; what was lost of less weight: "200 modes", "1.0 GiB of holes")."""
+    """(the reason why it is no copy, or None; minor losses: "200 modes", "1.0 GiB of holes")."""
     if not os.path.isdir(copy):
         return f"there is no {copy}", []
     ours, theirs = tree(source), tree(copy)

@@ -1,4 +1,4 @@
-"""Who copies: one command line each. All but spark-stage, which ends when its copy is durable, get a `sync -f`."""
+"""The copiers compared, one command line each. All except spark-stage, which ends when its copy is durable, are followed by `sync -f`."""
 import json
 import os
 import shutil
@@ -15,12 +15,12 @@ class Contender:
     name: str
     programs: dict                  # program it needs → Debian package that has it
     command: Callable               # (set, source, dest) → shell command
-    restages: bool = False          # also takes part where an earlier copy is there
-    copies: bool = True             # False: not a copier, a measure beside them
+    restages: bool = False          # also takes part if an earlier copy exists
+    copies: bool = True             # False: not a copier, but a reference
     sets: tuple = ()                # only these; empty: all
 
     def missing(self):
-        """The packages to install, or nothing."""
+        """The Debian packages to install; empty if none is missing."""
         return sorted({package for program, package in self.programs.items() if not shutil.which(program)})
 
     def takes_part(self, made):
@@ -30,7 +30,7 @@ class Contender:
         if not self.copies:
             return None
         program = list(self.programs)[0]
-        # fpsync knows no --version; its help begins with it.
+        # fpsync has no --version; its help begins with the version.
         done = subprocess.run([program, "-h" if program == "fpsync" else "--version"], capture_output=True, text=True,
                               check=False)
         return ((done.stdout or done.stderr).strip().splitlines() or [""])[0]
@@ -41,7 +41,7 @@ def _durable(command):
 
 
 def _rsync(made, source, dest):
-    # What plain -a loses: hard links, and holes.
+    # Options for features that plain -a loses: hard links and holes.
     more = {"models": " -H", "sparse": " -S"}.get(made.name, "")
     return f"rsync -a --whole-file{more} {source}/ {dest}"
 
@@ -56,7 +56,7 @@ def _rclone(_made, source, dest):
 
 
 def _parallel_cp(jobs):
-    """By top-level entry: a folder each where there are folders, else files in eight batches a job."""
+    """Splits by top-level entry: one folder each if there are folders, else eight batches of files per job."""
     def command(_made, source, dest):
         return (f"mkdir {dest} && cd {source} && "
                 f"batch=$(( $(find . -mindepth 1 -maxdepth 1 -printf x | wc -c) / {8 * jobs} )) && "
@@ -70,7 +70,7 @@ def _walk(_made, source, _dest):
 
 
 def _fio(_made, source, dest):
-    """The source is read and the target written at the same time, as deep and large as direct I/O likes it."""
+    """Reads the source and writes the target at the same time, with a queue depth and block size suited to direct I/O."""
     files = sorted(os.scandir(source), key=lambda entry: entry.name)
     size = sum(entry.stat().st_size for entry in files)
     names = quote(":".join(entry.path for entry in files))
@@ -83,7 +83,7 @@ def _fio(_made, source, dest):
 
 
 def fio_seconds(output):
-    """The slower side's time, without fio's own start."""
+    """The time of the slower side, without fio's own start."""
     jobs = {job["jobname"]: job for job in json.loads(output[output.index("{"):])["jobs"]}
     return max(jobs[side][side]["runtime"] for side in ("read", "write")) / 1000
 
@@ -95,7 +95,7 @@ def _spark_stage(name, binary):
 
 
 def all_of(binary, before=None):
-    """By name, in the order in which they are shown. `before`: an earlier spark-stage, which takes part too."""
+    """By name, in display order. `before`: an earlier spark-stage, which takes part too."""
     rsync = {"rsync": "rsync"}
     found = [
         _spark_stage(OURS, binary),

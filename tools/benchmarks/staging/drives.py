@@ -1,4 +1,4 @@
-"""Where is copied from and to: two loop drives of our own, or two folders that were given."""
+"""The source and target of the copies: two loop drives of our own, or two given folders."""
 import fcntl
 import os
 import shutil
@@ -20,7 +20,7 @@ def _run(*command):
 
 
 def _lock(folder):
-    """The folder is ours until this process ends, even by kill -9."""
+    """Locks the folder until this process ends, even by kill -9."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -31,7 +31,7 @@ def _lock(folder):
 
 
 def _let_go(path):
-    """Unmounts what may be in use still, or, when a signal came in between, not mounted any more."""
+    """Unmounts a path that may still be in use, or, after a signal, no longer mounted."""
     subprocess.run(["umount", "--lazy", "--quiet", path], capture_output=True, check=False)
 
 
@@ -41,12 +41,12 @@ class _LoopDrive:
     def __init__(self, name, size):
         self.path = f"{PLACE}/{name}"
         self._backing = f"{PLACE}/{name}.img"
-        with open(self._backing, "wb", buffering=0) as file:   # filled: later writes find their memory in place
+        with open(self._backing, "wb", buffering=0) as file:   # filled, so that later writes find allocated memory
             for _ in range(size // MIB):
                 file.write(_BLOCK)
         self._device = _run("losetup", "--find", "--show", "--direct-io=on", self._backing)
         self._handle = os.open(self._device, os.O_RDONLY)
-        _run("losetup", "--detach", self._device)   # takes effect when our handle closes: at our end, whatever it is
+        _run("losetup", "--detach", self._device)   # takes effect when our handle closes, even if this process is killed
         self._mounted = False
         os.mkdir(self.path)
 
@@ -55,7 +55,7 @@ class _LoopDrive:
         _run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", *options, self._device)
 
     def schedule(self, name):
-        """The I/O scheduler of the drive."""
+        """Sets the I/O scheduler of the drive."""
         try:
             with open(f"/sys/block/{os.path.basename(self._device)}/queue/scheduler", "w", encoding="ascii") as file:
                 file.write(name)
@@ -77,13 +77,13 @@ class _LoopDrive:
 
 
 class LoopDrives:
-    """Two drives in a tmpfs of our own. All of it lies in a mount namespace of our own and on loop devices that detach
-    themselves, so that nothing is left behind even after kill -9; the empty PLACE is used again."""
+    """Two drives in our own tmpfs, in our own mount namespace, on loop devices that detach automatically, so that nothing
+    is left even after kill -9. The empty folder PLACE is reused."""
 
     kind = "ext4 on direct-I/O loop devices in memory"
 
     def __init__(self, size, cache):
-        """Drives of `size` bytes each; `cache`: bytes of page cache that the contenders will want."""
+        """Drives of `size` bytes each. `cache`: bytes of page cache that the contenders need."""
         wanted, there = 2 * size + cache + GIB, machine.memory("MemAvailable")
         if there < wanted:
             raise Problem(f"two drives of {size / GIB:.1f} GiB and room for the page cache need {wanted / GIB:.1f} GiB "
@@ -117,7 +117,7 @@ class LoopDrives:
         self._target.mount()
 
     def cold(self):
-        """Nothing of either side is in memory."""
+        """Drops both sides from the page cache."""
         for drive in self._drives:
             drive.unmount()
         machine.drop_caches()
@@ -133,7 +133,7 @@ class LoopDrives:
 
 
 class Folders:
-    """A folder of ours in each of two that were given; what a killed run left there is removed first."""
+    """Our own subfolder in each of two given folders; leftovers of a killed run are removed first."""
 
     kind = "folders"
 
@@ -150,7 +150,7 @@ class Folders:
             path = os.path.join(os.path.abspath(given), FOLDER)
             os.makedirs(path, exist_ok=True)
             paths.append(path)
-            # With one folder for both sides, the second lock would wait for the first.
+            # If both sides are in one folder, a second lock would block on the first.
             if path not in paths[:-1]:
                 self._locks.append(_lock(path))
         self._paths = paths

@@ -1,4 +1,4 @@
-"""The two measurements that take minutes: memory with a million files, and work done twice after kill -9."""
+"""The two measurements that take minutes: memory with a million files, and repeated work after kill -9."""
 import json
 import os
 
@@ -9,7 +9,7 @@ import rounds
 from machine import MIB, Problem
 from sets import MILLION, SETS
 
-_COPY_S = 12   # a copy slowed down to this, so that half of it is long against the 2 s that may be lost
+_COPY_S = 12   # slows the copy so that half of it is much longer than the 2 s of work that may be lost
 
 
 def _prepare(drives, made, scale, tell):
@@ -40,8 +40,8 @@ def million(drives, ours, scale, tell):
 
 
 def killed(drives, ours, name, scale, tell):
-    """kill -9 at half way, then again. What was copied twice is what the source's drive gave beyond the set's bytes;
-    metadata is in it, so the truth is a little better."""
+    """kill -9 at half the time, then another run. The bytes copied twice are the bytes read from the source's drive beyond
+    the set's size; they include metadata, so the real result is slightly better."""
     made = SETS[name]
     content = _prepare(drives, made, scale, tell)
     source, dest, command = rounds.shell(ours, made, drives)

@@ -1,4 +1,4 @@
-"""The few things that the benchmark asks of Linux itself: a private place for mounts, cold caches, counters."""
+"""The benchmark's use of Linux itself: private mounts, cold caches, counters."""
 import ctypes
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 class Problem(Exception):
-    """A sentence for the person at the terminal: what does not work, and what to do."""
+    """A message for the user: the problem, and the next step."""
 
 
 def _call(what, status):
@@ -20,13 +20,13 @@ def _call(what, status):
 
 
 def own_mount_namespace():
-    """From here on our mounts are seen by us alone, and gone with us, however we end."""
+    """From here on our mounts are visible only to this process, and end with it."""
     _call("a mount namespace of our own", _libc.unshare(_CLONE_NEWNS))
     _call("private mounts", _libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
 
 
 def adopt_orphans():
-    """What a contender leaves running becomes our child, so that its time and CPU are counted too."""
+    """Background processes of a contender become our children, so that their time and CPU are counted too."""
     _call("adopting orphans", _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
@@ -42,14 +42,14 @@ def memory(name, text=None):
 
 
 def busy_seconds():
-    """CPU seconds that the whole machine has worked since boot: the kernel's own threads are in it."""
+    """CPU seconds of the whole machine since boot, including the kernel's own threads."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _idle, _iowait, irq, softirq = (int(word) for word in file.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / _TICKS
 
 
 def bytes_read(path):
-    """Bytes read so far from the block device below path, or None where there is none (NFS, tmpfs)."""
+    """Bytes read so far from the block device below path, or None if there is no such device (NFS, tmpfs)."""
     device = os.stat(path).st_dev
     try:
         with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat", encoding="ascii") as file:
@@ -65,8 +65,8 @@ def drop_caches():
 
 
 def touch_memory(folder, amount):
-    """Writes to `amount` bytes of memory once and gives them back. On a virtual machine memory that nobody used yet
-    is slower, and the first contenders would pay for it."""
+    """Writes to `amount` bytes of memory once and frees them. On a virtual machine, memory that was never used is slower,
+    which would put the first contenders at a disadvantage."""
     block = b"\xa5" * MIB
     path = os.path.join(folder, "touched")
     with open(path, "wb", buffering=0) as file:
@@ -76,8 +76,8 @@ def touch_memory(folder, amount):
 
 
 def apart(function, *arguments):
-    """Calls the function in a process of its own. What it needs of memory would else be ours from then on, and with
-    that the least that the kernel tells of each contender's peak."""
+    """Calls the function in a child process. Otherwise its memory would remain in this process, and with it become the
+    minimum that the kernel reports as each contender's peak."""
     pool = multiprocessing.get_context("fork").Pool(1)
     try:
         return pool.apply(function, arguments)

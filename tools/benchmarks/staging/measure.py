@@ -1,4 +1,4 @@
-"""One command, from its start to its end: time, CPU, memory."""
+"""Measures one command from start to end: time, CPU, memory."""
 import os
 import signal
 import subprocess
@@ -15,9 +15,9 @@ _SAMPLE_S = 0.02
 @dataclass
 class Measured:
     seconds: float
-    cpu_seconds: float            # user + system of the command and all that it started
-    machine_cpu_seconds: float    # of the whole machine meanwhile, the kernel's own threads included
-    memfree_drop_bytes: int       # how far MemFree fell at most
+    cpu_seconds: float            # user + system time of the command and its children
+    machine_cpu_seconds: float    # of the whole machine in that time, including the kernel's own threads
+    memfree_drop_bytes: int       # largest decrease of MemFree
     peak_rss_bytes: int           # of its largest process
     status: int
     output: str
@@ -25,7 +25,7 @@ class Measured:
 
 
 class _Watch(threading.Thread):
-    """Follows MemFree, and ends the command when its time is over."""
+    """Samples MemFree, and ends the command after its time limit."""
 
     def __init__(self, child, limit_s):
         super().__init__(daemon=True)
@@ -62,7 +62,7 @@ def end_group(child):
 
 
 def wait_all(child):
-    """Waits for the command and for whatever it left behind; (status, CPU seconds, peak resident bytes)."""
+    """Waits for the command and for its background processes; (status, CPU seconds, peak resident bytes)."""
     status, cpu, peak = None, 0.0, 0
     while True:
         try:
@@ -76,12 +76,12 @@ def wait_all(child):
 
 
 def run(command, limit_s=1800, kill_after_s=None):
-    """Runs a shell command. `kill_after_s`: kill -9 to all of it then."""
+    """Runs a shell command. `kill_after_s`: sends SIGKILL to all of its processes at that time."""
     with (tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors,
           tempfile.TemporaryDirectory() as scratch):
         busy = machine.busy_seconds()
         began = time.monotonic()
-        # setpriv: it dies with us, even when we are killed ourselves.
+        # setpriv: the child dies with us, even if we are killed.
         child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", command], stdout=output,
                                  stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True,
                                  env=os.environ | {"TMPDIR": scratch, "LC_ALL": "C.UTF-8"})
@@ -93,7 +93,7 @@ def run(command, limit_s=1800, kill_after_s=None):
             drop = watch.drop()
         except BaseException:
             end_group(child)
-            wait_all(child)   # nothing of it holds the drives when they are taken away
+            wait_all(child)   # no process may use the drives when they are removed
             raise
         output.seek(0)
         errors.seek(0)

@@ -1,4 +1,4 @@
-"""Every contender on every set, in rounds, each round in another order, cold caches before each run."""
+"""Runs every contender on every set, in rounds with different orders, with cold caches before each run."""
 import dataclasses
 import os
 import random
@@ -13,9 +13,9 @@ import measure
 
 class Results:
     def __init__(self):
-        self.points = []      # one a run: set, contender, round, and what was measured
+        self.points = []      # one per run: set, contender, round, and the measurements
         self.content = {}     # set → {"title", "files", "bytes"}
-        self.remarks = {}     # (set, contender) → what is to be said of it
+        self.remarks = {}     # (set, contender) → remark about it
         self.failed = set()   # (set, contender): not a copy, or an error
 
     def add(self, made, contender, number, measured):
@@ -34,7 +34,7 @@ class Results:
 
 
 def _count(folder):
-    """(files, bytes); what has several names, by hard links, counts once."""
+    """(files, bytes); files with several hard links count once."""
     seen = {}
     for inside, _, files in os.walk(folder):
         for name in files:
@@ -50,13 +50,13 @@ def content_of(made, folder):
 
 
 def shell(contender, made, drives):
-    """(source, dest, command) of a run on the drives."""
+    """(source, dest, command) for a run on the drives."""
     source, dest = os.path.join(drives.source, made.name), os.path.join(drives.target, made.name)
     return source, dest, contender.command(made, source, dest)
 
 
 def _once(drives, made, contender, change_rng):
-    """One run: (measured, why it doesn't count or None, source, dest)."""
+    """One run: (measurement, the reason why it does not count or None, source, dest)."""
     drives.empty_target()
     source, dest, command = shell(contender, made, drives)
     if made.restage and contender.copies:
@@ -74,7 +74,7 @@ def _once(drives, made, contender, change_rng):
 
 
 def run(drives, sets, taking_part, rounds, scale, tell):
-    """All of it; `tell` gets a line a run."""
+    """Runs everything; `tell` is called with a line for each run."""
     results = Results()
     plan = [(made, [one for one in taking_part if one.takes_part(made)]) for made in sets]
     total, done = rounds * sum(len(who) for _, who in plan), 0

@@ -1,4 +1,4 @@
-"""What is copied: folders of files made from a fixed seed, so that every run on every machine copies the same."""
+"""The sets of files to copy, made from a fixed seed, so that every run on every machine copies the same."""
 import os
 import random
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _NOISE = os.urandom(4 * MIB)
 
 
 def _pieces(rng, size):
-    """Bytes that neither compress nor repeat within a file: windows of noise, each from another place."""
+    """Bytes that neither compress nor repeat within a file: windows of noise, each from a different offset."""
     while size > 0:
         length = min(size, MIB)
         start = rng.randrange(len(_NOISE) - length + 1)
@@ -40,8 +40,8 @@ def _small(folders):
 
 
 def _models(folder, rng, scale):
-    """Two repositories as Hugging Face keeps them (blobs, snapshots of relative links), and a folder that shares the
-    largest files by hard links."""
+    """Two repositories in the layout of Hugging Face's cache (blobs, snapshots of relative links), and a folder that shares
+    the largest files through hard links."""
     os.makedirs(f"{folder}/merged")
     for name, weights in (("models--lab--large", (700, 450)), ("models--lab--base", (300, 150, 100))):
         blobs, snapshot = f"{folder}/{name}/blobs", f"{folder}/{name}/snapshots/{rng.randbytes(20).hex()}"
@@ -80,7 +80,7 @@ def _million(folder, rng, scale):
 
 
 def _rewrite_one(folder, rng):
-    """One file of the set gets other content of the same size."""
+    """Replaces the content of one file of the set by other content of the same size."""
     inside = os.path.join(folder, rng.choice(sorted(os.listdir(folder))))
     path = os.path.join(inside, rng.choice(sorted(os.listdir(inside))))
     _write(path, rng, os.path.getsize(path))
@@ -91,10 +91,10 @@ class Set:
     name: str
     title: str
     make: Callable          # (folder, rng, scale)
-    bytes: int              # room that a copy takes at most, holes filled
-    restage: bool = False   # an earlier copy is there already
-    change: Callable = None  # (folder, rng): what happened to the source since that copy
-    mkfs: tuple = ()        # more options for the drives
+    bytes: int              # maximum space that a copy takes, holes filled
+    restage: bool = False   # an earlier copy exists
+    change: Callable = None  # (folder, rng): changes the source after that copy
+    mkfs: tuple = ()        # additional mkfs options for the drives
 
     def fill(self, folder, scale):
         os.mkdir(folder)
@@ -109,7 +109,7 @@ SETS = {made.name: made for made in (
     Set("flat", "20,000 files of 8 to 60 KB in one folder", _small(1), _SMALL),
     Set("models", "model repository: 5 files of 100 to 700 MB, 2,000 small ones, links", _models, 3 * GIB),
     Set("sparse", "3 files of 1 GiB, about 300 MiB of data in them", _sparse, 3 * GIB),
-    # Twice the room: a copier may keep the earlier copy until the new one is whole.
+    # Twice the space: a copier may keep the earlier copy until the new one is complete.
     Set("unchanged", "20,000 files again, nothing changed", _small(40), 2 * _SMALL, restage=True),
     Set("changed", "20,000 files again, one changed", _small(40), 2 * _SMALL, restage=True, change=_rewrite_one),
 )}
@@ -117,5 +117,5 @@ MILLION = Set("million", "1,000,000 files of 1 KiB in 1,000 folders", _million, 
 
 
 def drive_size(chosen, scale):
-    """Of a drive that holds each of the sets alone, with the file system's own needs."""
+    """The size of a drive that can contain any one of the sets, including the file system's overhead."""
     return (int(max(made.bytes for made in chosen) * scale * 1.1) // MIB + 400) * MIB

@@ -1,11 +1,11 @@
-"""From raw points to Markdown."""
+"""Converts raw data points to Markdown."""
 import statistics
 
 from contenders import OURS
 from machine import GIB, MIB
 
 _FIELDS = ("seconds", "cpu_seconds", "machine_cpu_seconds", "memfree_drop_bytes", "peak_rss_bytes")
-_SMALL_FILE = MIB // 4   # below this mean size, files a second say more than bytes a second
+_SMALL_FILE = MIB // 4   # below this mean size, files per second are more meaningful than bytes per second
 
 
 def medians(points):
@@ -20,7 +20,7 @@ def medians(points):
 
 
 def markdown(header, rows):
-    """Aligned, so that it reads well where Markdown is not drawn; all columns but the first to the right."""
+    """Aligned, so that the Markdown source is readable, too; all columns except the first are right-aligned."""
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
 
     def line(cells):
@@ -44,7 +44,7 @@ def _row(name, one, content, ours):
 
 
 def of_set(content, by_name, remarks, order):
-    """A set's heading, its table in the order of the contenders, and what is to be said of some of them."""
+    """A set's heading, its table in the order of the contenders, and remarks about some of them."""
     unit = "files/s" if content["bytes"] < content["files"] * _SMALL_FILE else "GiB/s"
     header = ["contender", "s", "min-max", unit, "× ours", "CPU s", "all CPU", "MemFree-", "RSS"]
     ours = by_name.get(OURS)

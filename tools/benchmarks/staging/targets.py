@@ -1,4 +1,4 @@
-"""What spark-stage has to reach, and whether it did."""
+"""The goals of spark-stage, and whether they were met."""
 import operator
 from dataclasses import dataclass
 from typing import Callable
@@ -22,12 +22,12 @@ class _Target:
     what: str
     sign: str
     limit: float
-    form: str             # how a value is written
+    form: str             # format of a value
     value: Callable       # Numbers → value; KeyError: not measured
 
 
 class _Numbers:
-    """Medians by set, contender and field, and what the long measurements found; KeyError for what was not measured."""
+    """Medians by set, contender and field, and the results of the long measurements; KeyError for a missing measurement."""
 
     def __init__(self, medians, long):
         self._medians, self.long = medians, long
@@ -36,7 +36,7 @@ class _Numbers:
         return self._medians[made][contender][field]
 
     def times(self, made, *others):
-        """How many times as fast as the best of the others."""
+        """The speed relative to the best of the others."""
         there = [self(made, other) for other in others if other in self._medians[made]]
         if not there:
             raise KeyError(others)

@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic: medians, ratios, tables, verdicts, and that a bad copy is seen."""
+"""The benchmark's own arithmetic: medians, ratios, tables, verdicts, and the detection of a bad copy."""
 import os
 import tempfile
 import unittest

@@ -43,7 +43,7 @@ TEST(JobWatch, AWorkerThatEndedIsCountedOnceThoughItsParentTakesOverItsNumber) {
     const Bytes data = static_cast<Bytes>(second) * 10'000'000;
     watch.look(second, {{1, reader(0, 5'000)}, {2, reader(1, data)}});
   }
-  // The kernel added the worker's 100 MB to its parent's number; a new worker goes on.
+  // The kernel added the worker's 100 MB to its parent's counter; a new worker continues.
   for (int second = 11; second <= 20; ++second) {
     const Bytes data = static_cast<Bytes>(second - 10) * 10'000'000;
     watch.look(second, {{1, reader(0, 5'000 + 100'000'000)}, {3, reader(1, data)}});
@@ -58,7 +58,7 @@ TEST(JobWatch, AProcessThatReadsNoDataIsNotCounted) {
   JobWatch watch({"/data"});
   for (int second = 0; second <= 10; ++second) {
     const auto at = static_cast<Bytes>(second);
-    // The parent reads from the worker's pipe all that the worker read.
+    // The parent reads all of the worker's data through a pipe.
     watch.look(second, {{1, other(0, at * 10'000'000)}, {2, reader(1, at * 10'000'000)}});
   }
   EXPECT_NEAR(watch.result()->rate.value, 10e6, 1);

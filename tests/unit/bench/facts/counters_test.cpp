@@ -11,7 +11,7 @@
 namespace spark::bench {
 namespace {
 
-// A made-up /proc and /sys.
+// A synthetic /proc and /sys.
 class Tree {
  public:
   void put(const std::string& path, const std::string& text) const {
@@ -90,7 +90,7 @@ TEST(OriginBytes, AreCountedInSectorsAtTheBlockDevice) {
   EXPECT_EQ(origin.counter, "block device nvme0n1p2");
 }
 
-// As Linux 6.1 does with native multipath: the device that is mounted counts nothing.
+// Linux 6.1 with native multipath: the mounted device has no counts.
 TEST(OriginBytes, OfANativeMultipathDeviceAreThoseOfItsHiddenPaths) {
   const Tree tree;
   OriginSource source;

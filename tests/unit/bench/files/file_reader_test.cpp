@@ -93,7 +93,7 @@ TEST(FileReader, IsNeverFasterThanItsRate) {
   reading.files = small_file_names(disk / "small", 10);
   reading.threads = 2;
   reading.rate = 5'000'000;
-  EXPECT_GE(read_files(reading)->seconds, 0.15);  // 0.2 s less what may go at once
+  EXPECT_GE(read_files(reading)->seconds, 0.15);  // 0.2 s minus the initial burst
 }
 
 TEST(FileReader, SmallFilesAreNotAlike) {

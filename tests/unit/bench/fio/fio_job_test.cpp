@@ -59,7 +59,7 @@ TEST(Command, AReadCannotWriteAndABypassOfTheCacheIsAsked) {
   }
 }
 
-// Reading on after the end would read what the first pass left in RAM.
+// Reading again from the start would be served from the page cache of the first pass.
 TEST(Command, AColdReadGoesThroughTheCacheAndReadsNothingTwice) {
   const auto command =
       cell_command(kSetup, scenario("samples"), deal_streams({{"/d", 8 * kMiB}}, 8, 128 * kKiB),

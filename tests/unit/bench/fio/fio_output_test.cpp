@@ -1,4 +1,4 @@
-// Each trap that fio's output has been seen to set, with the output as captured from fio 3.33.
+// Known peculiarities of fio's output, captured from fio 3.33.
 #include "bench/fio/fio_output.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// As if a fio with this exit status had printed the captures.
+// Replays the captures as the output of a fio with this exit status.
 FioEnd replay(const std::string& name, int exit_status) {
   FioStream stream;
   FioEnd end;

@@ -19,7 +19,7 @@ FioRun shell(const std::string& script, Duration deadline) {
 }
 
 TEST(RunFio, StatusObjectsArriveWhileItRunsAndTheLastIsKept) {
-  // It says its second only when its first has arrived.
+  // The script prints its second object only after the first has arrived.
   const DiskFolder folder;
   const std::string seen = folder / "seen";
   int arrived = 0;

@@ -1,4 +1,4 @@
-// Shell scripts stand in for ssh and the program behind it: they are first in PATH.
+// Shell scripts, first in PATH, replace ssh and the remote program.
 #include "bench/hosts/host_run.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class Hosts : public ::testing::Test {
   }
   void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
 
-  // "$host" is the host that was asked for.
+  // "$host" is the requested host.
   void ssh_does(const std::string& script) {
     const std::string file = disk / "ssh";
     std::ofstream(file) << "#!/bin/sh\nfor word; do host=$last; last=$word; done\n" << script << "\n";

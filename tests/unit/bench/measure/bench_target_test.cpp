@@ -97,7 +97,7 @@ TEST(BenchTarget, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) 
   EXPECT_TRUE(check_space(targets, 5'000'000'000));
 }
 
-// A mount of our own, seen by this call alone. Null if this process may not mount.
+// A mount that only this call can see. Null if this process may not mount.
 Result<json::value> with_mount(const char* type, const std::string& at, unsigned long flags,
                                const std::function<Result<json::value>()>& work) {
   return run_apart({"a test with a mount", Duration(30'000), nullptr}, [&]() -> Result<json::value> {

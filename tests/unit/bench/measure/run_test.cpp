@@ -1,4 +1,4 @@
-// Whole runs with the real fio, tiny, on the disk of the build tree.
+// Complete small runs with the real fio, on the disk of the build tree.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ BenchOptions tiny(std::vector<PathUnderTest> paths) {
   return options;
 }
 
-// Asks `condition` every 20 ms for at most ten seconds.
+// Checks `condition` every 20 ms for at most ten seconds.
 bool comes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 500; ++i) {
     if (condition()) return true;
@@ -55,7 +55,7 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// A process of that folder's run, in its measuring: some fio that has the folder on its command line.
+// True if an fio process has the folder on its command line, so that run is measuring.
 bool is_fio_at_work(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const auto line = read_file(entry.path() / "cmdline");
@@ -66,7 +66,7 @@ bool is_fio_at_work(const std::string& folder) {
 
 std::atomic<bool> interrupted = false;
 
-// Starts a long run in a process of its own and waits until fio measures.
+// Starts a long run in a separate process and waits until fio measures.
 pid_t start_long_run(const std::string& folder) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -99,7 +99,7 @@ TEST(Run, TwoPathsAreMeasuredAndLeftAsTheyWere) {
       EXPECT_THAT(cell.reasons, Contains(HasSubstr("the others are staged to")));
       continue;
     }
-    // The files are small: what is read through the page cache may be over too soon to count.
+    // The files are small, so reading them through the page cache may be too short to be valid.
     if (!testing::Matches(Contains(HasSubstr("too short")))(cell.reasons)) {
       EXPECT_EQ(cell.status, CellStatus::Valid)
           << cell.scenario << ": " << testing::PrintToString(cell.reasons);
@@ -184,7 +184,7 @@ TEST(Run, WhatCannotBeMeasuredIsRefusedBeforeTheFirstByte) {
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
-// A fio without io_uring, as on a host whose seccomp filter forbids it.
+// An fio without io_uring, like on a host with a seccomp filter against it.
 TEST(Run, WithoutIoUringItFallsBackToLibaioAndSaysSo) {
   const DiskFolder disk;
   const DiskFolder tools;
@@ -206,7 +206,7 @@ TEST(Run, WithoutIoUringItFallsBackToLibaioAndSaysSo) {
   EXPECT_EQ(record->cells[0].status, CellStatus::Valid);
 }
 
-// A path that fails in the middle marks its own cells and the others are measured.
+// A path that fails in the middle invalidates only its own cells; the others are measured.
 TEST(Run, AFailingLayoutMarksItsPathOnly) {
   const DiskFolder disk;
   const DiskFolder tools;

@@ -22,7 +22,7 @@ TEST(Statistics, TheSpreadIsTheDeviationByTheMean) {
   EXPECT_NEAR(spread({95, 100, 105}), 0.05, 1e-12);
 }
 
-// By hand: logarithms -d, 0, d have deviation d; t for two degrees of freedom is 4.302653.
+// Calculated manually: logarithms -d, 0, d have deviation d; t for two degrees of freedom is 4.302653.
 TEST(Statistics, TheIntervalIsStudentsOfTheLogarithms) {
   const double d = std::log(1.1);
   const auto estimate = estimate_of({1 / 1.1, 1, 1.1});
@@ -65,7 +65,7 @@ TEST(Paired, ADifferenceOfLessThanThreePercentIsNotClearHoweverSure) {
   EXPECT_EQ(compare_pairs({100, 100, 100}, {104, 104, 104}).difference, Difference::Higher);
 }
 
-// 100 rounds of `bench a=FOLDER b=FOLDER --scenario latency`, as a real drive gave them: 20 runs of five.
+// 100 rounds of `bench a=FOLDER b=FOLDER --scenario latency`, recorded on a real drive: 20 runs of five.
 TEST(Paired, TheSamePathUnderTwoNamesHasNoClearDifferenceInNineteenOfTwentyRuns) {
   const auto recorded = parse_json_object(fixture("same_path.json"));
   ASSERT_TRUE(recorded);

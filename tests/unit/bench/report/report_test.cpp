@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Names that would break out of HTML, Markdown, gnuplot or a terminal if they were let.
+// Names that would break HTML, Markdown, gnuplot or a terminal unless escaped.
 Record hostile_record() {
   Record record = sample_record();
   record.host.name = "<script>alert(1)</script>";
@@ -83,7 +83,7 @@ TEST(Reports, TheMarkdownIsTheGoldenOne) {
   expect_golden("markdown.golden", markdown(sample_record()));
 }
 
-// Three exact rounds of a path on a host.
+// Three equal rounds of a path on a host.
 Record rounds_of(const std::string& host, const std::string& run, Bytes bytes) {
   Record record = sample_record();
   record.host.name = host;

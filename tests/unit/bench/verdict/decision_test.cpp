@@ -1,5 +1,5 @@
-// Worked examples: a dataset of 1.2 TB, NFS 1.1, NVMe/TCP 2.8 and the local drive 6.5 GB/s, copied as fast as
-// the network reads. The expected figures were worked out by hand.
+// Worked examples: a dataset of 1.2 TB, NFS 1.1, NVMe/TCP 2.8 and the local drive 6.5 GB/s, copied at the
+// rate at which the network reads. The expected figures were calculated manually.
 #include "bench/verdict/decision.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ Rate exactly(double rate) {
   return rate_of_rounds({{1, rate}, {2, rate}, {3, rate}, {4, rate}, {5, rate}}).value();
 }
 
-// Rounds that lie that far apart, the lowest in round `first`.
+// Rounds in steps of `part`, relative to `rate`, the lowest in round `first`.
 Rate about(double rate, double part, unsigned first) {
   ByRound rounds;
   for (unsigned i = 0; i < 5; ++i) rounds[1 + (first + i) % 5] = rate * (1 + part * (i - 2.0));
@@ -53,7 +53,7 @@ TEST(BreakEven, IsNeverWhereTheNetworkFeedsTheJob) {
 }
 
 TEST(BreakEven, RatesThatDriftTogetherFromRoundToRoundAreCertain) {
-  // Twice the network in all, half the time: what an epoch saves and what the copy costs move alike.
+  // If the network is twice as fast, an epoch saves half as much and the copy costs half as much.
   const Source together{"nfs", about(1.1e9, 0.1, 0), about(1.1e9, 0.1, 0)};
   const BreakEven even = break_even_of(together, kLocal, 0);
   ASSERT_TRUE(even.has_range);

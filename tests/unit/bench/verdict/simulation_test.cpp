@@ -1,4 +1,4 @@
-// 1,000 made-up systems of known rates, measured with noise: the advice is right as often as it claims.
+// 1,000 simulated systems with known rates, measured with noise: the advice is right as often as it claims.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,8 @@ class World {
     return system;
   }
 
-  // What one round gives: the network's drift falls on reading and copying alike, noise on each.
+  // Simulates one round: the network's drift affects reading and copying equally; the noise of each is
+  // independent.
   std::vector<Source> measure(const System& system, std::optional<Rate>& local) {
     ByRound read, copy, drive;
     for (unsigned round = 1; round <= kRounds; ++round) {
@@ -53,7 +54,7 @@ class World {
   }
 
  private:
-  // Even in the logarithm: as many slow systems as fast ones.
+  // Uniform in the logarithm: as many slow systems as fast ones.
   double between(double low, double high) {
     return std::exp(std::uniform_real_distribution(std::log(low), std::log(high))(random_));
   }

@@ -11,7 +11,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// The worked example of decision_test.cpp as five exact rounds.
+// The worked example of decision_test.cpp as five equal rounds.
 Record worked_example() {
   Record record = sample_record();
   record.cells.clear();
@@ -220,7 +220,7 @@ TEST(Verdict, ARunOfTheNetworkAloneSaysWhatIsMissing) {
   EXPECT_THAT(sentences_of(verdict_of({})).front(), HasSubstr("Not decided: 'stream' was not measured"));
 }
 
-// Read-only, as hosts of a fleet need it.
+// Read-only, as required for an exchange between hosts of a fleet.
 Record example_for_nodes(unsigned nodes, unsigned fleet_hosts) {
   Record record = worked_example();
   record.paths[0].read_only_reason = "mounted read-only";

@@ -33,7 +33,7 @@ TEST(BoundedCall, AnswersLargerThanAPipeComeThrough) {
 
 TEST(BoundedCall, EndsAtItsDeadline) {
   const auto answer = call_bounded(Duration(200), [] {
-    ::sleep(60);  // then it would answer
+    ::sleep(60);  // longer than the call may take
     return Result<json::object>(json::object());
   });
   ASSERT_FALSE(answer);

@@ -1,4 +1,4 @@
-// The real client against a server that can be as bad as a server can be.
+// The real client against a server with all kinds of faults.
 #include "cli/client/client.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Takes one connection, reads the request's head, then does what the script says.
+// Accepts one connection, reads the request's head, then runs the script.
 class Server {
  public:
   using Script = std::function<void(int connection)>;
@@ -69,7 +69,7 @@ void say(int connection, const std::string& text) {
   EXPECT_EQ(::send(connection, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
-// Until the client closes, at most a minute.
+// Waits until the client closes, at most a minute.
 void be_silent(int connection) {
   pollfd closed{connection, POLLIN | POLLRDHUP, 0};
   ::poll(&closed, 1, 60'000);
@@ -86,7 +86,7 @@ std::string chunk(const std::string& text) {
 }
 
 constexpr char kChunked[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-constexpr ClientDeadlines kLong{Duration(60'000), Duration(60'000)};  // never waited for
+constexpr ClientDeadlines kLong{Duration(60'000), Duration(60'000)};  // never reached
 
 class ClientTest : public ::testing::Test {
  protected:
@@ -120,7 +120,7 @@ TEST_F(ClientTest, AnErrorIsAnAnswerToo) {
   EXPECT_EQ(send(server.socket())->status, 403u);
 }
 
-// As of a daemon that takes no more connections of this user.
+// Like a daemon that accepts no more connections of this user.
 TEST_F(ClientTest, AnAnswerToARequestThatWasNotReadToItsEndIsAnAnswer) {
   Server server([](int c) { say(c, answer("429 Too Many Requests", "{}")); });
   const auto got = send(server.socket(), {"POST", "/v1/stagings", std::string(8 << 20, ' ')});

@@ -1,4 +1,4 @@
-// The command line itself: help, usage errors, and the config verbs
+// The command line: help, usage errors, and the config verbs
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -48,7 +48,7 @@ TEST_F(CommandLine, EveryVerbHasExamplesInEightyColumns) {
 }
 
 TEST_F(CommandLine, EveryVerbThatReturnsDataHasItAsJson) {
-  // Groups without a meaning of their own, text that is meant for a file, and another program's output.
+  // Groups that do nothing on their own, text meant for a file, and another program's output.
   const std::set<std::string> others{"bench report", "config", "fleet",  "fleet key",
                                      "help",         "host",   "import", "run"};
   App app;

@@ -1,4 +1,4 @@
-// The order of steps around mkfs: looked at, reserved, made, and given back where it was not made.
+// The order of steps around mkfs: check, reserve, format, and release the reservation if formatting failed.
 #include "cli/format/namespace_formatter.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,4 @@
-// The first file system of a device, on real loop devices: made where there is nothing, refused anywhere
-// else.
+// The first file system of a device, on real loop devices: created on an empty device, refused on any other.
 #include "cli/format/new_filesystem.hpp"
 
 #include <fcntl.h>
@@ -50,7 +49,7 @@ class NewFilesystemTest : public testing::Test {
         },
         kDeadline);
   }
-  // Refused in these words, and not a byte of it is another one.
+  // Expects a refusal with this message and an unchanged device.
   void expect_refused(const std::string& words, Leftovers leftovers = Leftovers::None) {
     const std::string before = test::run_tool({"sha256sum", image_});
     const test::LoopDevice loop(image_);

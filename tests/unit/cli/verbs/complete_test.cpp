@@ -1,4 +1,4 @@
-// What a shell is told; the shells themselves: tests/install
+// Completions for a shell; tests/install tests the shells themselves
 #include <gtest/gtest.h>
 
 #include <fstream>

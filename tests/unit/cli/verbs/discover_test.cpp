@@ -82,7 +82,7 @@ TEST_F(Discover, ListsWhatIsOffered) {
 TEST_F(Discover, FitsItsTerminal) {
   program.context.terminal = {true, true, 60, false, false, 24};
   EXPECT_EQ(discover(log), 0) << program.errors();
-  expect_golden("discover-narrow.txt", program.output());  // the host's NQN has no place to break
+  expect_golden("discover-narrow.txt", program.output());  // the host's NQN can't be wrapped
   EXPECT_NE(program.output().find("nqn.2024-…M Models"), std::string::npos);
 }
 

@@ -15,7 +15,7 @@ std::string screen_of(const doctor::Host& host, Terminal terminal = {}) {
   return out.str();
 }
 
-// The free space of this machine's disk is in the last lines.
+// The last lines contain this machine's free disk space.
 std::string without_free_space(const std::string& screen) {
   return screen.substr(0, screen.find("\nfine"));
 }
@@ -48,7 +48,7 @@ TEST(DoctorScreen, NamesWhatIsWrongOnTheWay) {
 TEST(DoctorScreen, OfAHostInOrder) {
   test::FakeHost fake;
   json::object report = to_json(doctor::examine(fake.host()));
-  for (json::value& word : report["fine"].as_array()) {  // this machine's disk
+  for (json::value& word : report["fine"].as_array()) {  // depends on this machine's disk
     if (word.as_string().starts_with("cache drive")) word = "cache drive (78.7 GB free)";
   }
   std::ostringstream out;

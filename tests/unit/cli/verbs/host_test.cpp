@@ -1,4 +1,4 @@
-// `host new-identity`: asks, keeps the old files, and is refused while anything stands on the old identity.
+// `host new-identity`: asks, keeps the old files, and is refused while the old identity is in use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// jobs, cancel, wait --job: of jobs that anybody started
+// jobs, cancel, wait --job: for jobs started by any user
 #include <gtest/gtest.h>
 
 #include "tests/unit/cli/fixture.hpp"
@@ -33,7 +33,7 @@ TEST_F(JobVerbs, WaitHasTheExitStatusOfTheJob) {
   program.client.stream_once("/v1/jobs/7/events",
                              {{std::string(R"({"event": "failed", )") + kNoSpace + "}"}});
   EXPECT_EQ(program.run({"wait", "--job", "7"}), 5);
-  Program late;  // it has ended before
+  Program late;  // the job ended before the command
   late.client.answer("GET /v1/jobs/8", 200,
                      std::string(R"({"id": "8", "state": "failed", )") + kNoSpace + "}");
   EXPECT_EQ(late.run({"wait", "--job", "8"}), 5);

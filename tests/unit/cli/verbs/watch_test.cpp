@@ -17,7 +17,7 @@ std::string answer_of(const std::string& state, const std::string& more = "") {
 class Watch : public ::testing::Test {
  protected:
   void then(const std::string& answer) { program.client.answer("GET /v1/status", 200, answer); }
-  // Interrupted after so many looks.
+  // Interrupts the command after this many requests.
   int looks(unsigned number, std::vector<std::string> options) {
     program.timer.on_sleep = [this, number] { program.stop = program.client.sent.size() >= number; };
     options.insert(options.begin(), "status");

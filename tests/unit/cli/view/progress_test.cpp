@@ -11,7 +11,7 @@ constexpr Bytes kTotal = 100'000;
 
 class EtaTest : public ::testing::Test {
  protected:
-  // Seconds of copying at a rate, four looks a second.
+  // Simulates copying at a constant rate, with four samples per second.
   void copy_for(std::chrono::seconds seconds, Bytes per_second) {
     for (int i = 0; i < 4 * seconds.count(); ++i) {
       now += 250ms;

@@ -13,7 +13,7 @@ namespace {
 using testing::AnyOf;
 using testing::EndsWith;
 
-// What a terminal of that width shows of a copy at half way.
+// The line for a half-finished copy on a terminal of that width.
 std::string bar_at(unsigned columns) {
   Program program;
   program.context.terminal = {true, true, columns, false};

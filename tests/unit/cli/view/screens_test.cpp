@@ -1,4 +1,4 @@
-// What a person sees, whole: each verb's screen on a terminal of 80 columns, and its exit status
+// The user's view: each verb's complete screen on a terminal of 80 columns, and its exit status
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,13 +28,13 @@ class Screen : public ::testing::Test {
     job(request, R"({"event": "failed", "error": )" + error + "}");
   }
 
-  // The next command of the session.
+  // Runs the next command of the session.
   void type(const std::vector<std::string>& arguments) {
     program.out.str("");
     program.err.str("");
     const int status = program.run(arguments);
     std::string shown = program.errors();
-    if (!shown.empty() && shown.back() != '\n') shown += "\n";  // what a person typed
+    if (!shown.empty() && shown.back() != '\n') shown += "\n";  // ends the line of the user's input
     shown += program.output();
     for (const std::string& path : hidden) {
       for (std::size_t at = 0; (at = shown.find(path)) != std::string::npos;)
@@ -50,7 +50,7 @@ class Screen : public ::testing::Test {
 
   Program program;
   std::string session;
-  std::vector<std::string> hidden;  // paths of this run alone
+  std::vector<std::string> hidden;  // paths that differ in each run
 };
 
 constexpr char kWaiting[] = R"({"volumes": [{"name": "datasets", "state": "waiting", "reason":
@@ -178,7 +178,7 @@ TEST_F(Screen, OfConfig) {
   const test::TempFolder folder;
   const std::string file = folder.path() / "new.yaml";
   hidden = {file};
-  program.context.terminal = {};  // how long the path is does not matter
+  program.context.terminal = {};  // avoids wrapping that depends on the path's length
   std::ofstream(file) << "version: 1\ntargets:\n  rose: {address: 192.168.0.100}\nvolumes:\n  datasets:\n"
                          "    target: rose\n    subsystem: raid5-data\n    mount: /mnt/a\n";
   type({"config", "check", file});
@@ -218,7 +218,7 @@ TEST_F(Screen, OfImportOnAHostThatHasNothing) {
   const test::FakeSysfs host;
   program.context.root = host.root();
   type({"import"});
-  expect_golden("import-empty.txt", session);  // a file for the most part
+  expect_golden("import-empty.txt", session);  // mostly the content of a file
 }
 
 TEST_F(Screen, OfCopyInANarrowTerminal) {

@@ -1,4 +1,4 @@
-// What is seen under a real terminal
+// Output on a real terminal
 #include "cli/view/terminal.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ TEST_F(TerminalLook, NoColorTakesTheColoursAlone) {
   const Terminal seen = look_at_terminal(screen.get(), screen.get());
   EXPECT_FALSE(seen.colour);
   EXPECT_TRUE(seen.out && seen.err && seen.redraws);
-  ::setenv("NO_COLOR", "", 1);  // no-color.org: empty is not set
+  ::setenv("NO_COLOR", "", 1);  // no-color.org: empty counts as unset
   EXPECT_TRUE(look_at_terminal(screen.get(), screen.get()).colour);
 }
 

@@ -1,5 +1,4 @@
-// What callers may cost, and who may do what: the real server on a real socket, its clients processes of
-// their own.
+// Limits and permissions of callers: the real server on a real socket, with separate client processes.
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -28,14 +27,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr char kGroup[] = "daemon";  // every Debian has it
+constexpr char kGroup[] = "daemon";  // exists on every Debian
 constexpr uid_t kNobody = 65534;
 constexpr char kGet[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 constexpr char kEvents[] = "GET /events HTTP/1.1\r\nHost: x\r\n\r\n";
 
 struct User {
   uid_t uid = 0;
-  std::vector<gid_t> groups{};  // the first is the primary one; none: stays as it is
+  std::vector<gid_t> groups{};  // the first is the primary group; empty: keep the current ones
 };
 
 class ServerLimitsTest : public testing::Test {
@@ -65,7 +64,7 @@ class ServerLimitsTest : public testing::Test {
     co_return answer;
   }
 
-  // As long as it lives; a coroutine that is cancelled between two waits ends by an exception.
+  // Counts its live objects; a coroutine that is cancelled between two waits ends with an exception.
   class Counted {
    public:
     explicit Counted(int& count) : count_(count) { ++count_; }
@@ -77,7 +76,7 @@ class ServerLimitsTest : public testing::Test {
     int& count_;
   };
 
-  // Silent until `news`, then one event and the end.
+  // Waits for `news`, then gives one event and ends.
   asio::awaitable<std::optional<json::object>> next_event() {
     const Counted counted(silent_streams);
     asio::steady_timer timer(context);
@@ -115,7 +114,7 @@ class ServerLimitsTest : public testing::Test {
     send(fd, bytes);
     return read_all(fd);
   }
-  // What `client` says, run as that user while the server's loop runs.
+  // Runs `client` as that user while the server's loop runs, and returns its text.
   std::string in_a_process(const User& user, const std::function<std::string()>& client) {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);
@@ -146,7 +145,7 @@ class ServerLimitsTest : public testing::Test {
   }
   std::string in_a_process(const std::function<std::string()>& client) { return in_a_process({}, client); }
 
-  // A member of the group that may use the API, by its primary group.
+  // A user with the API's group as its primary group.
   static User member() { return {kNobody, {::getgrnam(kGroup)->gr_gid}}; }
   static User stranger() { return {kNobody, {kNobody}}; }
 
@@ -163,7 +162,7 @@ class ServerLimitsTest : public testing::Test {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user"
 
 TEST_F(ServerLimitsTest, AHeaderThatIsNeverFinishedIsCutOff) {
-  listen({.slowest = 1s});  // long enough for a whole one, on a busy machine too
+  listen({.slowest = 1s});  // long enough for a complete request, even on a busy machine
   EXPECT_EQ(in_a_process([&] { return ask("GET / HTTP/1.1\r\nHost:") + "|"; }), "|");
   EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
 }
@@ -190,7 +189,7 @@ TEST_F(ServerLimitsTest, ATrickleDoesNotBuyMoreTime) {
 }
 
 TEST_F(ServerLimitsTest, AnAnswerThatIsNeverTakenIsGivenUp) {
-  filler = 16 << 20;  // more than the kernel keeps for a socket
+  filler = 16 << 20;  // more than the kernel's socket buffers
   listen({.connections = 1, .slowest = 2s});
   const std::string said = in_a_process([&] {
     const UniqueFd lazy = connect();
@@ -244,7 +243,7 @@ TEST_F(ServerLimitsTest, AClientThatLeavesASilentEventStreamGivesItsConnectionBa
   EXPECT_THAT(in_a_process([&] { return ask(kGet); }), HasSubstr("200 OK"));
 }
 
-// As `nc` does at the end of its input.
+// Like `nc` at the end of its input.
 TEST_F(ServerLimitsTest, AClientThatEndsOnlyItsOwnSideStillGetsItsEvents) {
   listen();
   const UniqueFd client = connect();
@@ -272,7 +271,7 @@ TEST_F(ServerLimitsTest, AUsersConnectionsLeaveRoomForRoot) {
   const std::string said = in_a_process(member(), [&] {
     const UniqueFd first = connect(), second = connect();
     const std::string refusal = ask(kGet);
-    ::usleep(300'000);  // meanwhile root asks
+    ::usleep(300'000);  // root sends requests meanwhile
     return refusal;
   });
   EXPECT_THAT(said, HasSubstr("429 Too Many Requests"));
@@ -295,7 +294,7 @@ TEST_F(ServerLimitsTest, AUserWhoAsksTooOftenWaitsAndRootDoesNot) {
     }
     return std::to_string((std::chrono::steady_clock::now() - began) / 1ms);
   };
-  // The first 20 are a second's worth.
+  // The first 20 use up the allowance of one second.
   const int user_ms = std::stoi(in_a_process(member(), ask_fifty_times));
   EXPECT_GE(user_ms, 1400);
   EXPECT_NE(in_a_process(ask_fifty_times), "not answered");
@@ -337,7 +336,7 @@ TEST_F(ServerLimitsTest, AStrangerCannotConnect) {
   EXPECT_EQ(in_a_process(stranger(), [&] { return ask(kGet); }), "no connection");
 }
 
-// Should the socket ever be open to all, who calls still decides.
+// Even if the socket is open to all users, the server checks the caller's user.
 TEST_F(ServerLimitsTest, AStrangerWhoGetsThroughIsDenied) {
   NEEDS_ROOT();
   listen();

@@ -51,7 +51,7 @@ class ServerTest : public testing::Test {
     co_return answer;
   }
 
-  // Sends raw bytes, reads to the end (or for a minute), while the loop runs.
+  // Sends raw bytes and reads until the end (or for a minute), while the loop runs.
   std::string exchange(const std::string& bytes) {
     std::string received;
     bool done = false;

@@ -1,5 +1,5 @@
-// What a configuration costs whoever parses it: anyone in the group spark-stage may send one. Each row is a
-// kind of text that made, or would make, the cost grow with the square of its length.
+// The cost of parsing a configuration: every member of the group spark-stage may send one. Each row is a kind
+// of text for which a naive parser needs time quadratic in its length.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,14 +30,14 @@ std::string text_of(const Shape& row, std::size_t bytes) {
   return text + row.end;
 }
 
-// Of this thread: other work on the computer does not count.
+// CPU time of this thread: other work on the machine does not count.
 double processor_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// The least of two, since another program on the same core costs cache.
+// The lower of two, since another program on the same core evicts caches.
 double cost(const Shape& row, std::size_t bytes) {
   const std::string text = text_of(row, bytes);
   double least = 1e9;
@@ -134,7 +134,7 @@ class ConfigCost : public testing::TestWithParam<Shape> {};
 TEST_P(ConfigCost, GrowsWithTheLengthAndNotWithItsSquare) {
   constexpr std::size_t kPart = 16 << 10;
   const double part = cost(GetParam(), kPart), whole = cost(GetParam(), 8 * kPart);
-  // With the square it would be 64 times as much. A millisecond is the clock's and the allocator's.
+  // A quadratic cost would be 64 times as high. The millisecond allows for clock and allocator.
   EXPECT_LT(whole, 0.001 + 20 * part) << "for " << 8 * kPart << " bytes; " << part << " s for an eighth";
 }
 

@@ -1,4 +1,4 @@
-// What a wrong config is answered with: each row is a file and the line that has to be among the problems.
+// Error messages for a wrong configuration: each row is a file and a line that must be among the problems.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The reference of the contract.
+// The reference configuration of the contract.
 constexpr char kReference[] = R"(version: 1
 targets:
   rose:

@@ -33,7 +33,7 @@ std::vector<InForce> in_force(const Config& config) {
   return all;
 }
 
-// What becomes of the volume when target and volume get these keys more.
+// The planned step for the volume if these keys are added to target and volume.
 Step step(const std::string& target, const std::string& volume) {
   const auto steps = plan_volumes(in_force(read("", "")), read(target, volume));
   EXPECT_EQ(steps.size(), 1U);

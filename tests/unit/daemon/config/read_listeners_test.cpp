@@ -33,6 +33,18 @@ TEST(FleetConfig, IsReadInFullAndShownAsItWasRead) {
   EXPECT_EQ(again->fleet, config->fleet);
 }
 
+TEST(FleetConfig, OneNameMayLeadToAllPeersAndAListMayLimitWhoAsks) {
+  const auto config = with_fleet(
+      "{listen: 10.0.0.1:7789, key_file: /etc/k, dns: sparks.lan, allow: "
+      "[nqn.2014-08.org.nvmexpress:uuid:1]}");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->fleet.dns, (nvmetcp::Portal{"sparks.lan", 7789}));
+  EXPECT_EQ(config->fleet.allow, (std::vector<std::string>{"nqn.2014-08.org.nvmexpress:uuid:1"}));
+  const auto again = parse(to_yaml(*config), "c.yaml");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->fleet, config->fleet);
+}
+
 TEST(FleetConfig, WithoutItThereIsNoFleet) {
   EXPECT_FALSE(parse("version: 1\n", "c")->fleet.listen);
   const auto config = with_fleet("{listen: 10.0.0.1:7789, key_file: /etc/k, peers: {a: [10.0.0.2]}}");
@@ -50,6 +62,8 @@ TEST(FleetConfig, WhatIsWrongIsNamedWithItsPlace) {
               HasSubstr("upload"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peers: {a: [10.0.0.2], b: [10.0.0.2]}}"),
               HasSubstr("as another peer has"));
+  EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, dns: a, allow: [spark2]}"),
+              HasSubstr("fleet.allow"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peer: {a: [10.0.0.2]}}"), HasSubstr("peers"));
 }
 

@@ -100,7 +100,7 @@ TEST_F(DatasetsTest, AVolumeOnItsFirstAttemptIsWaitedFor) {
   EXPECT_EQ(get_string(job->final_event(), "event"), "done");
 }
 
-// As the API does: from within the loop, where a coroutine that never waits ends before its starter goes on.
+// As in the API: within the loop, a coroutine that never waits ends before its starter continues.
 TEST_F(DatasetsTest, ATaskThatEndsAtOnceIsStillAnswered) {
   start();
   source_error = Error{Errc::Unavailable, "volume datasets is waiting", ""};
@@ -186,7 +186,7 @@ TEST_F(DatasetsTest, ALeaseByProcessEndsWithTheProcess) {
   ::waitpid(holder, nullptr, 0);
 }
 
-// A child with this process number, which is free.
+// Starts a child with this PID, which must be free.
 pid_t start_as(pid_t pid) {
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;
@@ -209,7 +209,7 @@ TEST_F(DatasetsTest, ALeaseIsForTheProcessThatHadTheNumberWhenItWasAskedFor) {
     ::pause();
     ::_exit(0);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // start times are told in 10 ms
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // start times have a resolution of 10 ms
   const auto job = stage({}, holder);
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);

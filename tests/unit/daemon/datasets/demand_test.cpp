@@ -1,4 +1,4 @@
-// What a copy is made for that several requests share.
+// The combined demand of several requests for one copy.
 #include "daemon/datasets/demand.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The daemon's datasets with a worker program of shell lines, and a loop of the test's own.
+// The daemon's datasets with a worker program made of shell lines, and the test's own loop.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ inline std::string one_line(std::string text) {
   return text;
 }
 
-// What a worker says.
+// Events of a worker.
 inline constexpr char kBegun[] =
     R"(echo '{"progress": {"phase": "copying", "bytes_done": 5, "bytes_total": 9}}')";
 inline constexpr char kMoved[] =
@@ -59,7 +59,7 @@ class DatasetsTest : public testing::Test {
   }
   void start() {
     begin();
-    // Asked when it was looked over, and after its recovery.
+    // The catalog is read after the check and after the recovery.
     ASSERT_TRUE(
         run_until(context, [&] { return datasets->list().has_value() && worker.calls("catalog") >= 2; }));
   }
@@ -129,11 +129,11 @@ class DatasetsTest : public testing::Test {
   workers::Runner runner{context.get_executor(), worker.program()};
   Jobs jobs{context.get_executor(), clock};
   config::Config settings;
-  std::string doubt;  // about every source
+  std::string doubt;  // for every source
   bool doubt_passes = false;
   std::uint64_t generation = 0;  // of every source's volume
   std::optional<Error> source_error;
-  std::string away = "imagenet";  // whose source that is
+  std::string away = "imagenet";  // the dataset that source_error applies to
   Timings timings{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),
                   Duration(60'000)};
   bool is_settling = false;

@@ -1,4 +1,4 @@
-// Prefetches: behind everything else, kept until they are asked for, and never in the way of a staging.
+// Prefetches: they run after everything else, are kept until they are requested, and never delay a staging.
 #include "daemon/datasets/prefetches.hpp"
 
 #include <sched.h>
@@ -19,7 +19,7 @@ using testing::Not;
 
 class PrefetchesTest : public DatasetsTest {
  protected:
-  // What a worker does for each dataset: `script`, or the usual copy.
+  // The worker's action for each dataset: `script`, or the usual copy.
   void for_each_dataset(const std::string& imagenet, const std::string& models) {
     worker.on("stage", note_request("stages.log") +
                            "case \"$request\" in *'\"dataset\":\"models\",\"path'*) " + models + ";; *) " +

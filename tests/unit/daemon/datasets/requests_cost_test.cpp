@@ -1,4 +1,4 @@
-// What requests cost the daemon's thread when a caller asks for much.
+// The cost of large requests on the daemon's thread.
 #include <ctime>
 
 #include "tests/unit/daemon/datasets/fixture.hpp"
@@ -6,7 +6,7 @@
 namespace spark::datasets {
 namespace {
 
-// Of this thread: other work on the computer does not count.
+// CPU time of this thread: other work on the machine does not count.
 double processor_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -15,7 +15,7 @@ double processor_seconds() {
 
 class RequestsCost : public DatasetsTest {
  protected:
-  // Asks for that many more, and waits for none.
+  // Requests this many more datasets without waiting.
   void ask_for(std::size_t datasets) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < datasets; ++i) {
@@ -27,7 +27,7 @@ class RequestsCost : public DatasetsTest {
     }
     jobs_asked.push_back(stage_all(std::move(names)));
   }
-  // What still waits would hold itself.
+  // Cancels waiting jobs, which would otherwise keep themselves alive.
   void cancel_all() {
     for (const auto& job : jobs_asked) EXPECT_TRUE(job->cancel());
     for (const auto& job : jobs_asked) EXPECT_TRUE(ends(job));
@@ -44,8 +44,8 @@ class RequestsCost : public DatasetsTest {
   std::vector<std::shared_ptr<Job>> jobs_asked;
 };
 
-// `status` shows each dataset with the jobs that want it: every dataset once looked through every job's
-// names.
+// `status` shows each dataset with the jobs that requested it. An earlier version searched every job's names
+// for every dataset.
 TEST_F(RequestsCost, AStatusCostsWhatItShowsAndNotItsSquare) {
   is_settling = true;
   start();

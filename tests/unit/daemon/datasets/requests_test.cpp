@@ -1,4 +1,4 @@
-// What a request may rely on: its datasets are safe until it ends, and there when it says so.
+// Guarantees of a request: its datasets are protected until it ends, and exist when it reports success.
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -16,7 +16,7 @@ class RequestTest : public DatasetsTest {
   static constexpr char kTakeIds[] = R"(request=$(cat); echo "$request" >> leases.log; )"
                                      R"(ids=$(echo "$request" | sed -n 's/.*"ids":\[\([^]]*\)\].*/\1/p'); )";
 
-  // As the API does: from within the loop, where a worker may be started before stage() returns.
+  // As in the API: within the loop, a worker may start before stage() returns.
   std::shared_ptr<Job> stage_in_loop(const std::vector<std::string>& datasets) {
     std::shared_ptr<Job> job;
     boost::asio::post(context, [&] { job = stage_all(datasets); });
@@ -166,7 +166,7 @@ TEST_F(RequestTest, AFailedRowThatLeftNothingCanBeEvicted) {
 TEST_F(RequestTest, WhatAnInterruptedStagingLeftCanBeEvictedToo) {
   start();
   const auto job =
-      datasets->upkeep().evict("models");  // has no row; the daemon may have been restarted since
+      datasets->upkeep().evict("models");  // has no row, for example after a restart of the daemon
   ASSERT_TRUE(job) << job.error().message();
   ASSERT_TRUE(ends(*job));
   EXPECT_EQ(kind_of(*job), "done");

@@ -1,4 +1,4 @@
-// What requests share: a copy with its limit and its configuration, a source and the drive.
+// Resources shared by requests: a copy with its limit and its configuration, a source and the drive.
 #include <array>
 
 #include "base/text.hpp"
@@ -10,7 +10,7 @@ namespace {
 class SharingTest : public DatasetsTest {
  protected:
   SharingTest() {
-    // Says which dataset it copies, and copies it until it is told to end.
+    // Logs its request, then copies until the test ends it.
     worker.on("stage", "request=$(cat); printf '%s\\n' \"$request\" >> stages.log; " + std::string(kBegun) +
                            "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
   }
@@ -29,7 +29,7 @@ class SharingTest : public DatasetsTest {
     }
     return all;
   }
-  // A copy that only asks the cache is none.
+  // A request that only checks the cache does not count as a copy.
   bool copies_begin(std::size_t number) {
     return run_until(context, [&] {
       return std::ranges::count_if(requests(), [](const json::object& request) {
@@ -138,7 +138,7 @@ TEST_F(SharingTest, TwoVolumesAreStagedSideBySideAndOneVolumeOneAfterTheOther) {
   start();
   const std::array jobs = {stage_at("a", 0), stage_at("b", 0), stage_at("c", 0)};
   ASSERT_TRUE(copies_begin(2));
-  const auto copied = requests();  // the two workers write theirs in either order
+  const auto copied = requests();  // the order of the two workers' lines is not defined
   EXPECT_THAT((std::array{get_string(copied[0], "dataset"), get_string(copied[1], "dataset")}),
               testing::UnorderedElementsAre("a", "b"));
   EXPECT_EQ(state_of("c"), "queued");

@@ -1,4 +1,4 @@
-// What is counted for /metrics.
+// The counters for /metrics.
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {

@@ -1,4 +1,4 @@
-// Who has to stand back while others copy, or work.
+// Work that yields to copies and jobs.
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class YieldTest : public DatasetsTest {
  protected:
-  // Stages `models` with a worker that waits until it is told to end, and gives that worker's process.
+  // Stages `models` with a worker that waits until the test ends it. Returns that worker's process.
   pid_t start_copying() {
     worker.on("stage", "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; " + staged());
     job = stage_all({"models"});

@@ -1,4 +1,4 @@
-// Copies that are there: read back on request and by themselves.
+// Maintenance of existing copies: verified on request and periodically.
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
@@ -141,7 +141,7 @@ TEST_F(UpkeepTest, WhatAFailedStagingLeftCanBeEvicted) {
 
 TEST_F(UpkeepTest, AnAnswerThatCameLateDoesNotBringBackWhatIsGone) {
   start();
-  // The first to ask gets the list as it was, after all others have been answered.
+  // The first call returns the old list, but only after all others have been answered.
   worker.on("catalog",
             "if mkdir first 2>/dev/null; then until [ -e late ]; do sleep 0.02; done; "
             "printf '%s\\n' '{\"result\": " +

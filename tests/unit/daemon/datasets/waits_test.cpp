@@ -1,4 +1,4 @@
-// Sources that fail, volumes that go away, workers that hang.
+// Failing sources, unavailable volumes, hanging workers.
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
@@ -11,7 +11,7 @@ class TroubleTest : public DatasetsTest {
   const Error gone{Errc::Unavailable, "volume datasets is lost: its device is gone", ""};
 
   TroubleTest() {
-    // Nothing is ready beforehand: the state that is shown is the staging's.
+    // The catalog is empty, so that the state shown is that of the staging.
     worker.on("catalog", R"(echo '{"result": {"datasets": [], "usage": {}}}')");
   }
   bool is_stalled() {
@@ -20,7 +20,7 @@ class TroubleTest : public DatasetsTest {
 };
 
 TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
-  // The first attempt's end finds the volume gone.
+  // The volume is gone when the first attempt ends.
   worker.on("stage",
             "if [ $n = 1 ]; then " + lines({kBegun, "sleep 0.2", kTrouble}) + "; else " + staged() + "; fi");
   start();
@@ -146,7 +146,7 @@ TEST_F(TroubleTest, WhatIsNotTheSourcesFailsAtOnce) {
   start();
   ASSERT_TRUE(ends(stage()));
   EXPECT_EQ(worker.calls("stage"), 1);
-  // The cache's drive is not there: the source was never looked at.
+  // The cache's drive is missing, so the source was never read.
   worker.on("stage", kTrouble);
   const auto job = stage();
   ASSERT_TRUE(ends(job));
@@ -215,7 +215,7 @@ TEST_F(TroubleTest, ACancelledOneThatTakesItsTimeToDieIsNotJoined) {
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
   EXPECT_TRUE(first->cancel());
   context.restart();
-  context.poll();  // its job lets go of the task, whose worker is being killed
+  context.poll();  // its job drops the task while the worker is being killed
   const auto second = stage();
   ASSERT_TRUE(ends(second));
   EXPECT_EQ(kind_of(second), "done");

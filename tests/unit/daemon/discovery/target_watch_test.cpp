@@ -12,13 +12,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A target with a discovery service, and a host that may listen to it.
+// A target with a discovery service, and a host that may connect to it.
 struct FakeTarget {
   std::set<std::string> offered = {"datasets"};
-  std::optional<Error> refuses;  // every connect
-  std::set<std::string> dead;    // addresses where nobody answers
+  std::optional<Error> refuses;  // for every connect
+  std::set<std::string> dead;    // unresponsive addresses
   std::optional<nvmetcp::Controller> connection;
-  std::string rule;  // nvme-cli's
+  std::string rule;  // nvme-cli's udev rule
   std::vector<std::string> calls;
   std::function<void()> while_connecting = [] {}, while_reading = [] {};
   bool can_look = true;

@@ -26,7 +26,7 @@ class PortTest : public testing::Test {
   }
   static config::MetricsSettings on(std::uint16_t number) { return {nvmetcp::Portal{"127.0.0.1", number}}; }
 
-  // The whole answer to the request, or what connect() says.
+  // The complete answer to the request, or the error of connect().
   std::string ask(std::uint16_t number, const std::string& request) {
     std::string received;
     std::atomic<bool> done = false;

@@ -1,4 +1,4 @@
-// What keeps a bare mount point bare: on a loop device with ext4, as root.
+// Protection of an unmounted mount point: on a loop device with ext4, as root.
 #include "daemon/mounts/guard.hpp"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ class GuardTest : public testing::Test {
     fs::create_directories(point());
     std::ofstream(point() / name) << "x";
   }
-  // As a job does it: the folders that it needs, then a file.
+  // Like a job: creates the folders, then a file.
   bool can_write() const {
     std::error_code error;
     fs::create_directories(point() / "run/checkpoints", error);

@@ -1,4 +1,4 @@
-// mount.nfs's own messages (nfs-utils 2.6), and what the kernel answers to a block mount.
+// mount.nfs's own messages (nfs-utils 2.6), and the kernel's errors for a block mount.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(BlockErrors, AnXfsThatTheKernelHasAlreadyIsNoWrongOption) {
   EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID"));
 }
 
-// As the target answered a read of the journal, after the kernel had watched the MMP block for its interval.
+// The target failed a read of the journal, after the kernel had watched the MMP block for its interval.
 TEST(BlockErrors, AnErrorOfTheDeviceAfterMmpsWaitIsNoRefusal) {
   Superblock superblock;
   superblock.has_mmp = true;

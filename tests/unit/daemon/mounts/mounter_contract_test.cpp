@@ -1,4 +1,4 @@
-// What every Mounter promises: run with the fake, and with the real one on loop devices.
+// The contract of every Mounter: tested with the fake, and with the real one on loop devices.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// The part of a host that the promises need.
+// The parts of a host used by the contract.
 class World {
  public:
   virtual ~World() = default;
   virtual Mounter& mounter() = 0;
-  virtual std::string make_ext4() = 0;  // a device
+  virtual std::string make_ext4() = 0;  // returns a device
   virtual std::filesystem::path mount_point(const std::string& name) = 0;
   virtual void put_file_into(const std::filesystem::path& mount_point) = 0;
   virtual void keep_busy(const std::filesystem::path& mounted) = 0;

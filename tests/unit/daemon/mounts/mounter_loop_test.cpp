@@ -1,4 +1,4 @@
-// What only a real kernel can show: the real Mounter on loop devices.
+// Tests that need a real kernel: the real Mounter on loop devices.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ class LoopMount : public testing::Test {
     EXPECT_NE(mount, nullptr);
     return mount == nullptr ? Mount{} : *mount;
   }
-  // A copy of the device as a host leaves it that dies while it writes.
+  // A copy of the device as left by a host that crashes while writing.
   fs::path image_of_a_dead_writer(const std::vector<std::string>& mkfs, const std::string& type,
                                   std::size_t bytes) {
     const fs::path image = make(mkfs, bytes), copy = folder_ / "copy";
@@ -180,11 +180,11 @@ TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
   EXPECT_TRUE(mounter_.unmount(point_, false));
 }
 
-// Beside that of a disk which is gone it is mounted: a scenario of tests/vm, since no loop device goes under
-// a mount.
+// If the other mount's disk is gone, the file system is mounted. A scenario of tests/vm covers that case,
+// since a loop device can't vanish under a mount.
 TEST_F(LoopMount, AnXfsBesideItsDetachedMountOnAnotherDiskThatLivesIsUnavailable) {
   const fs::path image = make({"mkfs.xfs", "-q"}, 320 << 20);
-  const test::LoopDevice before(image), now(image);  // one disk that came back as another device
+  const test::LoopDevice before(image), now(image);  // one disk that returned as another device
   expect_mounted(request(before, "xfs", true));
   {
     const UniqueFd user(::open(point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -216,7 +216,7 @@ TEST_F(LoopMount, AWrongOptionIsExplainedInTheKernelsWords) {
   EXPECT_THAT(error.what, HasSubstr("sparkling")) << error.message();
 }
 
-// A name of a device is good for a moment: between a look and a mount it may be another disk's.
+// Device names are not stable: between the check and the mount, a name may change to another disk.
 TEST_F(LoopMount, AFileSystemOfAnotherUuidThanAskedForIsNotMountedAndItsDeviceIsLeftAsItWas) {
   const test::LoopDevice loop(make({"mkfs.ext4", "-q"}));
   MountRequest wanted = request(loop, "ext4", true);

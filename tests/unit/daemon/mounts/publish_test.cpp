@@ -1,4 +1,4 @@
-// Publishing on real file systems, and the file that tells which state was published.
+// Publishing on real file systems, and the file that records the published state.
 #include "daemon/mounts/publish.hpp"
 
 #include <fcntl.h>
@@ -88,7 +88,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
     const auto table = read_mount_table({});
     return *mounted_at(*table, point_);
   }
-  // What another host sees on the disk.
+  // The file's content on the disk, as another host sees it.
   std::string text_on_the_disk(const std::string& name) {
     const fs::path copy = folder_ / "copy", elsewhere = folder_ / "elsewhere";
     fs::copy_file(folder_ / "image", copy, fs::copy_options::overwrite_existing);

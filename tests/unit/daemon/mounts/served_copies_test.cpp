@@ -1,4 +1,4 @@
-// Real mounts, in a mount namespace of the test's own.
+// Real mounts, in a separate mount namespace.
 #include "daemon/mounts/served_copies.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 namespace spark::mounts {
 namespace {
 
-// Runs it in a child; false if something failed there, which is printed.
+// Runs it in a child; failures there are printed and give a nonzero exit status.
 pid_t start_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -47,7 +47,7 @@ class ServedCopiesTest : public testing::Test {
     std::filesystem::create_directories(folder_ / "cache/.partial");
     std::ofstream(copies_ / "set/1/file") << "right";
   }
-  // In a mount namespace whose mounts propagate, as on a host with systemd.
+  // Runs it in a mount namespace with propagating mounts, as on a host with systemd.
   void on_a_host(const std::function<void()>& body, unsigned long propagation = MS_SHARED) {
     EXPECT_TRUE(succeeded(start_child([&] {
       ASSERT_EQ(::unshare(CLONE_NEWNS), 0);

@@ -26,7 +26,7 @@ class ReleaseTest : public testing::Test {
     world.plug_in("raid5-data");
     world.mount("/mnt/data", true, world.block->device_number);
   }
-  // What a volume's own export looks like in the mount table.
+  // The volume's own export, as it appears in the mount table.
   void mount_nfs() {
     volume.nvme.reset();
     volume.nfs = config::NfsSource{"10.0.0.9", "/data"};
@@ -36,7 +36,7 @@ class ReleaseTest : public testing::Test {
 
   std::string release() { return release({volume}).front(); }
 
-  // All of one subsystem, side by side.
+  // Releases several volumes of one subsystem concurrently.
   std::vector<std::string> release(const std::vector<config::Volume>& volumes) {
     const auto seams = volumes::fake_seams(world);
     boost::asio::io_context context;
@@ -203,7 +203,7 @@ TEST_F(ReleaseTest, TheLinkOfTwoNamespacesStaysWhileOneIsInUse) {
   EXPECT_EQ(world.count("disconnect"), 0);
 }
 
-// Two targets that offer a subsystem of the same NQN, one of which is the volume's.
+// Two targets that offer a subsystem of the same NQN; one of them is the volume's.
 class ReleaseOfTwoTargetsTest : public ReleaseTest {
  protected:
   ReleaseOfTwoTargetsTest() {
@@ -218,7 +218,7 @@ class ReleaseOfTwoTargetsTest : public ReleaseTest {
     made.portals = {{address, 4420}};
     return made;
   }
-  // Side by side, as they all are.
+  // Concurrently, as in the daemon.
   std::vector<std::string> release_all() {
     boost::asio::io_context context;
     const auto links = links_of(config, config.volumes);
@@ -295,7 +295,7 @@ TEST(NotInConfig, IsWhatIsConnectedByUsAndMountedOrNotAndNothingElse) {
   const SystemClock clock;
   const auto plug_in = [&](const std::string& number, const std::string& owner) {
     sysfs.add_controller(test::tcp_controller("nvme" + number, "subsystem-" + number));
-    // As in sysfs: the disk's number links to its folder, which lies in the subsystem's.
+    // As in sysfs: the disk's number links to its folder, which is inside the subsystem's folder.
     const std::string folder = "sys/subsystems/" + number;
     sysfs.write(folder + "/subsysnqn", "subsystem-" + number);
     sysfs.write(folder + "/disk/size", "2048");

@@ -13,7 +13,7 @@
 namespace spark::sim {
 namespace {
 
-// In a process of its own, as there is no way back; its exit status.
+// Runs in a child process, since confinement can't be undone. Returns its exit status.
 template <class Work>
 int run_apart(Work work) {
   const pid_t child = ::fork();

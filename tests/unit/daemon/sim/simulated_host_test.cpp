@@ -29,7 +29,7 @@ config::Config rose_and_datasets(config::Access access) {
   return config;
 }
 
-// A real volume on a simulated host; only what it keeps in its state folder goes through a worker.
+// A real volume on a simulated host; only the records in its state folder go through a worker.
 class SimulatedHostTest : public testing::Test {
  protected:
   void start(config::Config config, std::vector<WorldChange> beginning = {}) {

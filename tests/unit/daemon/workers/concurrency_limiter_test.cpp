@@ -17,7 +17,7 @@ namespace asio = boost::asio;
 
 class ConcurrencyLimiterTest : public testing::Test {
  protected:
-  // Somebody who comes in, stays until `leave`, and goes.
+  // A coroutine that enters, stays until `leave`, and exits.
   struct Visitor {
     explicit Visitor(asio::io_context& context) : leave(context, asio::steady_timer::time_point::max()) {}
     asio::steady_timer leave;
@@ -42,7 +42,7 @@ class ConcurrencyLimiterTest : public testing::Test {
 
   asio::io_context context;
   std::vector<std::unique_ptr<Visitor>> visitors;
-  std::vector<std::size_t> came_in;  // numbers of visitors
+  std::vector<std::size_t> came_in;  // numbers of the visitors that entered
 };
 
 TEST_F(ConcurrencyLimiterTest, OnlySoManyAreInsideAndTheOthersFollowInTheirOrder) {
@@ -67,7 +67,7 @@ TEST_F(ConcurrencyLimiterTest, WhenAllHaveLeftThereIsRoomForAsManyAgain) {
   settle();
   for (auto& visitor : visitors) visitor->leave.cancel();
   settle();
-  visitors[2]->leave.cancel();  // it was not inside yet when the others were sent away
+  visitors[2]->leave.cancel();  // it had not entered yet when the others were cancelled
   settle();
   for (int i = 0; i < 3; ++i) visit(limiter);
   settle();
@@ -79,7 +79,7 @@ TEST_F(ConcurrencyLimiterTest, WhoIsInsideForLongHoldsNobodyUpAndCountsOnce) {
   visit(limiter);
   visit(limiter);
   ASSERT_TRUE(run_until(context, [&] { return came_in.size() == 2; }));
-  visitors[0]->leave.cancel();  // gone long since, as far as room is concerned
+  visitors[0]->leave.cancel();  // no longer counts against the limit
   settle();
   visitors[1]->leave.cancel();
   settle();

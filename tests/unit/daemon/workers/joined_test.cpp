@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 namespace asio = boost::asio;
 
-// Questions are answered with their number, each when the test says so.
+// Each question is answered with its number, when the test calls finish().
 class JoinedTest : public testing::Test {
  protected:
   void come(const std::string& key) {
@@ -43,7 +43,7 @@ class JoinedTest : public testing::Test {
     context.restart();
     context.poll();
   }
-  // The question with this number, from 1.
+  // Answers the question with this number, from 1.
   void finish(int number) {
     pending[static_cast<std::size_t>(number - 1)]->cancel();
     settle();
@@ -55,7 +55,7 @@ class JoinedTest : public testing::Test {
   std::vector<std::unique_ptr<asio::steady_timer>> pending;
   int asked = 0;
   bool fails = false;
-  std::vector<int> answers;  // numbers of questions; 0: an error
+  std::vector<int> answers;  // numbers of the questions; 0: an error
 };
 
 TEST_F(JoinedTest, WhoComesWhileAQuestionIsOnItsWayGetsTheNextOneTogether) {
@@ -73,7 +73,7 @@ TEST_F(JoinedTest, NoAnswerIsOlderThanItsQuestion) {
   come("log");
   come("log");
   finish(1);
-  come("log");  // the second is on its way by now
+  come("log");  // the second question is in progress
   finish(2);
   finish(3);
   EXPECT_THAT(answers, ElementsAre(1, 2, 3));
@@ -96,7 +96,7 @@ TEST_F(JoinedTest, AQuestionThatIsNotAnsweredHoldsUpNoOther) {
   ASSERT_TRUE(run_until(context, [&] { return asked == 2; }));
   finish(2);
   EXPECT_THAT(answers, ElementsAre(2));
-  come("log");  // nobody waits for the first any more
+  come("log");  // no caller waits for the first question any more
   EXPECT_EQ(asked, 3);
   finish(1);
   finish(3);

@@ -1,4 +1,4 @@
-// What doctor says of connections that stand now.
+// doctor's findings about existing connections.
 #include "tests/unit/doctor/fixture.hpp"
 
 namespace spark::doctor {
@@ -25,7 +25,7 @@ TEST_F(Doctor, SeesConnectionsThatAreNotLiveOrWillBeGivenUp) {
 
 class Connections : public Doctor {
  protected:
-  // As it should be: connected by nobody that is configured, or by the configuration's volume "raid5-data".
+  // A correct connection, of no configured volume, or of the configured volume "raid5-data".
   void connect(const std::string& subsystem, const char* kato, const char* queues) {
     fake.files.add_controller(test::tcp_controller("nvme4", subsystem));
     fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "off");

@@ -1,4 +1,4 @@
-// What doctor says of the other hosts of a fleet.
+// doctor's findings about the other hosts of a fleet.
 #include "tests/unit/doctor/fixture.hpp"
 
 namespace spark::doctor {

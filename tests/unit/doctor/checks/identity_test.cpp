@@ -1,4 +1,4 @@
-// What doctor says of who this host is, and whether another may be the same.
+// doctor's findings about this host's identity, and about other hosts with the same one.
 #include "doctor/checks/copied_identity.hpp"
 #include "tests/unit/doctor/fixture.hpp"
 
@@ -60,7 +60,7 @@ TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {
     fake.files.write("etc/nvme/hostid", uuid);
   };
   fake.files.write("sys/class/dmi/id/product_uuid", "4D0CAB20-6F5E-2B1A-8C3D-0123456789AB");
-  has(board);  // this board's, its bytes in the other order
+  has(board);  // this board's, in the other byte order
   EXPECT_THAT(found("identity"), IsEmpty());
   fake.files.write("sys/class/dmi/id/product_uuid", board);
   EXPECT_THAT(found("identity"), IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(Doctor, SeesThatTheIdentityIsOfAnotherBoard) {
   fake.files.write("sys/class/dmi/id/product_uuid", "Not Settable");
   EXPECT_THAT(found("identity"), IsEmpty());
   fake.files.write("sys/class/dmi/id/product_uuid", "30ab0c4d-5e6f-1a2b-8c3d-0123456789ab");
-  has("20ab0c4d-5e6f-4a2b-8c3d-0123456789ab");  // of random numbers: nothing tells whose
+  has("20ab0c4d-5e6f-4a2b-8c3d-0123456789ab");  // a random UUID: its origin is unknown
   EXPECT_THAT(found("identity"), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// What doctor says of NFS mounts.
+// doctor's findings about NFS mounts.
 #include "tests/unit/doctor/fixture.hpp"
 
 namespace spark::doctor {

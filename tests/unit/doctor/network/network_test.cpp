@@ -1,4 +1,4 @@
-// What doctor says of the way to the targets
+// doctor's findings about the route to the targets
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST_F(Network, OfAHostSetUpByHandNamesEachPlaceOnceAndWhereItStands) {
   fake.files.write(
       "etc/nvme/config.json",
       R"([{"subsystems": [{"nqn": "a", "ports": [{"transport": "tcp", "traddr": "10.0.0.5"}]}]}])");
-  fake.files.add_controller(test::tcp_controller("nvme7", "foreign"));  // at 10.0.0.5 too
+  fake.files.add_controller(test::tcp_controller("nvme7", "foreign"));  // also at 10.0.0.5
   auto other = test::tcp_controller("nvme8", "foreign");
   other.portal = {"10.0.0.7", 4420};
   fake.files.add_controller(other);

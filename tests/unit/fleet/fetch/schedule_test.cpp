@@ -28,7 +28,7 @@ SetState published_by(NodeId node) {
   return {SetState::Kind::Published, node, {}, kUnits, {}};
 }
 
-// All that can be had from the source now.
+// Takes all units that are available from the source now.
 std::vector<std::uint64_t> take_from_source(Schedule& schedule, SteadyTime now) {
   std::vector<std::uint64_t> taken;
   while (const auto choice = schedule.next(From::Source, now)) {
@@ -49,7 +49,7 @@ TEST(Schedule, UnitsThatCanNotBeHadAreLookedAtOnceUntilAHostTellsAnythingNew) {
   schedule.heard(0, staging_of(kFirst, UnitState::Reading), kNow);
   schedule.add(all_units());
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(schedule.next(From::Peers, kNow));
-  EXPECT_EQ(schedule.looks(), 2 * kUnits);  // once for each way
+  EXPECT_EQ(schedule.looks(), 2 * kUnits);  // once for each origin
   schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow);
   EXPECT_TRUE(schedule.next(From::Peers, kNow));
   EXPECT_EQ(schedule.looks(), 2 * kUnits + 1);

@@ -29,7 +29,7 @@ TEST(SetId, PathSizeAndTimeMakeThePlainName) {
   const std::string name = id_of(set());
   EXPECT_TRUE(is_set_id(name));
   auto other = set();
-  other[0].mtime_ns = 100;  // a folder's time changes with temporary files
+  other[0].mtime_ns = 100;  // temporary files change a folder's time
   other[1].inode = 10;
   EXPECT_EQ(id_of(other), name);
   for (int change = 0; change < 3; ++change) {

@@ -1,4 +1,4 @@
-// A host of a fleet on the loopback interface: a cache of its own, a server of it, and what the others have.
+// A host of a fleet on the loopback interface, with its own cache and server.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class FleetHost {
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
         server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0}, security_,
                 [](const std::string&, const std::string&) { return true; }) {
-    ::signal(SIGPIPE, SIG_IGN);  // as each worker does
+    ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
   }

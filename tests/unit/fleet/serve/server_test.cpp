@@ -105,7 +105,8 @@ TEST_F(ServerTest, ACopyThatPeersKnowFromBeforeItWasPublishedTellsItsHash) {
   options.exchange = sharing.get();
   ASSERT_TRUE(first_.cache()->stage(source_, options, {}, StopFlag(false)));
   sharing->published();
-  ASSERT_TRUE(second_.stage(source_, {first_.address()}));  // the server has the copy's board open since
+  ASSERT_TRUE(second_.stage(source_, {first_.address()}));  // from then on the server has the copy's board
+                                                            // open
   ASSERT_TRUE(second_.cache()->evict("set"));
   sharing.reset();
   first_.server().look();

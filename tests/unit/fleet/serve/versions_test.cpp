@@ -14,7 +14,7 @@ using spark::test::TempFolder;
 
 namespace {
 
-// A host of version 2 alone: it has the key, and knows no request of version 1.
+// A host that supports only version 2: it has the key, and rejects requests of version 1.
 class LaterHost {
  public:
   explicit LaterHost(const std::string& key) : security_(Security::make(key, "nqn.later").value()) {
@@ -94,7 +94,7 @@ TEST_F(VersionsTest, ARequestOfALaterVersionIsRefusedAndTheConnectionStays) {
     return Channel::connect(security, host_.address().endpoints.front(), std::chrono::milliseconds(5000));
   };
   auto channel = connect();
-  for (int i = 0; !channel && i < 100; ++i) {  // its thread may not have begun to listen
+  for (int i = 0; !channel && i < 100; ++i) {  // its thread may not be listening yet
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     channel = connect();
   }

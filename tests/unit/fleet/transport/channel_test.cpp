@@ -19,7 +19,7 @@ std::shared_ptr<Security> security(const std::string& key, const std::string& na
   return Security::make(key, name).value();
 }
 
-// A listening socket on a port of the kernel's choice.
+// A listening socket on a port chosen by the kernel.
 struct Listening {
   UniqueFd socket = listen_on({"127.0.0.1", 0}).value();
   Endpoint endpoint() const {

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// As read on Debian's 6.1.
+// Read on Debian's 6.1.
 constexpr const char* kKernel61 =
     "instance=-1,cntlid=-1,transport=%s,traddr=%s,trsvcid=%s,nqn=%s,queue_size=%d,nr_io_queues=%d,"
     "reconnect_delay=%d,ctrl_loss_tmo=%d,keep_alive_tmo=%d,hostnqn=%s,host_traddr=%s,host_iface=%s,hostid=%s,"
@@ -65,7 +65,7 @@ TEST(FabricsOptions, WhatTheKernelLacksIsNamedWithTheKernel) {
   EXPECT_EQ(known.error().what, "kernel 6.1.0-35 does not know the connection option tls, concat");
 }
 
-// hostid must not pass because host_iface and hostnqn begin alike.
+// hostid must not match only because host_iface and hostnqn start with the same letters.
 TEST(FabricsOptions, NamesAreComparedWhole) {
   EXPECT_FALSE(check_supported({{"host", ""}}, kKernel61, "6.1"));
   EXPECT_FALSE(check_supported({{"nqn", "s"}}, "", "6.1"));

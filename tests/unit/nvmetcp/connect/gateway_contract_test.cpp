@@ -1,4 +1,4 @@
-// The part of the contract about connections: gateway_fabric.hpp.
+// The connections part of the contract: gateway_fabric.hpp.
 #include "tests/unit/nvmetcp/connect/gateway_fabric.hpp"
 
 namespace spark::nvmetcp {
@@ -129,7 +129,7 @@ TEST_P(GatewayContract, APortWhereNobodyListensIsUnavailable) {
   EXPECT_EQ(fabric->gateway().discover(nobody, fabric->host, "").error().kind, Errc::Unavailable);
 }
 
-// How long Linux waits for an answer to a command of its own (nvme_core.admin_timeout).
+// Linux waits this long for the answer to an admin command (nvme_core.admin_timeout).
 constexpr seconds kAdminTimeout(60);
 
 TEST_P(GatewayContract, ASilentTargetIsDisconnectedWithoutWaitingForItsAnswer) {
@@ -182,7 +182,7 @@ TEST_P(GatewayContract, RequestsThatCantBeMeantAreInvalid) {
 INSTANTIATE_TEST_SUITE_P(Gateways, GatewayContract, testing::Values("Fake", "Libnvme"),
                          [](const auto& info) { return std::string(info.param); });
 
-// What only a fake can be asked: its scripts.
+// Tests of the fake's own scripts.
 TEST(FakeNvmeGateway, ItsScriptsActAsAFabricWould) {
   FakeFabric fabric;
   auto& fake = fabric.fake;

@@ -1,5 +1,5 @@
-// What every NvmeGateway promises, asked of the fake and of the real one. The real one needs root, a kernel
-// with nvme-tcp and a target that this host may use and nobody else is using:
+// The contract of every NvmeGateway, tested with the fake and with the real one. The real one needs root, a
+// kernel with nvme-tcp, and a target that allows this host and is not in use:
 //   SPARK_REAL_TARGET=ADDRESS:PORT:NQN spark_nvmetcp_tests --gtest_filter='*Contract*'
 // It connects and disconnects that subsystem, and touches no other. SPARK_REAL_FORBIDDEN=NQN names one at the
 // same portal that does not allow this host.
@@ -27,18 +27,18 @@ namespace spark::nvmetcp {
 
 using std::chrono::seconds;
 
-// A gateway with a target that offers one subsystem.
+// A gateway and a target that offers one subsystem.
 struct Fabric {
   virtual ~Fabric() = default;
   virtual NvmeGateway& gateway() = 0;
   virtual bool can_be_read(const Namespace& found) = 0;
-  virtual bool cut() = 0;  // the target is silent from now on; false: that can't be done here
+  virtual bool cut() = 0;  // silences the target; false: not possible here
   virtual void mend() = 0;
   SystemRoot root;
   HostIdentity host;
   Portal portal;
   std::string subsystem;
-  std::string forbidden;  // one that does not allow this host; empty: none
+  std::string forbidden;  // a subsystem that does not allow this host; empty: none
 };
 
 struct FakeFabric final : Fabric {
@@ -79,7 +79,7 @@ struct RealFabric final : Fabric {
   LibnvmeGateway real{SystemRoot{}};
 };
 
-// Why there is no real fabric, or one.
+// A real fabric, or the reason why there is none.
 inline Result<std::unique_ptr<Fabric>> real_fabric() {
   const char* target = std::getenv("SPARK_REAL_TARGET");
   if (target == nullptr) return fail(Errc::NotFound, "SPARK_REAL_TARGET=ADDRESS:PORT:NQN is not set");

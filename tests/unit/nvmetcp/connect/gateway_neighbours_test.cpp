@@ -1,4 +1,4 @@
-// The part of the contract about other programs, and about what a target tells by itself: gateway_fabric.hpp.
+// The part of the contract about other programs, and about notifications from a target: gateway_fabric.hpp.
 #include "tests/unit/nvmetcp/connect/gateway_fabric.hpp"
 
 namespace spark::nvmetcp {
@@ -65,7 +65,7 @@ TEST_P(NeighbourContract, WhatAnotherProgramOwnsIsUsedAsItIsAndNotDisconnected) 
   const auto delay = attribute(connection->controller, "reconnect_delay");
   const auto gone = disconnect(connection->controller);
   const auto owner = owner_of(fabric->root, connection->controller);
-  ASSERT_TRUE(claim(fabric->root, connection->controller));  // for the end
+  ASSERT_TRUE(claim(fabric->root, connection->controller));  // so that the cleanup may disconnect it
 
   ASSERT_TRUE(adopted) << adopted.error().message();
   EXPECT_EQ(adopted->change, Change::AlreadyThere);

@@ -7,7 +7,7 @@
 namespace spark::nvmetcp {
 namespace {
 
-// Port 1 of the loopback: nothing listens there.
+// Port 1 of the loopback: no program listens there.
 const Portal kNobody{"127.0.0.1", 1};
 
 struct LibnvmeGatewayTest : testing::Test {

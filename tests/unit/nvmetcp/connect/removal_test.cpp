@@ -16,9 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 using test::tcp_controller;
 
-constexpr milliseconds kSoon{60'000};  // never waited for: the fake kernel obeys at once
+constexpr milliseconds kSoon{60'000};  // never reached: the fake kernel acts at once
 
-// Plays the kernel: takes the controller away once "1" was written to delete_controller.
+// Plays the kernel: removes the controller after "1" was written to delete_controller.
 class FakeKernel {
  public:
   FakeKernel(test::FakeSysfs& sysfs, const std::string& controller)
@@ -110,7 +110,7 @@ TEST_F(RemovalTest, AnotherTargetsControllerOfTheSameNqnIsNoPathToADeviceThatIsB
   EXPECT_EQ(removed.error().kind, Errc::Refused);
 }
 
-// As a mount does, in whichever namespace, of the disk or of a partition.
+// Like a mount in any namespace, of the disk or of a partition.
 TEST_F(RemovalTest, TheLastPathOfADeviceThatSomebodyClaimsIsRefusedUnlessUsersAreCutOff) {
   if (const auto why = test::why_no_loop_mounts(); !why.empty()) GTEST_SKIP() << why;
   sysfs.write("image", std::string(1 << 20, '\0'));
@@ -134,7 +134,7 @@ TEST_F(RemovalTest, AKernelThatDoesNotFinishIsTimedOut) {
   EXPECT_EQ(removed.error().kind, Errc::TimedOut);
 }
 
-// A write to delete_controller would wait a minute in the kernel.
+// A write to delete_controller would block in the kernel for a minute.
 TEST_F(RemovalTest, ADeadTargetIsLeftToTheKeepAliveFirst) {
   target.fd.reset();
   const FakeKernel kernel(sysfs, "nvme1");

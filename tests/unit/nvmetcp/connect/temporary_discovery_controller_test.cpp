@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 struct TemporaryDiscoveryControllerTest : testing::Test {
   TemporaryDiscoveryControllerTest() { host.write("sys/class/nvme/nvme3/state", "live"); }
-  // Asks in a process that ends without a word.
+  // Sends a request in a process that then ends without cleaning up.
   void ask_and_die(const std::string& controller) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -37,7 +37,7 @@ TEST_F(AutoconnectTest, FromVersion3OnItLeavesOthersConnectionsAlone) {
   EXPECT_EQ(rule(), "");
 }
 
-// As nvme-stas 2.4 does while stafd runs.
+// nvme-stas 2.4 does so while stafd runs.
 TEST_F(AutoconnectTest, ARuleThatHearsOfFibreChannelAloneIsNotNamed) {
   host.write(kRule, kNvmeEvents);
   host.write(

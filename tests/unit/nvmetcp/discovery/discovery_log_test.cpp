@@ -28,13 +28,13 @@ Bytes1K entry(std::string_view nqn, std::string_view address, std::string_view p
   return bytes;
 }
 
-// A target whose log a test changes; counts what is asked of it.
+// A target with a log that the test changes; records the requests.
 struct FakeTarget {
   std::uint64_t generation = 1;
-  std::uint64_t claimed = 0;  // entries in the header, if not those that there are
+  std::uint64_t claimed = 0;  // number of entries in the header, if not the real one
   std::uint8_t format = 0;
   std::vector<Bytes1K> entries;
-  int moves = 0;  // how often the generation still moves on after the entries were read
+  int moves = 0;  // number of times that the generation changes after the entries were read
   int header_reads = 0;
   bool asked_past_end = false;
 
@@ -111,7 +111,7 @@ TEST(DiscoveryLog, OneThatNeverHoldsStillIsUnavailable) {
 
 TEST(DiscoveryLog, AbsurdCountsAndFormatsAreRefusedBeforeAnythingIsAllocated) {
   FakeTarget target;
-  target.claimed = std::uint64_t{1} << 54;  // times 1024 it would wrap to 0
+  target.claimed = std::uint64_t{1} << 54;  // times 1024 it would overflow to 0
   EXPECT_EQ(read_discovery_log(target.reader(), kAsked).error().kind, Errc::Failed);
   target.claimed = 0;
   target.format = 7;
@@ -140,7 +140,7 @@ TEST(DiscoveryLog, FieldsWithoutAnEndAndWithPaddingAreCutRight) {
   Bytes1K all = unterminated;
   all.insert(all.end(), padded.begin(), padded.end());
   all.insert(all.end(), too_long.begin(), too_long.end());
-  all.resize(all.size() + 700);  // a piece of an entry
+  all.resize(all.size() + 700);  // a partial entry
   const DiscoveryLog log = parse_discovery_entries(all);
   ASSERT_EQ(log.entries.size(), 2U);
   EXPECT_EQ(log.entries[0].nqn, std::string(223, 'n'));

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Whether the file's text excludes subsystem "raid5-data" at [fd00::5]:4420, over eth1.
+// True if the file's text excludes subsystem "raid5-data" at [fd00::5]:4420, over eth1.
 bool excludes(const std::string& text) {
   return find_exclusion(parse_exclusions(text, "f"), "raid5-data", {"fd00::5", 4420}, test::test_host(),
                         "eth1")

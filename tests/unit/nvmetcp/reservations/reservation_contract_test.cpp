@@ -1,5 +1,5 @@
-// What ReservationCommands promises, asked of the fake and of a real target: see gateway_fabric.hpp. A target
-// without reservations offers none, and that is all.
+// The contract of ReservationCommands, tested with the fake and with a real target: see gateway_fabric.hpp.
+// For a target without reservations, only their absence is tested.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -52,7 +52,7 @@ class ReservationContract : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(report) << report.error().message();
     return report && report->has_value();
   }
-  // Of this host ID; 0: none.
+  // For this host ID; 0: none.
   std::uint64_t registered() {
     const auto report = commands->report();
     EXPECT_TRUE(report) << report.error().message();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kHostId[] = "01020304-0506-0708-090a-0b0c0d0e0f10";
 
-// Write exclusive, generation 7, one registrant that holds it with key 0x1122.
+// Write exclusive, generation 7, one registrant as holder with key 0x1122.
 std::array<std::byte, 128> one_holder() {
   std::array<std::byte, 128> data{};
   data[0] = std::byte{7};

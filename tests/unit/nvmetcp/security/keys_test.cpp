@@ -1,4 +1,4 @@
-// Keys of the tests alone: bytes that count up.
+// Keys for tests only: consecutive bytes.
 #include "nvmetcp/security/keys.hpp"
 
 #include <fcntl.h>

@@ -136,7 +136,7 @@ TEST(Sysfs, TheNguidThatTheKernelShowsAsUuidIsNoUuid) {
   EXPECT_EQ(found.nguid, "0f3c2b1a-0000-4000-8000-0000000000ff");
 }
 
-// After the kernel gave up and we connected anew: the dead mount keeps nvme2n1 and its numbers alive.
+// The kernel gave up and we reconnected: the dead mount keeps nvme2n1 and its numbers in use.
 //   nvme-subsys2: nvme2n1 (no path, held by the dead mount), nvme2n2 <- nvme3 (live)
 TEST(Sysfs, TheHeadWithALivePathIsChosenNotTheOneThatADeadMountKeeps) {
   test::FakeSysfs sysfs;

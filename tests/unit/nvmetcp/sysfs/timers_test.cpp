@@ -31,7 +31,7 @@ TEST_F(TimersTest, WhatIsAsAskedIsNoDifference) {
   EXPECT_TRUE(found().empty());
 }
 
-// ctrl_loss_tmo is kept as a number of attempts.
+// The kernel stores ctrl_loss_tmo as a number of attempts.
 TEST_F(TimersTest, ControllerLossIsComparedAsTheKernelRoundsIt) {
   asked.controller_loss = seconds(5);
   show("2", "6", "off", "5");

@@ -1,4 +1,4 @@
-// What a cache is after a crash at any step, or at any moment.
+// The state of a cache after a crash at any step, or at any moment.
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -16,7 +16,7 @@ class CacheCrash : public CacheTest, public testing::WithParamInterface<const ch
       return {};
     };
   }
-  // What the cache says is there is there, verified, and linked.
+  // All datasets in the cache's list exist, are verified, and are linked.
   void expect_sound() {
     auto cache = open();
     const auto rows = cache->list();
@@ -43,7 +43,7 @@ TEST_P(CacheCrash, WhatTheCacheSaysIsTrueAndStagingGoesOn) {
     crash_at_step();
     const bool crashed = !stage();
     hooks_.step = {};
-    // A first staging has nothing to evict, and leftovers of evicting do not fail one.
+    // A first staging has nothing to evict, and leftovers of an eviction do not fail a staging.
     const std::string_view step = GetParam();
     const bool evicts = step == "marked" || step == "unlinked" || step == "trashed" || step == "forgotten";
     EXPECT_EQ(crashed, !evicts);
@@ -64,7 +64,7 @@ TEST_P(CacheCrash, ACacheThatStayedOpenGoesOnAsWell) {
   ASSERT_OK(stage(*cache));
   write_text(source_.path / "f", "new!");
   crash_at_step();
-  static_cast<void>(stage());  // another process's
+  static_cast<void>(stage());  // plays another process
   hooks_.step = {};
   write_text(source_.path / "f", "next");
   ASSERT_OK(stage(*cache));
@@ -81,7 +81,7 @@ TEST_P(CacheCrash, EvictingIsCompletedAtTheNextOpen) {
   write_text(source_.path / "f", "x");
   ASSERT_OK(stage());
   crash_at_step();
-  if (open()->evict("set")) return;  // not a step of this
+  if (open()->evict("set")) return;  // this step is not part of an eviction
   hooks_.step = {};
   expect_sound();
   EXPECT_TRUE(open()->list()->empty());

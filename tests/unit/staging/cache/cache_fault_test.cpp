@@ -1,4 +1,4 @@
-// Every system call of opening and recovering a cache fails once: nothing that is there is forgotten.
+// Every system call of opening and recovering a cache fails once: no existing copy may be lost.
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -14,9 +14,9 @@ using namespace test;
 
 constexpr int kImpossible = 77;
 
-// Runs `work` in a child in which the `nth` call fails. Gives how many calls it made, or what went wrong.
+// Runs `work` in a child in which the `nth` call fails. Reports the number of calls, or the problem.
 struct Disturbed {
-  bool was_called = false;  // the nth call came
+  bool was_called = false;  // the nth call was reached
   std::string problem;
 };
 Disturbed disturbed(unsigned nth, int error, const std::function<void()>& work) {
@@ -36,7 +36,7 @@ bool is_possible() {
   return disturbed(0, EIO, [] {}).problem.empty();
 }
 
-// Of each error several tests, each of which takes every kParts-th call: they may run side by side.
+// Several tests for each error, each with every kParts-th call, so that they can run in parallel.
 constexpr unsigned kParts = 4;
 
 class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tuple<int, unsigned>> {
@@ -45,7 +45,7 @@ class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tu
 
   void SetUp() override {
     if (!is_possible()) GTEST_SKIP() << "this system takes no seccomp filter";
-    if (::geteuid() == 0) memory_.emplace(folder_ / "memory", "size=64m");  // hundreds of caches are flushed
+    if (::geteuid() == 0) memory_.emplace(folder_ / "memory", "size=64m");  // flushes hundreds of caches
     config_.path = folder_ / "memory/cache";
     config_.state_dir = folder_ / "memory/state";
     for (const char* dataset : {"leased", "new", "plain"}) make(dataset);
@@ -61,7 +61,7 @@ class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tu
     write_text(source.path / "f", "content of " + dataset);
     ASSERT_OK(open()->stage(source, options_, kQuiet, stop_));
   }
-  // As after a crash: one copy that was published and not entered, one that was being evicted.
+  // Like after a crash: one copy was published but not entered, one was being evicted.
   void leave_work_for_recovery() {
     ASSERT_OK(catalog()->remove("new", 1));
     write_text(config_.path / "data/going/1/f", "x");
@@ -128,7 +128,7 @@ TEST_P(CacheFaults, NoFailedCallOfOpeningAndRecoveringLosesALeaseOrACopy) {
 INSTANTIATE_TEST_SUITE_P(Errors, CacheFaults,
                          testing::Combine(testing::Values(EIO, ENOMEM), testing::Range(0U, kParts)));
 
-// Whether a holder lives is asked of /proc and of the control groups: no answer is no end.
+// /proc and the control groups show whether a holder is alive; no answer does not mean that it has ended.
 TEST(LeaseFaults, AHolderThatCanNotBeAskedAboutLives) {
   if (!is_possible()) GTEST_SKIP() << "this system takes no seccomp filter";
   const TempFolder folder;

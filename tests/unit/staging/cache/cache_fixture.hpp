@@ -1,4 +1,4 @@
-// A cache for the tests: in a temporary folder, opened as often as wanted.
+// A cache for the tests: in a temporary folder, can be opened repeatedly.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ class CacheTest : public testing::Test {
   CopyHooks hooks_;
   Source source_{"set", folder_ / "source", {}};
 
-  // As the daemon does when it starts.
+  // Like the daemon at its start.
   std::unique_ptr<Cache> open() {
     auto cache = open_cache_with(hooks_, config_, clock_);
     if (!cache) ADD_FAILURE() << cache.error().message();

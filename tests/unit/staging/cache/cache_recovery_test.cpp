@@ -1,4 +1,4 @@
-// What one bad entry, or another process at work, means for the other datasets.
+// Effects of one bad entry, or of another running process, on the other datasets.
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -34,7 +34,7 @@ class RecoveryTest : public CacheTest {
   }
 };
 
-// As `chattr +i` does.
+// Like `chattr +i`.
 class Immutable {
  public:
   explicit Immutable(const std::filesystem::path& file)
@@ -102,11 +102,11 @@ TEST_F(RecoveryTest, AFolderThatCanNotBeListedConcernsItsDatasetOnly) {
 
 TEST_F(RecoveryTest, WhatNeedsNoRecoveryIsNotLocked) {
   ASSERT_OK(stage("a"));
-  const auto area = PartialArea::try_open(config_.path / ".partial/a");  // another process's
+  const auto area = PartialArea::try_open(config_.path / ".partial/a");  // plays another process
   ASSERT_OK(area);
   ASSERT_OK(open()->recover([] {}));
   EXPECT_TRUE(rows().contains("a"));
-  // A folder that is locked for a moment is made and taken away: the times of the one above tell.
+  // Locking a folder creates and removes it, which would change the times of its parent.
   struct stat partials {
   }, later{};
   ASSERT_EQ(::stat((config_.path / ".partial").c_str(), &partials), 0);
@@ -167,7 +167,7 @@ TEST_F(RecoveryTest, APartialCopyThatCanNotBeDeletedIsNotTriedAgainAndAgain) {
   EXPECT_FALSE(rows().contains("a")) << "it made way when the other could not";
 }
 
-// Holds a dataset's lock as a recovery does, until somebody has met it.
+// Holds a dataset's lock for 300 ms, like a recovery.
 class BriefLock {
  public:
   explicit BriefLock(const std::filesystem::path& folder) : area_(PartialArea::try_open(folder)) {

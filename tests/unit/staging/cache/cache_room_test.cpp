@@ -1,4 +1,4 @@
-// Capacity, reservations, and who makes way for whom.
+// Capacity, reservations, and the order of eviction.
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 

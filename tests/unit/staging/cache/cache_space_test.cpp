@@ -1,4 +1,4 @@
-// What a copy will take and an eviction will give, known before anything is written or deleted.
+// The space that a copy needs and an eviction frees, calculated before anything is written or deleted.
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -97,7 +97,7 @@ class CompressedSourceTest : public SmallDriveTest {
     SmallDriveTest::SetUp();
     if (IsSkipped()) return;
     source_drive_.emplace(folder_ / "source-set", "size=40m");
-    // Its files say that they take an eighth of their size, as on ZFS.
+    // Its files report an eighth of their size as allocated, like on ZFS.
     struct stat drive {};
     ASSERT_EQ(::stat((folder_ / "source-set").c_str(), &drive), 0);
     file_attributes().on_fstat = [drive](struct stat& info) {

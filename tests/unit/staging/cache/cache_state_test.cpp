@@ -1,5 +1,5 @@
-// Copies of a volume that another host may write: which state of it they are of, and who gets one that may be
-// torn.
+// Copies of a volume that another host may write: the state that a copy belongs to, and requests that accept
+// a possibly torn one.
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -34,7 +34,7 @@ TEST_F(CacheStateTest, ADoubtfulCopyTakesNoSoundOnesPlace) {
   ASSERT_OK(doubtful);
   EXPECT_EQ(read_text(doubtful->path / "f"), "half of");
   EXPECT_EQ(std::filesystem::canonical(link()), std::filesystem::canonical(sound->path));
-  ASSERT_TRUE(open());  // which puts the links right
+  ASSERT_TRUE(open());  // open() corrects the links
   EXPECT_EQ(read_text(link() / "f"), "sound");
   source_.is_doubtful = false;
   write_text(source_.path / "f", "whole");
@@ -75,7 +75,7 @@ TEST_F(CacheStateTest, TheGenerationOfTheSourceIsRecordedAndMovesOnWithWhatIsFou
   source_.generation = 7;
   EXPECT_EQ(stage()->served_from, ServedFrom::Cache);
   EXPECT_EQ(open()->list()->front().source_generation, 7u);
-  source_.generation = 0;  // not known now
+  source_.generation = 0;  // unknown now
   ASSERT_OK(stage());
   EXPECT_EQ(open()->list()->front().source_generation, 7u);
   std::filesystem::remove_all(config_.state_dir);
@@ -91,7 +91,7 @@ class CacheSameStateTest : public CacheTest {
     source_.state = "superblock 1";
     source_.is_still_so = [] { return Result<>{}; };
   }
-  // What no walk of the source would overlook.
+  // A change that any walk of the source would find.
   void change_the_source_behind_its_back() { write_text(source_.path / "g", "two"); }
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-constexpr Bytes kFile = 25 * 4096, kFolder = 4096;  // what they take on a disk
+constexpr Bytes kFile = 25 * 4096, kFolder = 4096;  // allocated on disk
 
 TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   make_random_tree(source_.path, 77);
@@ -29,7 +29,7 @@ TEST_F(CacheTest, StagesOnceThenServesFromTheCache) {
   EXPECT_EQ(second->served_from, ServedFrom::Cache);
   EXPECT_EQ(second->path, first->path);
   EXPECT_EQ(second->report.hash, first->report.hash);
-  const auto third = stage();  // by another daemon's life
+  const auto third = stage();  // as after a restart of the daemon
   ASSERT_OK(third);
   EXPECT_EQ(third->served_from, ServedFrom::Cache);
   const auto rows = cache->list();

@@ -92,7 +92,7 @@ TEST_F(CatalogTest, WhatIsLeasedIsNotEvictedAndWhatIsEvictedIsNotLeased) {
   ASSERT_OK(catalog_->put(row("b", 1)));
   ASSERT_OK(catalog_->add_lease(lease("l1", "a", 1)));
   EXPECT_KIND(catalog_->begin_eviction({row("b", 1), row("a", 1)}, kNow), Errc::Refused);
-  ASSERT_OK(catalog_->add_lease(lease("b1", "b", 1)));  // all or none: b is not being evicted
+  ASSERT_OK(catalog_->add_lease(lease("b1", "b", 1)));  // all or none: the eviction of b did not begin either
   const auto refused = catalog_->begin_eviction({row("a", 1)}, kNow);
   EXPECT_KIND(refused, Errc::Refused);
   EXPECT_NE(refused.error().what.find("pid 1 (init)"), std::string::npos);
@@ -143,7 +143,7 @@ TEST_F(CatalogTest, WhatIsNoCatalogIsAnErrorNotAnEmptyOne) {
 TEST_F(CatalogTest, ReservationsEndWithTheProcessThatAnswersForThem) {
   ASSERT_OK(catalog_->reserve({"a", 5, 1, process_with(::getpid())}));
   ASSERT_OK(catalog_->reserve({"a", 7, 2, process_with(::getpid())}));
-  ASSERT_OK(catalog_->reserve({"b", 9, 3, {::getpid(), 1}}));  // an earlier process with that id
+  ASSERT_OK(catalog_->reserve({"b", 9, 3, {::getpid(), 1}}));  // an earlier process with that PID
   const auto all = catalog_->reservations();
   ASSERT_OK(all);
   ASSERT_EQ(all->size(), 1U);
@@ -201,7 +201,7 @@ TEST_F(CatalogTest, AJobThatWaitsForADatasetIsInNobodysWay) {
   EXPECT_TRUE(catalog_->begin_eviction({row}, WallTime{})) << "of an older copy, by a newer one";
 }
 
-// As the first release wrote it.
+// As written by the first release.
 constexpr char kFirstSchema[] = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
   CREATE TABLE datasets (name TEXT PRIMARY KEY, last_generation INTEGER NOT NULL) STRICT;
@@ -250,7 +250,7 @@ TEST_F(OldCatalogTest, OfTheFirstReleaseIsTakenOverWithAllItHas) {
   }
 }
 
-// What version 0.1 added to it, up to its last schema.
+// Additions of version 0.1, up to its last schema.
 constexpr char kSchemaOf01[] = R"(
   ALTER TABLE generations ADD COLUMN inodes INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE generations ADD COLUMN stage_seconds REAL NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
-// A cache with little room, and datasets of one file.
+// A small cache, and datasets of one file.
 #pragma once
 
 #include "tests/unit/staging/cache/cache_fixture.hpp"
@@ -37,7 +37,7 @@ class RoomTest : public CacheTest {
     lease.is_soft = is_soft;
     ASSERT_OK(catalog()->add_lease(lease));
   }
-  // As if it had been staged that fast and used that long ago.
+  // Simulates the time of the staging and of the last use.
   void set_cost(const std::string& dataset, double seconds, std::chrono::hours idle) {
     const auto rows = catalog()->generations();
     ASSERT_OK(rows);

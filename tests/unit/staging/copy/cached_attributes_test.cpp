@@ -1,4 +1,4 @@
-// A source on NFS: its client answers fstat from attributes that it remembers, unless it is told to ask.
+// A source on NFS: its client answers fstat from cached attributes, unless asked to refresh them.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +31,7 @@ class CachedAttributesTest : public CopyTest {
   }
   ~CachedAttributesTest() override { file_attributes() = {}; }
 
-  // Copies; another host changes the file once while it is read.
+  // Copies, while another host changes the file once during the read.
   Result<CopyReport> copy_while_it_changes(Bytes size) {
     write_text(source_ / "f", noise(size, 1));
     bool changed = false;
@@ -46,7 +46,7 @@ class CachedAttributesTest : public CopyTest {
   std::mutex mutex_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, struct stat> known_;  // by device and inode
 
-  // What an NFS client remembers of the file; `asks`: after it has asked its server.
+  // The attributes that an NFS client has cached; `asks` refreshes them from the server.
   struct stat remembered(const struct stat& now, bool asks) {
     const std::scoped_lock lock(mutex_);
     const auto known = known_.try_emplace({now.st_dev, now.st_ino}, now).first;

@@ -1,4 +1,4 @@
-// Sources that change, and ends in the middle of everything.
+// Changing sources, and interruptions at any point.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -42,7 +42,8 @@ TEST_F(CopyHookTest, AFileThatIsReplacedByRenameIsReadAgain) {
   std::atomic<int> reads{0};
   hooks_.before_read = [&](const std::string&, Bytes) {
     if (++reads != 3) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // past the tick of the folder's last change
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // later than the clock tick of the folder's
+                                                                 // last change
     write_text(folder_ / "new", noise(9'000'000, 2));
     std::filesystem::rename(folder_ / "new", source_ / "f");
   };
@@ -78,7 +79,7 @@ TEST_F(CopyHookTest, AFileThatNeverHoldsStillIsAnErrorThatNamesIt) {
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().what.find("source/log: it changed while it was read, 3 times"), std::string::npos)
       << report.error().what;
-  EXPECT_EQ(writes, 4);  // once the way of small files, then three times
+  EXPECT_EQ(writes, 4);  // once as a small file, then three times
   EXPECT_FALSE(std::filesystem::exists(copy_));
 }
 
@@ -138,7 +139,7 @@ TEST_P(CrashAfter, TheNextCopyEndsRight) {
       return {};
     };
     ASSERT_FALSE(copy_now());
-    // What has the name is whole at any time: the old copy or the new one.
+    // The published name always has a complete copy: the old one or the new one.
     if (std::filesystem::exists(copy_)) {
       const std::string text = read_text(copy_ / "f");
       EXPECT_TRUE(text == "new!" || (replaces && text == "old!")) << text;
@@ -148,7 +149,7 @@ TEST_P(CrashAfter, TheNextCopyEndsRight) {
     EXPECT_EQ(differences_by_rsync(source_, copy_), "");
     EXPECT_FALSE(std::filesystem::exists(folder_ / ".copy.spark-partial"));
 
-    // And it is known as ours.
+    // It is recognised as our copy.
     write_text(source_ / "f", "next");
     ASSERT_OK(copy_now());
     EXPECT_EQ(read_text(copy_ / "f"), "next");
@@ -182,7 +183,7 @@ TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
   std::mt19937_64 random(std::random_device{}());
   int killed = 0;
   std::chrono::microseconds whole(
-      std::chrono::milliseconds(400));  // what the last one that was not killed took
+      std::chrono::milliseconds(400));  // duration of the last run that was not killed
   for (int round = 0; round < 200 && killed < 10; ++round) {
     const std::chrono::microseconds delay(random() % static_cast<std::uint64_t>(whole.count()));
     const auto began = std::chrono::steady_clock::now();
@@ -191,7 +192,7 @@ TEST_F(CopyHookTest, KilledAtAnyMomentTheNextAttemptEndsRight) {
       whole = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
     ASSERT_TRUE(status == 0 || status == 137) << status;
     killed += status == 137 ? 1 : 0;
-    // The new copy or the one before, and never anything in between.
+    // The new copy or the previous one, never a mixture.
     const std::string differences =
         std::filesystem::exists(copy_) ? differences_by_rsync(source_, copy_) : "";
     if (status == 0 || !std::filesystem::exists(folder_ / "before")) {

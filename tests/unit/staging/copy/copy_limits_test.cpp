@@ -1,4 +1,4 @@
-// Too little space, a stop, a rate: what ends a copy early, and how it goes on.
+// Too little space, a stop, a rate limit: reasons that end or slow a copy, and its resumption.
 #include <unistd.h>
 
 #include <fstream>

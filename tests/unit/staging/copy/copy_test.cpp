@@ -197,7 +197,7 @@ TEST_F(CopyTest, SetUserIdOfANosuidSourceIsNotGivenEffect) {
   EXPECT_EQ(info.st_mode & 07777, 0755U);
 }
 
-// --- what is at the destination
+// --- existing content of the destination
 
 TEST_F(CopyTest, SomethingElseAtTheDestinationIsRefusedAndKept) {
   write_text(source_ / "f", "x");

@@ -1,5 +1,4 @@
-// A copy where there may be no more threads, or too few: a limit on processes, as a job's control group has
-// one.
+// Copying with no or too few additional threads, like under a job's limit on processes.
 #include <gmock/gmock.h>
 #include "tests/support/failing_allocation.hpp"
 #include "tests/support/thread_limit.hpp"
@@ -52,7 +51,7 @@ TEST_P(CopyThreads, WhatIsUnchangedIsTakenOver) {
 
 INSTANTIATE_TEST_SUITE_P(More, CopyThreads, testing::Values(0, 1, 2));
 
-// Each allocation of a copy's own threads in turn: first all, then ever fewer of them.
+// Fails allocations in the copy's own threads in turn: at first each of them, later in growing steps.
 TEST_F(CopyTest, WithTooLittleMemoryInAThreadOfItsOwnTheCopyFailsWithThatAndTheNextIsWhole) {
   if (!spark::test::FailingAllocation::is_possible())
     GTEST_SKIP() << "a sanitizer has all forms of new and delete to itself";

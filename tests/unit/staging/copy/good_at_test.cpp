@@ -1,5 +1,4 @@
-// Since when nobody has read a copy's files back: what is carried over from generation to generation is as
-// old as it is.
+// The time of the last verification of each file: files carried over between generations keep theirs.
 #include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
@@ -25,10 +24,10 @@ class GoodAtTest : public CacheTest {
   }
   std::unique_ptr<Cache> open_now() {
     auto cache = open_cache_with(hooks_, config_, now_);
-    EXPECT_TRUE((*cache)->recover([] {}));  // as the daemon does when it starts
+    EXPECT_TRUE((*cache)->recover([] {}));  // as in the daemon at its start
     return std::move(*cache);
   }
-  // A week later the file has changed.
+  // Stages again a week later, after the file has changed.
   void stage_again(const std::string& changed, std::uint64_t seed) {
     write_text(source_.path / changed, noise(5'000, seed + 10));
     const auto staged = open_now()->stage(source_, options_, kQuiet, stop_);
@@ -104,7 +103,7 @@ TEST_F(GoodAtTest, WhatAnInterruptedCopyLeftIsAsOldAsThat) {
   EXPECT_EQ(good_at(), began);
 }
 
-// Where jobs may write to a copy, a file of two generations would change in both.
+// If jobs may write to a copy, a file shared by two generations would change in both.
 TEST_F(GoodAtTest, GenerationsShareNoFileThatAJobCouldWriteTo) {
   const auto inode = [&](const char* file) {
     struct stat info {};

@@ -1,4 +1,4 @@
-// What a copy leaves behind in the page cache: nothing.
+// A copy leaves nothing in the page cache.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Random trees, compared by rsync: whatever the source is, the copy is it.
+// Random trees, compared by rsync: the copy always equals its source.
 #include "base/child.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
@@ -67,7 +67,7 @@ TEST_P(RandomChanges, AreCopiedSoThatRsyncSeesNoDifference) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomChanges, testing::ValuesIn(cases(4)), name_of);
 
-// Unchanged files of a new generation are further names of the old one's.
+// Unchanged files of a new generation are hard links to the old one's.
 class RandomGenerations : public CacheTest, public testing::WithParamInterface<Case> {
  protected:
   RandomGenerations() { options_ = options_of(GetParam()); }
@@ -93,7 +93,7 @@ class RandomGenerations : public CacheTest, public testing::WithParamInterface<C
 TEST_P(RandomGenerations, EachEqualsItsSourceAndNoneChangesALeasedOne) {
   make_random_tree(source_.path, GetParam().seed);
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>>
-      generations;  // with what each was made from
+      generations;  // each with a kept copy of its source
   for (std::uint64_t round = 0; round < 3; ++round) {
     const auto staged = stage();
     ASSERT_OK(staged);

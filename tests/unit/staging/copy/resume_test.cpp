@@ -64,7 +64,7 @@ TEST_F(IncrementalTest, HardLinksOfTheSourceStayTogether) {
 
 class ResumeTest : public CopyTest {
  protected:
-  // Copies until so many chunks were read; slowly enough for the journal to be written meanwhile.
+  // Copies until this many chunks were read, slowly enough for the journal to be written.
   void stop_after(int chunks) {
     std::atomic<int> reads{0};
     CopyHooks hooks;
@@ -95,7 +95,7 @@ TEST_F(ResumeTest, GoesOnInTheMiddleOfAFile) {
   }
 }
 
-// An overlay as containers have them: not known to flush all of itself by one call.
+// An overlay like in containers: one call may not flush all of it.
 class Overlay {
  public:
   explicit Overlay(const std::filesystem::path& folder) : merged_(folder / "merged") {
@@ -136,7 +136,7 @@ TEST_F(ResumeTest, NothingIsKeptOfAFileThatChangedInBetween) {
   stop_after(24);
   const auto mtime = std::filesystem::last_write_time(source_ / "large");
   write_text(source_ / "large", noise(120'000'000, 2));
-  std::filesystem::last_write_time(source_ / "large", mtime);  // only its ctime tells
+  std::filesystem::last_write_time(source_ / "large", mtime);  // only its ctime shows the change
   const auto report = copy_now();
   ASSERT_OK(report);
   EXPECT_EQ(report->resumed_bytes, 0U);
@@ -152,7 +152,7 @@ TEST_F(ResumeTest, WhatAnEarlierGenerationSharesIsNeverWrittenTo) {
   write_text(source_ / "f", noise(50'000'000, 3));
   options_.depth = 1;
   stop_after(3);
-  write_text(source_ / "same", noise(2'000'000, 2));  // the partial copy has a further name of the old one
+  write_text(source_ / "same", noise(2'000'000, 2));  // the partial copy has a hard link to the old file
   ASSERT_OK(copy_now());
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
   EXPECT_EQ(read_text(kept), noise(2'000'000, 1));
@@ -172,7 +172,7 @@ TEST_F(ResumeTest, WhatAnInterruptedAttemptTookOverIsStillCountedAsUnchanged) {
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
-// Runs `work` in a child process as the user and group 65534; whether it returned true.
+// Runs `work` in a child process as user and group 65534; returns whether it returned true.
 bool as_nobody(const std::function<bool()>& work) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 && work() ? 0 : 1);
@@ -189,7 +189,7 @@ TEST_F(ResumeTest, AFileThatMayNotBeWrittenAnyMoreIsGoneOnWith) {
     ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
   ASSERT_TRUE(as_nobody([this] {
     stop_after(24);
-    // As if it had been killed after it set the permissions, and before the journal said so.
+    // Simulates a kill after it set the permissions, and before it wrote that to the journal.
     return ::chmod((folder_ / ".copy.spark-partial/data/large").c_str(), 0444) == 0;
   }));
   EXPECT_TRUE(as_nobody([this] {

@@ -1,4 +1,4 @@
-// Symlinks that lead out of what is copied: kept and named, followed, or refused.
+// Symlinks to targets outside the copied folder: kept and reported, followed, or refused.
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-// A Hugging Face cache: the set is a snapshot, whose files are links to blobs beside it.
+// A Hugging Face cache: the set is a snapshot with links to blobs in another folder.
 class OutsideLinksTest : public CopyTest {
  protected:
   OutsideLinksTest() {
@@ -182,7 +182,7 @@ TEST_F(OutsideLinksTest, ATargetThatIsSwappedForALinkWhileItIsCopiedIsNotFollowe
     std::filesystem::remove(hub_ / "blobs/aaaa");
     std::filesystem::create_symlink(folder_ / "secret", hub_ / "blobs/aaaa");
   };
-  write_text(hub_ / "blobs/aaaa", "small");  // such a file is opened after the hook
+  write_text(hub_ / "blobs/aaaa", "small");  // small files are opened after the hook
   EXPECT_FALSE(copy_with(hooks, source_, copy_, options_, kQuiet, stop_));
 }
 

@@ -13,7 +13,7 @@ class QuietSourceTest : public CopyTest {
     write_text(source_ / "large", noise(20'000'000, 1));
     write_text(source_ / "small", "x");
   }
-  // `change` happens once, while the large file is read.
+  // Runs `change` once while the large file is read.
   Result<CopyReport> copy_while(const std::function<void()>& change) {
     CopyHooks hooks;
     bool changed = false;

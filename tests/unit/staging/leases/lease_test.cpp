@@ -26,7 +26,7 @@ TEST(LeaseLife, EndsWithItsProcess) {
   Lease lease;
   lease.process = process_with(::getpid());
   EXPECT_TRUE(is_live(lease, kLeaseTime));
-  ++lease.process.start_time;  // the same number, another process
+  ++lease.process.start_time;  // the same PID, another process
   EXPECT_FALSE(is_live(lease, kLeaseTime));
 
   const pid_t child = ::fork();
@@ -108,7 +108,7 @@ TEST_F(CgroupTest, ALaterGroupOfTheSameNameIsAnotherOne) {
   put_process("0::/system.slice/job.scope\n");
   Lease lease;
   lease.cgroup = *cgroup_of(root_, 42);
-  std::filesystem::rename(group_, folder_ / "before");  // so that the new one can't get its number
+  std::filesystem::rename(group_, folder_ / "before");  // so that the new one can't get its inode number
   populate("1");
   EXPECT_FALSE(is_live(lease, kLeaseTime));
 }

@@ -1,4 +1,4 @@
-// A scheduler's job: its id, its name for people, and whether it runs on this host.
+// A scheduler's job: its id, its display name, and whether it runs on this host.
 #include "staging/leases/scheduler_job.hpp"
 
 #include <gmock/gmock.h>

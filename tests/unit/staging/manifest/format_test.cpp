@@ -1,4 +1,4 @@
-// What is written down and read back: hashes, names, manifests, journals. And the throttle's arithmetic.
+// Stored formats: hashes, names, manifests, journals. And the throttle's arithmetic.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -275,7 +275,7 @@ TEST(Throttle, SpreadsBytesOverTime) {
   EXPECT_EQ(Throttle(0).book(1 << 30, start), milliseconds(0));
 }
 
-// Moves pieces as they are let through, until `end`; gives the bytes moved by then.
+// Moves pieces when the throttle allows, until `end`; returns the bytes moved by then.
 Bytes move_until(Throttle& throttle, SteadyTime& now, SteadyTime end, Bytes most) {
   Bytes moved = 0;
   while (moved < most) {
@@ -295,7 +295,7 @@ TEST(Throttle, FinishesByATimeAtTheLowestRate) {
   throttle.finish_by(SteadyTime{seconds(100)}, 100'000'000);
   EXPECT_NEAR(static_cast<double>(move_until(throttle, now, SteadyTime{seconds(50)}, 100'000'000)), 50e6,
               3 * 65'536);
-  now += seconds(25);  // a stall: half is left for a quarter of the time
+  now += seconds(25);  // a stall: half of the data is left for a quarter of the time
   const Bytes rest = move_until(throttle, now, SteadyTime{seconds(87)}, 50'000'000);
   EXPECT_NEAR(static_cast<double>(rest), 24e6, 3e6);
   (void)move_until(throttle, now, SteadyTime{seconds(100)}, 50'000'000);

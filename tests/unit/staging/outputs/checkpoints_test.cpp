@@ -30,7 +30,7 @@ class Checkpoints : public testing::Test {
     EXPECT_TRUE(listed) << listed.error().message();
     return listed.value_or(std::vector<Checkpoint>());
   }
-  // As they are when nothing has changed for a while.
+  // The checkpoints after a minute without changes.
   std::vector<Checkpoint> settled(Rule rule, const std::string& marker = "") {
     return all({rule, marker}, std::chrono::system_clock::now() + std::chrono::minutes(1));
   }
@@ -67,12 +67,12 @@ TEST_F(Checkpoints, ThatChangedAMomentAgoAreNotComplete) {
   ASSERT_EQ(now.size(), 1u);
   EXPECT_EQ(now[0].incomplete, "it changed a moment ago");
   EXPECT_TRUE(now[0].is_settling);
-  date("step-1", 100);  // the times of a rename or a restored file say nothing: the change itself counts
+  date("step-1", 100);  // a rename or a restored file has old times, so the change itself counts
   EXPECT_FALSE(all({Rule::Rename, ""}, std::chrono::system_clock::now())[0].incomplete.empty());
 }
 
 TEST_F(Checkpoints, OfDistributedTorchNeedEveryFileThatTheirMetadataName) {
-  // A pickle's strings stand between its opcodes.
+  // The strings of a pickle are between its opcodes.
   const std::string metadata = std::string("\x80\x02X\x0c\0\0\0__0_0.distcpq\x05", 21) +
                                "__1_0.distcp\x85"
                                "a.distcp";

@@ -10,7 +10,7 @@ using namespace test;
 
 class PublishedCopies : public testing::Test {
  protected:
-  // Each is a second younger than the one before.
+  // Each copy is 10 s newer than the previous one.
   void send(const std::string& name) {
     const auto source = folder_ / ("source/" + name);
     std::filesystem::create_directories(source);
@@ -117,7 +117,7 @@ TEST_F(PublishedCopies, TheirHashIsKnownUntilTheyAreChanged) {
   EXPECT_EQ(published_hash(*tree, stop_), std::nullopt);
 }
 
-// As an NFS server changes them.
+// Times as changed by an NFS server.
 TEST_F(PublishedCopies, VerifyComparesContentAndNotTheTimesOfFiles) {
   send("step-1");
   const auto shard = volume_ / "step-1/shard";

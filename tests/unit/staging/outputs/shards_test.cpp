@@ -12,7 +12,7 @@ using namespace test;
 class Shards : public testing::Test {
  protected:
   Shards() { std::filesystem::create_directories(checkpoint_.folder); }
-  // What this host's job has written.
+  // The folder written by this host's job.
   std::filesystem::path source_of(const std::string& host) const {
     return folder_ / ("source-" + host) / "step-1";
   }

@@ -21,7 +21,7 @@ class BenchDemand : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // Reads the file for so many seconds, a hundred times a second at most.
+  // Reads the file for this many seconds, at most a hundred times per second.
   std::string reader(int seconds) const {
     return "end=$(($(date +%s) + " + std::to_string(seconds) + ")); exec 3<" +
            (folder / "set/file").string() +

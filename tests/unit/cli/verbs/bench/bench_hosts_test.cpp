@@ -39,7 +39,7 @@ class BenchWith : public ::testing::Test {
     ::setenv("PATH", path_.c_str(), 1);
     std::filesystem::remove_all(folder);
   }
-  // What stands for ssh, first in PATH. Its last argument, the command, is kept.
+  // A script that replaces ssh, first in PATH. Its last argument, the command, is kept.
   void ssh_does(const std::string& script) const {
     std::ofstream(folder / "ssh") << "#!/bin/sh\nfor word; do :; done; echo \"$word\" >"
                                   << (folder / "line").string() << "\n"

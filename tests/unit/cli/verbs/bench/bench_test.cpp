@@ -37,7 +37,7 @@ class Bench : public ::testing::Test {
   }
   std::string runs() const { return file.string() + ".runs"; }
 
-  // Puts the answer where runs are kept.
+  // Stores the answer in the runs folder.
   void keep() {
     const auto folder = bench::RunFolder::make(runs(), answer->run_id);
     ASSERT_TRUE(folder) << folder.error().message();

@@ -1,4 +1,4 @@
-// Times ahead, as people write them
+// Future times as users write them
 #include "cli/verbs/datasets/by_time.hpp"
 
 #include <gtest/gtest.h>

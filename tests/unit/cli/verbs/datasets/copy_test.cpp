@@ -72,7 +72,8 @@ TEST_F(Copy, AsJsonHasTheContractsMembers) {
   expect_golden("copy.json", program.output());
 }
 
-// Lexically link/.. is the folder that holds the link; the kernel goes to the one that holds its target.
+// Lexically, link/.. is the folder that contains the link; the kernel uses the folder that contains the
+// link's target.
 TEST_F(Copy, ADestinationBehindALinkIsWhereTheKernelFindsIt) {
   TempFolder folder;
   std::filesystem::create_directories(folder / "disk/sub");

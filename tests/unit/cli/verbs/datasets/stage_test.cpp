@@ -1,4 +1,4 @@
-// stage and run: jobs, their progress, and what happens when the daemon goes away
+// stage and run: jobs, their progress, and an unavailable daemon
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// `volumes format`: what it refuses before anything is touched, what it shows, and that it asks.
+// `volumes format`: its refusals before anything is changed, its summary, and its confirmation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ class Format : public testing::Test {
                    {"--config", (host.files.root() / "config.yaml").native(), "volumes", "format", name});
     return program.run(options);
   }
-  // Nothing is touched, in these words.
+  // Expects a refusal with this message, before anything is changed.
   void expect_refused(int status, const std::string& words) {
     EXPECT_EQ(format(), status) << program.errors();
     EXPECT_THAT(program.errors(), HasSubstr(words));

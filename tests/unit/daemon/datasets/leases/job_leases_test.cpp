@@ -1,5 +1,5 @@
-// Leases of a scheduler's jobs: held from the request on, ended by the epilog or when nothing of the job is
-// left.
+// Leases of a scheduler's jobs: held from the request on, ended by the epilog or when no process of the job
+// is left.
 #include "daemon/datasets/leases/job_leases.hpp"
 
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ class JobLeasesTest : public DatasetsTest {
     for (const std::string& id : ids) list += (list.empty() ? "\"" : ", \"") + id + "\"";
     worker.on("jobs-here", "echo '{\"result\": {\"slurm\": [" + list + "]}}'");
   }
-  // Stages until let_go().
+  // Stagings wait for let_go().
   void wait_in_stage() {
     worker.on("stage", note_request("stages.log") + "while [ ! -e go ]; do sleep 0.02; done; " + staged());
   }
@@ -51,7 +51,7 @@ class JobLeasesTest : public DatasetsTest {
     return ids;
   }
   const Lease& lease(const std::string& id) { return datasets->leases().all().at(id); }
-  // Until the catalog was told so of the lease last.
+  // Waits until the last operation sent to the catalog for this lease matches.
   bool catalog_has(const std::string& id, bool held) {
     return run_until(context, [&] {
       std::istringstream log(text_of("leases.log"));

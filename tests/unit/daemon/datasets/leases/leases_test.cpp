@@ -1,4 +1,5 @@
-// Leases through requests: granted with a staging, ended by whatever ends first, taken up after a restart.
+// Leases through requests: granted with a staging, ended by whichever ends first, and restored after a
+// restart.
 #include "daemon/datasets/leases/leases.hpp"
 
 #include <signal.h>

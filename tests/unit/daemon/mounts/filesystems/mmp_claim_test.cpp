@@ -1,4 +1,4 @@
-// On file systems that mkfs has made; the other host is whoever writes the MMP block beside us.
+// On file systems made by mkfs; another writer of the MMP block plays the other host.
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ class MmpClaim : public testing::Test {
     }
     return false;
   }
-  // As another host's kernel would; the file systems here have no checksums.
+  // Writes like another host's kernel; the file systems here have no checksums.
   void write_as(const std::string& node, std::uint32_t sequence) {
     std::fstream file(image_, std::ios::in | std::ios::out | std::ios::binary);
     const auto number_at = [&](std::streamoff at) {

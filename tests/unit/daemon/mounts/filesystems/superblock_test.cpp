@@ -1,4 +1,4 @@
-// Superblocks that mkfs and the kernel have made, read from image files and loop devices.
+// Superblocks made by mkfs and the kernel, read from image files and loop devices.
 #include "daemon/mounts/filesystems/superblock.hpp"
 
 #include <gmock/gmock.h>
@@ -113,7 +113,7 @@ TEST_F(SuperblockOfImage, AnotherTypeIsNamed) {
 
 TEST_F(SuperblockOfImage, APartitionTableIsSeen) {
   make({"true"});
-  const std::string entry("\0\0\0\0\x83\0\0\0\x00\x08\0\0\x00\x40\0\0", 16);  // Linux, from 1 MiB on
+  const std::string entry("\0\0\0\0\x83\0\0\0\x00\x08\0\0\x00\x40\0\0", 16);  // Linux, at 1 MiB
   put(image_, 446, entry);
   put(image_, 510, "\x55\xaa");
   EXPECT_EQ(read().partition_table, "dos");
@@ -144,7 +144,7 @@ TEST(Superblock, WhatIsNotThereIsNotFoundAndAFolderIsNoDevice) {
   EXPECT_EQ(read_superblock("/proc").error().message().substr(0, 5), "openi");
 }
 
-// A ring of 512-byte blocks with an unmount record of two, header and data, right before `head`.
+// A ring of 512-byte blocks with an unmount record of two blocks, header and data, directly before `head`.
 std::string make_xfs_log(std::size_t blocks, std::size_t head, std::uint32_t round, std::uint8_t flags) {
   std::string log(blocks * 512, '\0');
   const auto put_word = [&](std::size_t block, std::size_t at, std::uint32_t value) {
@@ -167,7 +167,8 @@ TEST(XfsLog, AnUnmountAtItsEndIsFoundWhereverTheRingIsJust) {
   const auto image = folder / "log";
   constexpr std::size_t kBlocks = 1024;
   for (const std::uint32_t round : {1u, 2u, 77u}) {
-    // In the first round what lies behind the head was never written, and the record can't cross the seam.
+    // In the first round the blocks after the head were never written, and the record can't cross the
+    // wrap-around.
     for (std::size_t head = round == 1 ? 2 : 1; head <= kBlocks; head += head < 4 || head > 1020 ? 1 : 60) {
       for (const std::uint8_t flags : {0x20, 0x00}) {
         std::ofstream(image, std::ios::binary) << make_xfs_log(kBlocks, head, round, flags);
@@ -181,7 +182,7 @@ TEST(XfsLog, AnUnmountAtItsEndIsFoundWhereverTheRingIsJust) {
   }
 }
 
-// With the kernel as the writer.
+// Written by the kernel.
 class SuperblockOfMounted : public SuperblockOfImage {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Connections and mounts that were there before, whoever made them.
+// Connections and mounts that existed before the daemon, whether made by it or by another program.
 #include <gmock/gmock.h>
 
 #include "tests/support/run_on.hpp"

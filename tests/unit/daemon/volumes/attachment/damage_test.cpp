@@ -1,4 +1,4 @@
-// A file system that must not be written: errors are recorded in it, or it is another one than was mounted.
+// A file system that must not be written: it has recorded errors, or it is not the one mounted before.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a volume does so that no process writes under its mount point while it is not mounted.
+// Protection against writes under a volume's mount point while it is not mounted.
 #include <gmock/gmock.h>
 
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"

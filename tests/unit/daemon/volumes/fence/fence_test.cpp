@@ -1,4 +1,4 @@
-// Who may write an exclusive volume: reservation and multi-mount protection, held, refused, lost, taken over.
+// The fence of an exclusive volume: reservation and multi-mount protection, held, refused, lost, taken over.
 #include <gmock/gmock.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -23,7 +23,7 @@ class FenceTest : public VolumeTest {
     world.superblock.mmp_interval_s = 5;
     world.superblock.mmp_node = FakeWorld::kNode;
   }
-  // Another host, with the reservation; with multi-mount protection it is "spark2".
+  // Another host has the reservation; with multi-mount protection it is "spark2".
   void let_another_host_hold_it() {
     ASSERT_EQ(nvmetcp::take_reservation(other, kThem)->hold, nvmetcp::Hold::Ours);
   }
@@ -62,7 +62,7 @@ TEST_F(FenceTest, TheReservationIsHeldBeforeTheMountAndGivenBackBeforeTheDisconn
   };
   boost::asio::co_spawn(context, down(*volume), boost::asio::detached);
   ASSERT_TRUE(becomes(State::Down));
-  std::erase(world.touched, "probe");  // one may have been due
+  std::erase(world.touched, "probe");  // a periodic probe may have run
   EXPECT_THAT(world.touched, ElementsAre("unmount", "release", "disconnect"));
   EXPECT_EQ(holder(), "");
 }
@@ -92,7 +92,7 @@ TEST_F(FenceTest, ATargetThatForgotTheReservationOfADeadMountHereGivesItBack) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
   world.superblock.being_written = true;
-  world.reservations.restart();  // nvmet: so does a namespace that is disabled for a moment
+  world.reservations.restart();  // nvmet: a namespace that is disabled for a moment has the same effect
   world.lose_device();
   ASSERT_TRUE(run_until([&] { return volume->status().history.recoveries() == 1; }));
   EXPECT_EQ(holder(), FakeWorld::kHostId);
@@ -332,7 +332,7 @@ TEST_F(FenceTest, ACloneOfAHostThatWritesAnXfsIsRefusedWhereTheirKeysAreOneAndTo
   EXPECT_THAT(reason(), HasSubstr("host new-identity"));
   EXPECT_EQ(world.count("mount rw"), 0);
   EXPECT_TRUE(world.reservations.commands.empty());
-  world.superblock.being_written = false;  // its writer has closed it
+  world.superblock.being_written = false;  // closed by its writer
   ASSERT_TRUE(becomes(State::Ready));
   EXPECT_TRUE(run_until([&] { return world.reservations.holder()->key == FakeWorld::kKey; }));
 }
@@ -353,7 +353,7 @@ TEST_F(FenceTest, AMountUnderTheKeyOfAnEarlierReleaseGetsTheNewOneWithoutLetting
 TEST_F(FenceTest, TakeWorksAfterThisHostsMachineIdHasChanged) {
   target->options.keep_alive = std::chrono::seconds(0);
   world.superblock.has_mmp = false;
-  world.superblock.being_written = true;  // it crashed
+  world.superblock.being_written = true;  // the writer crashed
   world.reservations.state.registrants = {{FakeWorld::kHostId, 77, true}};
   start();
   ASSERT_TRUE(becomes(State::Refused));

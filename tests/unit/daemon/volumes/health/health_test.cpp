@@ -1,4 +1,4 @@
-// What a mounted volume notices of its health, and what it does about it.
+// Health problems of a mounted volume, and its reactions.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A volume whose target asks for a key. The keys themselves are the business of whoever connects.
+// A volume of a target that requires a key. The keys themselves are handled by the connecting worker.
 #include <gmock/gmock.h>
 
 #include "daemon/workers/messages.hpp"

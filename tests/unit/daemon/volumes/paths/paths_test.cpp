@@ -1,4 +1,4 @@
-// The paths of a volume: of a target with two portals, and one that was there before the daemon.
+// The paths of a volume: for a target with two portals, and with a path that existed before the daemon.
 #include <gmock/gmock.h>
 
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
@@ -76,7 +76,7 @@ TEST_F(VolumePathsTest, APathWhoseControllersNameTheOtherPathGotIsConnectedAgain
   ASSERT_TRUE(becomes(State::Ready));
   ASSERT_TRUE(run_until([&] { return live_paths() == 2; }));
   world.unreachable = {kFirst};
-  world.next_controller = 7;  // that of the first path
+  world.next_controller = 7;  // the number of the first path
   world.controllers.clear();
   ASSERT_TRUE(run_until([&] { return live_paths() == 1; }));
   ASSERT_EQ(world.controllers.front().name, "nvme7");

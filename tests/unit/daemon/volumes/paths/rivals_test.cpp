@@ -1,4 +1,4 @@
-// Two targets that offer a subsystem of the same NQN: a volume is on its own target's disk, or on none.
+// Two targets that offer a subsystem of the same NQN: a volume uses its own target's disk, or none.
 #include <gmock/gmock.h>
 
 #include "tests/support/run_on.hpp"
@@ -114,7 +114,7 @@ TEST_F(VolumeTest, ARestartedDaemonFindsTheMountOfATargetThatHasAName) {
 // Two volumes, one of each target.
 class TwoTargetsTest : public VolumeTest {
  protected:
-  TwoTargetsTest() { world.has_discovery = false; }  // the fake's log is one, and not each target's own
+  TwoTargetsTest() { world.has_discovery = false; }  // the fake has one log for all targets
   ~TwoTargetsTest() override {
     if (second) second->stop();
   }
@@ -133,7 +133,7 @@ class TwoTargetsTest : public VolumeTest {
   bool second_becomes(State state) {
     return run_until([&] { return second->status().state == state; });
   }
-  // The kernel gives the first target's connection up, and that target does not come back.
+  // The kernel gives up the first target's connection, and that target does not return.
   void lose_first() {
     world.unreachable.insert("10.0.0.5");
     world.unplug("10.0.0.5");
@@ -186,7 +186,7 @@ TEST_F(TwoTargetsTest, OnceTheSecondHasTheFirstsPlaceTheFirstIsRefusedWithAReaso
 }
 
 TEST_F(TwoTargetsTest, TheSecondIsRefusedWithAReasonWhereBothConnectAtOnce) {
-  world.while_connecting = [this] { world.plug_in(kNqn); };  // the first one's, a moment earlier
+  world.while_connecting = [this] { world.plug_in(kNqn); };  // the first volume connects a moment earlier
   start_second();
   ASSERT_TRUE(second_becomes(State::Refused));
   EXPECT_THAT(second->status().reason, HasSubstr("(target rose)"));

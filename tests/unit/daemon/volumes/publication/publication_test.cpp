@@ -1,4 +1,4 @@
-// An exclusive volume that is published, read as its readers read it, and written again.
+// An exclusive volume that is published, mounted read-only like by its readers, and made writable again.
 #include <gmock/gmock.h>
 
 #include "tests/support/run_on.hpp"
@@ -31,7 +31,7 @@ class PublishTest : public VolumeTest {
     ASSERT_TRUE(becomes(State::Ready));
     ASSERT_TRUE(publish());
   }
-  // So many looks later, if nothing went wrong.
+  // Waits for this many more health checks.
   void look(std::ptrdiff_t times = 3) {
     const auto before = world.count("probe");
     ASSERT_TRUE(run_until([&] { return world.count("probe") >= before + times; }));

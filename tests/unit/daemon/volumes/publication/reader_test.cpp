@@ -1,4 +1,4 @@
-// A read-only volume and what another host writes under it.
+// A read-only volume, and changes by another host below it.
 #include <gmock/gmock.h>
 
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"

@@ -1,4 +1,4 @@
-// A `volumes down` that a crash of the daemon has cut short.
+// A `volumes down` that was interrupted by a crash of the daemon.
 #include <gmock/gmock.h>
 
 #include "nvmetcp/sysfs/registry.hpp"
@@ -15,7 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// The daemon ended between the record and what it stands for: the next start takes the volume down.
+// The daemon ended after recording the intent and before carrying it out: the next start takes the volume
+// down.
 class UnfinishedDownTest : public VolumeTest {
  protected:
   UnfinishedDownTest() {

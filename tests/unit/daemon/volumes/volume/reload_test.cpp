@@ -1,4 +1,4 @@
-// What a volume that is there makes of a new configuration.
+// A new configuration for an existing volume.
 #include <gmock/gmock.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -93,7 +93,7 @@ TEST_F(VolumeReload, AConnectionThatEndsMeanwhileIsNoError) {
   EXPECT_TRUE(wait(volume->set_live(settings, target)));
 }
 
-// Else the connection would keep the old timers until its end.
+// Otherwise the connection would keep the old timers until it ends.
 TEST_F(VolumeReload, AConnectThatWasUnderWayGetsTheNewTimersAtItsEnd) {
   world.while_connecting = [this] {
     target->options.fast_fail = seconds(10);

@@ -1,4 +1,4 @@
-// How a volume is taken down, and a volume of an NFS server.
+// Taking a volume down, and a volume of an NFS server.
 #include <gmock/gmock.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -43,7 +43,7 @@ TEST_F(DownTest, UnmountsBeforeItDisconnectsAndStaysDownUntilAskedUp) {
   world.touched.clear();
   EXPECT_TRUE(ask_down());
   EXPECT_EQ(volume->status().state, State::Down);
-  std::erase(world.touched, "probe");  // one may have been due
+  std::erase(world.touched, "probe");  // a periodic probe may have run
   EXPECT_THAT(world.touched, ElementsAre("record down", "unmount", "disconnect", "record released"));
   EXPECT_TRUE(ask_down()) << "asking again finds it down";
   EXPECT_TRUE(ask_up());

@@ -1,4 +1,4 @@
-// What a reload does to the set. Its workers do nothing, so no volume ever gets beyond `waiting`.
+// Reloading the set of volumes. The workers do nothing, so no volume gets beyond `waiting`.
 #include "daemon/volumes/volume/volume_set.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::string volume(const std::string& name, const std::string& keys = "") {
 class Set : public testing::Test {
  protected:
   Set() {
-    ::signal(SIGPIPE, SIG_IGN);  // as the daemon does: a worker may end without reading its request
+    ::signal(SIGPIPE, SIG_IGN);  // as in the daemon: a worker may end without reading its request
   }
   ~Set() override {
     set.stop();
@@ -71,7 +71,7 @@ class Set : public testing::Test {
   boost::asio::io_context context;
   SystemClock clock;
   TemporaryFolder folder;
-  ScriptedWorker worker;  // knows no verb, unless a test says so
+  ScriptedWorker worker;  // supports no verb, unless a test adds one
   workers::Runner runner{context.get_executor(), worker.program()};
   HostSnapshot snapshot{clock};
   MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&,

@@ -1,4 +1,4 @@
-// How a volume comes up, is lost, and is taken down.
+// Bringing a volume up, losing it, and taking it down.
 #include <gmock/gmock.h>
 
 #include "tests/support/run_on.hpp"
@@ -193,7 +193,7 @@ TEST_F(VolumeTest, ANamespaceThatWasMissingIsMountedWhenItAppearsBeforeTheNextAt
   start();
   ASSERT_TRUE(becomes(State::Waiting) &&
               run_until([&] { return volume->status().next_attempt.has_value(); }));
-  volume->namespace_added();  // another one
+  volume->namespace_added();  // another namespace
   context.restart();
   context.run_for(std::chrono::milliseconds(5));
   EXPECT_EQ(volume->status().state, State::Waiting);

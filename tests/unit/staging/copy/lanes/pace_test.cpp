@@ -62,7 +62,7 @@ TEST(Pace, AStalledRunHasNoEtaAndAResumedOneHasANewOne) {
   EXPECT_NEAR(*pace.eta_s(), 20.5, 1);
 }
 
-// The fast part of a drive is full: a promise that can't be kept is not shown for ever.
+// The fast part of a drive is full: the estimate must follow, instead of keeping the old end.
 TEST(Pace, ADriveThatSlowsDownForGoodGetsALaterEnd) {
   Pace pace;
   Bytes moved = 0;
@@ -102,7 +102,7 @@ TEST(Pace, SmallFilesCountForMoreThanTheirBytes) {
   EXPECT_NEAR(*pace.eta_s(), 10, 0.01);
 }
 
-// --- how many pieces may be under way
+// --- the number of pieces in progress
 
 TEST(PieceLimit, IsHalfASecondsWorthOfPieces) {
   SteadyTime now{};

@@ -62,7 +62,7 @@ TEST(RealLocks, AreFoundInTheKernelsList) {
   EXPECT_FALSE(locked_file(SystemRoot{}, folder / "nothing"));
 }
 
-// On btrfs stat tells a device of the subvolume, and /proc/locks that of the file system.
+// On btrfs, stat reports the subvolume's device, and /proc/locks that of the file system.
 TEST(RealLocks, AreNamedByTheDeviceOfTheMount) {
   const TempFolder folder;
   struct statx info {};
@@ -103,9 +103,9 @@ TEST_F(LeftBehindTest, ACrashOnTheWayLosesNothing) {
   auto stuck = PartialArea::open(area_, stop_);
   ASSERT_OK(stuck);
   write_text(stuck->data() / "f", "half");
-  std::filesystem::create_directory(folder_ / ".set.stuck");  // cut short before the exchange
+  std::filesystem::create_directory(folder_ / ".set.stuck");  // interrupted before the exchange
   ASSERT_OK(PartialArea::leave_behind(area_));
-  ASSERT_OK(PartialArea::leave_behind(area_));  // a second one who saw the same
+  ASSERT_OK(PartialArea::leave_behind(area_));  // a second process that found the same state
   const auto next = PartialArea::try_open(area_);
   ASSERT_OK(next);
   EXPECT_EQ(read_text(next->data() / "f"), "half");

@@ -14,7 +14,7 @@ using namespace test;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// sha256sum of "abc" and of nothing (FIPS 180-2 and its errata).
+// sha256sum of "abc" and of the empty input (FIPS 180-2 and its errata).
 constexpr const char* kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 constexpr const char* kEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

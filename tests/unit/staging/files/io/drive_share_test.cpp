@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr Bytes kLeast = 16 * kMiB;
 
-// A drive at which somebody may read beside a copy; each step is 300 ms.
+// A drive with a copy and possibly other readers; each step is 300 ms.
 class OthersUseTest : public testing::Test {
  protected:
   Bytes step(Bytes others, Bytes copy) {

@@ -1,4 +1,4 @@
-"""Reads what dm-log-writes has logged: the writes to a drive, in the order in which they could be on it."""
+"""Reads the log of dm-log-writes: the writes to a drive, in an order in which they could have reached it."""
 import os
 import struct
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ class Write:
     offset: int       # bytes, on the drive
     length: int
     data_at: int      # bytes, in the log
-    name: str = ""    # of a mark
+    name: str = ""    # name of a mark
 
     @property
     def is_flush(self):
-        """What was written before it is on the drive, whatever happens."""
+        """All earlier writes are durable after this one."""
         return self.flags & (FLUSH | FUA)
 
 
@@ -35,19 +35,18 @@ class Log:
             at += sector + (0 if flags & DISCARD else count * sector)
 
     def mark(self, name):
-        """The index of a mark."""
+        """Returns the index of a mark."""
         return next(i for i, write in enumerate(self.writes) if write.name == name)
 
     def apply(self, write, image):
-        """Does a write once more, to an open image of the drive. What was discarded reads as anything: it stays."""
+        """Replays a write on an open image of the drive. Discarded blocks may read as anything, so they are left unchanged."""
         if write.length and not write.flags & DISCARD:
             os.pwrite(image.fileno(), os.pread(self._file.fileno(), write.length, write.data_at), write.offset)
 
 
 def cut(log, moments, base, random):
-    """Yields (moment, image): the drive as it is when the power goes after that many writes. What is flushed is
-    there; of what came after the last flush any part may be. `base` is the drive before the first write; it is
-    written to."""
+    """Yields (moment, image): the drive after a power cut following that many writes. Flushed writes are present; any part
+    of the later ones may be. `base` is the drive before the first write and is modified."""
     trial, done = f"{base}.cut", 0
     for moment in sorted(moments):
         flushed = max((i + 1 for i in range(done, moment) if log.writes[i].is_flush), default=done)

@@ -1,4 +1,4 @@
-"""The kernel's NVMe target, by its configfs: without a process for each file, which is what costs time in an emulated CPU."""
+"""Configures the kernel's NVMe target through configfs, without a process per file, which would be slow on an emulated CPU."""
 import os
 import subprocess
 
@@ -16,7 +16,7 @@ def _names(folder):
 
 
 def load():
-    """The module that has the subsystems, ports and hosts."""
+    """Loads the module that provides subsystems, ports and hosts."""
     if not os.path.isdir("/sys/module/nvmet_tcp"):
         subprocess.run(["modprobe", "nvmet-tcp"], check=True)
     if not os.path.ismount(CONFIGFS):
@@ -74,7 +74,7 @@ def forbid(nqn, hostnqn):
 
 
 def replace(nqn, device, uuid):
-    """Another device, or another identity, as the subsystem's namespace 1; no device: none until the next call."""
+    """Replaces the device or identity of the subsystem's namespace 1; without a device there is none until the next call."""
     namespace = f"{NVMET}/subsystems/{nqn}/namespaces/1"
     _write(f"{namespace}/enable", "0")
     if device:
@@ -85,7 +85,7 @@ def replace(nqn, device, uuid):
 
 
 def remove(nqn):
-    """Wherever it is offered, and ports that then offer nothing."""
+    """Removes the subsystem from all ports, and the ports that then offer nothing."""
     for port in _names(f"{NVMET}/ports"):
         folder = f"{NVMET}/ports/{port}"
         if os.path.islink(f"{folder}/subsystems/{nqn}"):

@@ -1,15 +1,16 @@
-"""What the walk of faults (tests/vm/soak) has in a host: the content that it knows, and a view of the host that can't hang."""
+"""The host's part of the random walk (tests/vm/soak): the expected content, and a snapshot of the host that can't hang."""
 import json
 import os
 
 VOLUMES = ("baton", "books")
-BELOW = "/run/soak/below"  # the root file system alone: what is under the mount points, whatever is mounted there
+BELOW = "/run/soak/below"  # the root file system alone, which shows files under the mount points even if volumes are
+                           # mounted there
 FILES = 12
 RECORD = 16  # bytes: a number and the process that wrote it
 
 
 def content(number, index):
-    """Of one file of the books. The same length for every number."""
+    """The content of one file of the books; the same length for every number."""
     return b"%08d %04d\n" % (number, index) * 4680
 
 
@@ -18,7 +19,7 @@ def record(number, epoch):
 
 
 def write_books(mount, number):
-    """Every file in place, flushed. By file: a flush of the whole machine would wait for the other volume, too."""
+    """Writes every file in place and flushes each one. A flush of the whole machine would also wait for the other volume."""
     for index in range(FILES):
         fd = os.open(f"{mount}/data/{index}", os.O_WRONLY | os.O_CREAT, 0o644)
         try:
@@ -33,7 +34,7 @@ def write_books(mount, number):
 
 
 def difference(folder, number):
-    """Why the folder does not hold the books of that number: "" if it does."""
+    """The first difference between the folder and the books of that number; "" if there is none."""
     for index in range(FILES):
         with open(f"{folder}/{index}", "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -48,7 +49,7 @@ def compare(folder, number):
 
 
 def surroundings():
-    """Processes, mounts and connections, from /proc and /sys alone."""
+    """Processes, mounts and connections, read from /proc and /sys alone."""
     return json.dumps({"processes": list(_processes()), "mounts": _mounts(), "controllers": _controllers(),
                        "below": _below()}).encode()
 
@@ -59,7 +60,7 @@ def _read(path):
 
 
 def _processes():
-    """Of the daemon: its number, its parent's, its state and its arguments."""
+    """The daemon's processes: PID, parent PID, state and arguments."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             name, rest = _read(f"/proc/{pid}/stat").split("(", 1)[1].rsplit(") ", 1)
@@ -68,11 +69,11 @@ def _processes():
                 yield {"pid": int(pid), "parent": int(parent), "state": state,
                        "arguments": _read(f"/proc/{pid}/cmdline").split("\0")[1:-1]}
         except OSError:
-            pass  # it has just ended
+            pass  # ended meanwhile
 
 
 def _mounts():
-    """At our mount points, of disks: volume -> [[number of the mount, whether it can be written]]."""
+    """The mounts of disks at our mount points: volume -> [[mount ID, is it writable]]."""
     found = {volume: [] for volume in VOLUMES}
     for line in _read("/proc/self/mountinfo").splitlines():
         before, after = line.split(" - ")
@@ -85,7 +86,7 @@ def _mounts():
 
 
 def _controllers():
-    """Over the network: [[NQN, state]]."""
+    """The controllers over the network: [[NQN, state]]."""
     found = []
     for name in os.listdir("/sys/class/nvme"):
         try:
@@ -97,6 +98,6 @@ def _controllers():
 
 
 def _below():
-    """Files and folders under the mount points, on the root file system."""
+    """Files and folders below the mount points on the root file system."""
     return [os.path.join(folder, one)[len(BELOW):] for volume in VOLUMES
             for folder, folders, files in os.walk(f"{BELOW}/mnt/{volume}") for one in folders + files]
