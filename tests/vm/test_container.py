@@ -1,8 +1,7 @@
 """Our container image on a node like one of Talos: a read-only root, no systemd, and the containers of configs/kubernetes'
 DaemonSet, set up by crun as containerd does it. The volumes are on a real target; kubelet is that of tests/csi, on the node.
 
-What the driver answers to wrong calls, and pods without a target, are tests/csi. No step of tools/steps.py runs this one: it
-was written without being run, and has not passed yet.
+What the driver answers to wrong calls, and pods without a target, are tests/csi.
 """
 import json
 import re
@@ -68,7 +67,7 @@ class Pod:
 
     def read(self, file="a.bin"):
         """As kubelet: the container when the volume is mounted. Its process reads one file from the drive until stop()."""
-        state = wait_for(lambda: (now := self.state())["mounted"] and now, lambda: str(self.state()), 240)
+        state = wait_for(lambda: (now := self.state())["mounted"] and now, lambda: str(self.state()), 60)
         self.node.run_pod(self.uid, state["target"], "/usr/local/lib/rig/steady-reader", f"{DATA}/{file}")
         self.is_running = True
         self.node.machine.wait_until(f"grep -q reading /run/logs/{self.name}.log", 60)
@@ -113,6 +112,7 @@ class Site:
 
     def start_node(self):
         self.node.start(configuration(self.storage.address))
+        self.node.release_at_shutdown(DAEMON, "spark-staged", "release")
         self.start_daemon()
         self.start_driver()
 
@@ -279,4 +279,6 @@ def test_the_node_shuts_down_within_30_s_and_knows_its_copies_afterwards(site, i
     site.start_node()
     assert machine.get(IDENTITY) == identity
     assert site.product.dataset("imagenet")["state"] == "ready"
+    wanted = "its target does not answer" if is_target_dead else "unmounted"
+    assert f"volume {VOLUME}: {wanted}" in site.node.released()
     # kubelet's records of the pod are gone with it: the driver ends the lease, which nothing_is_left waits for.

@@ -38,10 +38,12 @@ for name; do
   tail -s 0.1 --pid="$(cat {PIDS}/"$name")" -f /dev/null
 done
 """
-# As kubelet does when the node shuts down: first pods, then those of the node.
-AT_SHUTDOWN = """#!/bin/sh
+# As at a node's shutdown: kubelet ends pods, then those of the node; then a container of the image releases the volumes.
+RELEASE, RELEASE_LOG = "release", "/var/log/release.log"
+AT_SHUTDOWN = f"""#!/bin/sh
 /run/stop 15 $(/run/bin/crun list --quiet | grep '^pod-')
 /run/stop 15 $(/run/bin/crun list --quiet)
+/run/bin/crun run --bundle /run/containers/{RELEASE} {RELEASE} >{RELEASE_LOG} 2>&1
 """
 
 
@@ -99,13 +101,28 @@ class Node:
     def start_container(self, name):
         """A new one of the image: nothing that an earlier one wrote outside of its volumes is there."""
         self._started += 1
-        folder = f"/run/containers/{name}-{self._started}"
+        folder = self._root(f"{name}-{self._started}")
+        self.machine.run(f"{self._crun('delete --force', name)}")
+        self._run(name, folder, self._specification(self._containers[name], name))
+
+    def release_at_shutdown(self, name, *command):
+        """The shutdown then runs this command in a container like `name`; its output is in released()."""
+        folder = self._root(RELEASE)
+        specification = self._specification({**self._containers[name], "command": list(command)}, RELEASE)
+        self.machine.put(f"{folder}/config.json", json.dumps(specification))
+
+    def released(self):
+        return self.machine.get(RELEASE_LOG)
+
+    def _root(self, name):
+        folder = f"/run/containers/{name}"
         self.machine.sh(f"""set -e
-            {self._crun('delete --force', name)} 2>/dev/null || true
             mkdir -p {folder}/upper {folder}/work {folder}/rootfs
             mount -t overlay overlay -o lowerdir={IMAGE},upperdir={folder}/upper,workdir={folder}/work {folder}/rootfs""")
-        environment = [*self._environment, f"NODE_NAME={self.machine.name}"]
-        self._run(name, folder, containers.privileged(self._containers[name], self._sources, environment, name))
+        return folder
+
+    def _specification(self, container, name):
+        return containers.privileged(container, self._sources, [*self._environment, f"NODE_NAME={self.machine.name}"], name)
 
     def is_alive(self, name):
         """By the DaemonSet's own probe."""
