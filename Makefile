@@ -56,9 +56,11 @@ debs:  ## the packages for Debian 12 and 13, amd64 and arm64, in build/debs, eac
 release:  ## packages of this version for all systems, installed once each, with notes and checksums (root, hours); SYSTEMS=debian-12-amd64: one alone
 	tools/release.sh $(JOBS) $(SYSTEMS)
 
-image: deb  ## a container image of this release's packages, in build/image (root)
+image:  ## the container image, of Debian 13, in build/image (root): make image ARCH=arm64; SYSTEM=debian-12
 	tools/setup.sh others
-	tools/image.sh "$$(. /etc/os-release && echo "$$ID-$$VERSION_ID")" "$$(dpkg --print-architecture)" build/deb
+	tools/deb-for.sh $(or $(SYSTEM),debian-13) $(or $(ARCH),$$(dpkg --print-architecture)) $(JOBS)
+	tools/image.sh $(or $(SYSTEM),debian-13) $(or $(ARCH),$$(dpkg --print-architecture)) \
+	  build/$(or $(SYSTEM),debian-13)-$(or $(ARCH),$$(dpkg --print-architecture))/deb
 
 demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	$(PYTHON) tests/vm/demo.py

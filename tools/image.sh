@@ -36,15 +36,25 @@ unshare --mount --propagation private mmdebstrap --quiet --variant=extract --arc
   --include=systemd-standalone-sysusers,e2fsprogs,xfsprogs,nfs-common,netbase \
   "$suite" "$root"
 (cd "$root" && find "${packages#/}" -type f -empty -delete && rmdir -p --ignore-fail-on-non-empty "${packages#/}")
-# Neither program runs scripts or converts texts. Perl and Python come with e2fsprogs and nfs-common; Unicode's tables come
-# with xfsprogs, in which only xfs_scrub uses them. The licences stay.
-for unused in share/perl share/perl5 "lib/*/perl" "lib/*/perl-base" "lib/*/perl5" "lib/python3*" "lib/*/gconv" "lib/*/libperl.so*" \
-  "lib/*/libicu*" "lib/*/libgrpc_unsecure*" "lib/*/libprotoc.*" share/man share/locale share/info; do
-  # shellcheck disable=SC2086  # patterns
-  rm -rf "${root:?}"/usr/$unused
+# What stays: our programs, those that they or the repair of a volume need, the libraries of all these, and the licences.
+kept=$(mktemp)
+trap 'rm -f "$kept"' EXIT
+for name in spark-staged spark-stage spark-stage-csi kmod modprobe lsmod mount.nfs mount.nfs4 umount.nfs umount.nfs4 \
+  mke2fs mkfs.ext4 e2fsck fsck.ext4 tune2fs dumpe2fs mkfs.xfs xfs_repair xfs_db; do
+  find "$root/usr/bin" "$root/usr/sbin" -name "$name"
+done >"$kept"
+new=$(cat "$kept" && find "$root/usr/lib" -name "libnss_*.so.*")  # glibc loads these by name
+while [ -n "$new" ]; do
+  # shellcheck disable=SC2086  # paths of Debian, which have no spaces
+  needed=$(readelf -d $new 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' | sort -u)
+  echo "$new" >>"$kept"
+  new=$(for name in $needed; do find "$root/usr/lib" -name "$name" -print -exec realpath {} +; done | sort -u | grep -vxFf "$kept") || true
 done
+find "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/libexec" ! -type d | grep -vxFf "$kept" | xargs -d '\n' rm
 find "$root/usr/share/doc" -type f ! -name copyright -delete
-find "$root/usr/share/doc" -type d -empty -delete
+find "$root/usr/share" -mindepth 1 -maxdepth 1 ! -name doc -exec rm -rf {} +
+rm -rf "$root/usr/include" "$root/usr/games" "$root/usr/src"
+find "$root/usr" -mindepth 2 -type d -empty -delete
 rm -rf "$root/var/cache" "$root/var/lib/apt" "$root/var/lib/dpkg" "$root/var/log"
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc/nvme" "$root/etc/spark-stage"
 # An image must not contain a host's identity: all hosts would be the same one to a target.

@@ -87,7 +87,11 @@ WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
 # Epochs of a job over a slow network, compared with the benchmark's prediction.
 VERDICT = ["test_verdict"]
-APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
+# The container image, which its step makes.
+CONTAINER = ["test_container"]
+# Containers on an ordinary host: docs/containers.md.
+PODMAN = ["test_podman"]
+APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER + PODMAN
 # The packages in use since before the restructuring: the upgrade must keep their data.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -143,14 +147,19 @@ BUILDS = [
 ]
 
 SET_UP_OTHERS = ["tools/setup.sh", "others"]
+IMAGE_TESTS = [PYTHON, "-m", "pytest", "tests/csi/test_image.py", "-c", "tests/csi/pytest.ini", "-q"]
+KUBERNETES = machines("kubernetes", "newest", "the container image on a node without systemd",
+                      *scenarios(CONTAINER), SPARK_VM_IMAGE="build/image/spark-stage-amd64.tar")
 OTHERS = [
     Step("arm64", "package, unit tests under qemu-user, boot and installation on an emulated arm64 machine", 7200,
          [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-12", "arm64", JOBS],
           [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_boot"]), "-q", "-p", "no:cacheprovider"]],
          {"SPARK_VM_ARCH": "arm64", "SPARK_VM_PATIENCE": "3", "SPARK_VM_LANE": "arm64", "SPARK_VM_CPUS": "1",
           "SPARK_VM_PACKAGE": "build/debian-12-arm64/deb", "SPARK_VM_INSTALL": "build/debian-12-arm64/installed"}),
-    Step("arm64-13", "the same package and unit tests with Debian 13's libraries (libnvme 1.13)", 7200,
-         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS]]),
+    Step("arm64-13", "the same package and unit tests with Debian 13's libraries (libnvme 1.13), and the container image", 7200,
+         [SET_UP_OTHERS, ["tools/deb-for.sh", "debian-13", "arm64", JOBS],
+          ["tools/image.sh", "debian-13", "arm64", "build/debian-13-arm64/deb"], IMAGE_TESTS],
+         {"SPARK_VM_IMAGE": "build/image/spark-stage-arm64.tar"}),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),
     after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
@@ -164,6 +173,8 @@ OTHERS = [
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     replace(machines("training", "newest", "a PyTorch job that is killed and resumes a hundred times, and two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], IMAGE_TESTS,
+                                  *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),

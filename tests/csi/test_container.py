@@ -6,8 +6,9 @@ import pytest
 
 from staged import PROGRAM, Running
 
-# A root without /etc, and a host folder mounted at /etc/nvme; only this daemon sees it.
-IN_A_CONTAINER = 'mount -t tmpfs none /etc && mkdir /etc/nvme && mount --bind "$0" /etc/nvme && exec "$@"'
+# A root without /etc, a host folder mounted at /etc/nvme, and a /dev without the links that udev makes; only this daemon sees it.
+IN_A_CONTAINER = ('mount -t tmpfs none /etc && mkdir /etc/nvme && mount --bind "$0" /etc/nvme && mount -t tmpfs none /dev && '
+                  'mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && exec "$@"')
 
 
 @pytest.fixture

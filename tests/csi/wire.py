@@ -1,5 +1,5 @@
 """The driver's calls from Python, generated from its own .proto files by Debian's protoc."""
-import importlib
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -11,10 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def load():
-    folder = tempfile.mkdtemp(prefix="csi-wire-")
-    protos = ROOT / "csi/server"
-    subprocess.run(["protoc", f"--proto_path={protos}", f"--python_out={folder}", "csi.proto", "registration.proto"], check=True)
-    sys.path.insert(0, folder)
+    if importlib.util.find_spec("csi_pb2") is None:  # a virtual machine has the modules beside this file, and no protoc
+        folder = tempfile.mkdtemp(prefix="csi-wire-")
+        protos = ROOT / "csi/server"
+        subprocess.run(["protoc", f"--proto_path={protos}", f"--python_out={folder}", "csi.proto", "registration.proto"], check=True)
+        sys.path.insert(0, folder)
     return importlib.import_module("csi_pb2"), importlib.import_module("registration_pb2")
 
 

@@ -138,10 +138,10 @@ class Machine:
         self._process = self._agent = self._qmp = None
         self._frozen = False
 
-    def poweroff(self, deadline=60, verb="poweroff"):
-        """An orderly shutdown; returns its seconds. `reboot` also ends the emulator, so start the machine again."""
+    def poweroff(self, deadline=60, verb="poweroff", command=None):
+        """An orderly shutdown; returns its seconds. `reboot` also ends the emulator, so start the machine again. command: without systemd."""
         began = time.monotonic()
-        self._agent.start(f"systemctl --no-block {verb}")
+        self._agent.start(command or f"systemctl --no-block {verb}")
         try:
             self._process.wait(patience(deadline))
         except subprocess.TimeoutExpired:

@@ -23,6 +23,8 @@ BUILD = Path(os.environ.get("SPARK_VM_BUILD", REPOSITORY / "build/release")).res
 PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
 # A folder with the package to upgrade from, or "" to skip those scenarios.
 FIRST_PACKAGE = os.environ.get("SPARK_VM_FIRST_PACKAGE", "")
+# The archive of our container image, or "" to skip those scenarios.
+CONTAINER_IMAGE = os.environ.get("SPARK_VM_IMAGE", "")
 # The unit tests of nvmetcp; a host runs their contract part on its kernel.
 CONTRACT_TESTS = Path(os.environ.get("SPARK_VM_CONTRACT_TESTS",
                                      REPOSITORY / "build/release/tests/unit/nvmetcp/spark_nvmetcp_tests"))

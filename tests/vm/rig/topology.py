@@ -36,10 +36,11 @@ class Topology:
         # The host image starts the product at boot; a target does not need it.
         return self._add(name, FIRST_TARGET + self._targets, cpus=1, append="systemd.mask=spark-staged.service", **options)
 
-    def add_host(self, name, **options):
+    def add_host(self, name, append="", **options):
+        """append: to the kernel's command line."""
         self._hosts += 1
         # Without its own drive the machine would wait for it for 90 s.
-        append = "" if options.get("disks") else "systemd.mask=local.mount"
+        append += "" if options.get("disks") else " systemd.mask=local.mount"
         return self._add(name, FIRST_HOST + self._hosts, cpus=CPUS, append=append, **options)
 
     def report(self):
