@@ -135,6 +135,24 @@ def test_the_copy_that_it_measures_comes_from_the_storage_and_is_never_faster_th
     assert share_from_storage(record, "nfs", "stagecopy") > 0.95
 
 
+def opens_of(host, mount):
+    """The number of OPEN requests that the NFS client has sent for this mount."""
+    own = host.get("/proc/self/mountstats").split(f" mounted on {mount} ", 1)[1].split("\ndevice ", 1)[0]
+    return sum(int(line.split()[1]) for line in own.splitlines() if line.strip().startswith(("OPEN:", "OPEN_NOATTR:")))
+
+
+def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_them(house):
+    before = opens_of(house.host, NAS_MOUNT)
+    result = house.product.run(f"bench nfs={NAS_MOUNT} local=/local --scenario smallfiles --size 64MiB --runtime 1s --rounds 3 "
+                               "--json /tmp/opens.json", 300)
+    assert result.rc == 0, result.out + result.err
+    read = sum(cell["ios"] for cell in json.loads(house.host.get("/tmp/opens.json"))["cells"] if cell["path"] == "nfs")
+    opens = opens_of(house.host, NAS_MOUNT) - before
+    print(f"{opens} opens for {read} files read")
+    # One to empty the page cache, and one to read; with delegations only the first.
+    assert opens >= 1.8 * read
+
+
 def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):
     house.host.sh("(timeout -s KILL 15 spark-stage bench local=/local --scenario shards --size 64MiB --runtime 60s "
                   ">/dev/null 2>&1; true)", 60)
