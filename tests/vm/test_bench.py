@@ -135,22 +135,33 @@ def test_the_copy_that_it_measures_comes_from_the_storage_and_is_never_faster_th
     assert share_from_storage(record, "nfs", "stagecopy") > 0.95
 
 
-def opens_of(host, mount):
-    """The number of OPEN requests that the NFS client has sent for this mount."""
+def requests_of(host, mount):
+    """The requests that the NFS client has sent for this mount, by name."""
     own = host.get("/proc/self/mountstats").split(f" mounted on {mount} ", 1)[1].split("\ndevice ", 1)[0]
-    return sum(int(line.split()[1]) for line in own.splitlines() if line.strip().startswith(("OPEN:", "OPEN_NOATTR:")))
+    lines = own.split("per-op statistics", 1)[1].splitlines()
+    return {name: int(counts.split()[0]) for name, counts in (line.strip().split(":", 1) for line in lines if ":" in line)}
 
 
 def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_them(house):
-    before = opens_of(house.host, NAS_MOUNT)
-    result = house.product.run(f"bench nfs={NAS_MOUNT} local=/local --scenario smallfiles --size 64MiB --runtime 1s --rounds 3 "
-                               "--json /tmp/opens.json", 300)
+    """With delegations of the files, the client would open them alone."""
+    house.host.sh("mkdir /local/set && cd /local/set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done", 120)
+    before = requests_of(house.host, NAS_MOUNT)
+    result = house.product.run(f"bench nfs={NAS_MOUNT} local=/local --dataset /local/set --scenario smallfiles --scenario stagecopy "
+                               "--size 64MiB --runtime 1s --rounds 3 --json /tmp/opens.json", 300)
+    house.host.sh("rm -r /local/set")
     assert result.rc == 0, result.out + result.err
-    read = sum(cell["ios"] for cell in json.loads(house.host.get("/tmp/opens.json"))["cells"] if cell["path"] == "nfs")
-    opens = opens_of(house.host, NAS_MOUNT) - before
-    print(f"{opens} opens for {read} files read")
-    # One to empty the page cache, and one to read; with delegations only the first.
-    assert opens >= 1.8 * read
+    sent = {name: count - before.get(name, 0) for name, count in requests_of(house.host, NAS_MOUNT).items()}
+    print({name: count for name, count in sent.items() if count})
+    record = json.loads(house.host.get("/tmp/opens.json"))
+    cells = [cell for cell in record["cells"] if cell["path"] == "nfs"]
+    assert {cell["scenario"] for cell in cells} == {"smallfiles", "stagecopy"}
+    for cell in cells:
+        words = f"{cell['scenario']}, round {cell['round']}: {cell['opens']} opens for {cell['ios']} files"
+        print(words)
+        assert cell["opens"] >= cell["ios"] >= 300, words
+    assert sent["OPEN"] >= sum(cell["opens"] for cell in cells)
+    assert not [note for note in record["paths"][0]["notes"] if "delegation" in note]
+    assert {cell["opens"] for cell in record["cells"] if cell["path"] == "local"} == {None}
 
 
 def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):
