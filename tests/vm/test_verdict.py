@@ -46,7 +46,8 @@ class Kind:
 
 KINDS = {"small": Kind("smallfiles", (7_000, 13_000), 1_000_000, 2_400_000, 6),
          "shards": Kind("stream", (60_000, 100_000), 3_000_000, 7_500_000, 15)}
-SHARDS, SHARD_FILES = 32, max(25, FILES // 200)
+# The four shards of a worker are full batches: the device takes as long for a part of a batch.
+SHARDS, SHARD_FILES = 32, max(24, FILES // 200 // 8 * 8)
 SIZE = "32MiB"  # a staging copy is of a quarter
 LOCAL = 20_000_000  # rate of the local drive in bytes per second: a round takes long enough to be valid
 # Not measured by the benchmark: a loader's start and end in each epoch, other load on this computer.
