@@ -66,24 +66,32 @@ std::optional<Bytes> device_bytes(const SystemRoot& root, const std::string& dev
   return numbers.size() > 2 ? std::optional(numbers[2] * kSector) : std::nullopt;
 }
 
-// "bytes: normalread normalwrite directread directwrite serverread …" of the mount.
-std::optional<Bytes> nfs_bytes(const SystemRoot& root, const std::string& mount_point) {
+// The statistics of the last mount at that path, which hides the earlier ones: one line for each name.
+std::vector<std::string> mount_statistics(const SystemRoot& root, const std::string& mount_point) {
   const auto text = read_file(root / "proc/self/mountstats");
-  if (!text) return std::nullopt;
   bool is_here = false;
-  std::optional<Bytes> bytes;  // of the last mount at that path, which hides the earlier ones
-  for (const std::string& line : split(*text, '\n')) {
-    const std::string_view words = trim(line);
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text ? *text : "", '\n')) {
+    std::string words(trim(line));
+    std::replace(words.begin(), words.end(), '\t', ' ');
     if (words.starts_with("device ")) {
-      is_here = words.find(" mounted on " + mount_point + " with fstype nfs") != std::string_view::npos;
-    } else if (is_here && words.starts_with("bytes:")) {
-      std::string fields(words.substr(6));
-      std::replace(fields.begin(), fields.end(), '\t', ' ');
-      const auto numbers = numbers_of(fields);
-      if (numbers.size() >= 5) bytes = numbers[4];
+      is_here = words.find(" mounted on " + mount_point + " with fstype nfs") != std::string::npos;
+      if (is_here) lines.clear();
+    } else if (is_here) {
+      lines.push_back(std::move(words));
     }
   }
-  return bytes;
+  return lines;
+}
+
+// "bytes: normalread normalwrite directread directwrite serverread …"
+std::optional<Bytes> nfs_bytes(const SystemRoot& root, const std::string& mount_point) {
+  for (const std::string& line : mount_statistics(root, mount_point)) {
+    if (!line.starts_with("bytes:")) continue;
+    const auto numbers = numbers_of(std::string_view(line).substr(6));
+    if (numbers.size() >= 5) return numbers[4];
+  }
+  return std::nullopt;
 }
 
 std::optional<Bytes> nic_bytes(const SystemRoot& root, const std::string& nic) {
@@ -158,6 +166,16 @@ OriginCounters read_origin(const SystemRoot& root, const OriginSource& source) {
   if (!source.nfs_mount.empty()) counters.nfs = nfs_bytes(root, source.nfs_mount);
   if (!source.nic.empty()) counters.nic = nic_bytes(root, source.nic);
   return counters;
+}
+
+std::optional<std::uint64_t> nfs_opens(const SystemRoot& root, const std::string& mount_point) {
+  std::optional<std::uint64_t> opens;
+  for (const std::string& line : mount_statistics(root, mount_point)) {
+    if (!line.starts_with("OPEN:") && !line.starts_with("OPEN_NOATTR:")) continue;
+    const auto numbers = numbers_of(std::string_view(line).substr(line.find(':') + 1));
+    if (!numbers.empty()) opens = opens.value_or(0) + numbers[0];  // the operations
+  }
+  return opens;
 }
 
 Origin origin_between(const OriginSource& source, const OriginCounters& before, const OriginCounters& after) {

@@ -2,6 +2,7 @@
 // only files that can't block.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct OriginCounters {
   std::optional<Bytes> device, path_devices, nfs, nic;  // read since boot, or since the mount
 };
 OriginCounters read_origin(const SystemRoot& root, const OriginSource& source);
+
+// Requests to open a file that the NFS client has sent for the mount; no value for NFS 3, which has none.
+std::optional<std::uint64_t> nfs_opens(const SystemRoot& root, const std::string& mount_point);
 
 Origin origin_between(const OriginSource& source, const OriginCounters& before, const OriginCounters& after);
 

@@ -114,16 +114,26 @@ Result<> write_all(const UniqueFd& file, const std::string& bytes, const std::st
   return {};
 }
 
-// The kernel's nfs_setattr() returns the file's delegation before it sets the mode.
+// An NFS client asks for no delegation when it opens a file for direct I/O. NFS aligns direct I/O itself.
+int without_delegation(Delegations delegations) {
+  return delegations == Delegations::None ? 0 : O_DIRECT;
+}
+
+// The kernel's NFS client returns a file's read delegation before it sets the mode.
 bool set_same_mode(const UniqueFd& file) {
   struct stat status {};
   return ::fstat(file.get(), &status) == 0 && ::fchmod(file.get(), status.st_mode & 07777) == 0;
+}
+
+std::uint64_t opens_so_far(const FileReading& reading) {
+  return reading.opens_sent ? reading.opens_sent().value_or(0) : 0;
 }
 
 }  // namespace
 
 Result<FilesRead> read_files(const FileReading& reading) {
   FilesRead total;
+  if (reading.opens_sent && reading.opens_sent()) total.opens = 0;
   const std::size_t count = reading.files.size();
   const std::size_t pass = reading.pass == 0 ? count : std::min(reading.pass, count);
   std::mt19937_64 random(reading.seed);
@@ -133,21 +143,23 @@ Result<FilesRead> read_files(const FileReading& reading) {
     std::shuffle(files.begin(), files.end(), random);
     const bool is_new = first + pass <= count;
     if (reading.cold && !(is_new && reading.delegations == Delegations::Avoid)) {
-      auto evicted = evict_from_cache(files, reading.delegations == Delegations::GiveBack);
-      if (!evicted) return evicted.take_error();
+      if (auto evicted = evict_from_cache(files, reading.delegations); !evicted) return evicted.take_error();
     }
+    const std::uint64_t opens = opens_so_far(reading);
     if (auto done = one_pass(reading, files, total); !done) return done.take_error();
+    if (total.opens) *total.opens += opens_so_far(reading) - opens;
     if (total.files == 0 || std::chrono::duration<double>(total.seconds) >= reading.at_least) return total;
   }
 }
 
-Result<> evict_from_cache(const std::vector<std::string>& files, bool give_back_delegations) {
+Result<> evict_from_cache(const std::vector<std::string>& files, Delegations delegations) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | without_delegation(delegations);
   for (const std::string& path : files) {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const UniqueFd file(::open(path.c_str(), flags));
     if (!file) return fail_errno(errno, "opening " + printable(path));
     const int number = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
     if (number != 0) return fail_errno(number, "not flushed: emptying the page cache of " + printable(path));
-    if (give_back_delegations && !set_same_mode(file))
+    if (delegations == Delegations::GiveBack && !set_same_mode(file))
       return fail_errno(errno, "setting the mode of " + printable(path));
   }
   return {};
@@ -159,12 +171,14 @@ std::vector<std::string> small_file_names(const std::string& folder, std::uint64
   return names;
 }
 
-Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate) {
+Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate,
+                          Delegations delegations) {
   if (::mkdir(folder.c_str(), 0700) != 0) return fail_errno(errno, "making the folder " + printable(folder));
   std::mt19937_64 random(::getpid());
   std::string bytes;
   const Clock::time_point start = Clock::now();
   double written_bytes = 0;
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | without_delegation(delegations);
   const std::vector<std::string> names = small_file_names(folder, sizes.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& path = names[i];
@@ -173,7 +187,7 @@ Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& s
       const std::uint64_t word = random();
       std::memcpy(bytes.data() + at, &word, std::min(sizeof word, bytes.size() - at));
     }
-    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const UniqueFd file(::open(path.c_str(), flags, 0600));
     if (!file) return fail_errno(errno, "making " + printable(path));
     if (auto written = write_all(file, bytes, path); !written) return written;
     written_bytes += static_cast<double>(sizes[i]);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,8 @@ namespace spark::bench {
 // start without any.
 enum class Delegations {
   None,      // not NFS
-  GiveBack,  // before each pass, by setting the file's unchanged mode; only for files of our own
+  GiveBack,  // before each pass, by setting the file's unchanged mode; only for files of our own. A client
+             // keeps a write delegation then, so the files must be made without one
   Avoid,     // do not open a file before its first read, so that nothing of it is cached
 };
 
@@ -32,24 +36,28 @@ struct FileReading {
   Bytes rate = 0;          // limit in bytes per second for all threads together; 0: no limit
   std::uint64_t seed = 0;  // for the order of the files within a pass
   std::atomic<std::uint64_t>* progress = nullptr;  // bytes read so far, shared with another process
+  // Counts the requests to open a file that were sent so far; unset, or no value: nothing counts them.
+  std::function<std::optional<std::uint64_t>()> opens_sent = {};
 };
 
 struct FilesRead {
   Bytes bytes = 0;
   std::uint64_t files = 0;
-  double seconds = 0;  // reading time only
-  Bins bins;           // each file's time from open to close
+  std::optional<std::uint64_t> opens;  // requests to open a file while reading
+  double seconds = 0;                  // reading time only
+  Bins bins;                           // each file's time from open to close
 };
 
 Result<FilesRead> read_files(const FileReading& reading);
 
 // Evicts these files' clean pages from the page cache. The kernel may keep pages that other processes use, so
 // the bytes from the storage are counted as well.
-Result<> evict_from_cache(const std::vector<std::string>& files, bool give_back_delegations = false);
+Result<> evict_from_cache(const std::vector<std::string>& files, Delegations delegations = Delegations::None);
 
 // Creates an incompressible file of each size in the new folder and flushes the files. `rate` is the limit in
-// bytes per second; 0: no limit.
-Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate);
+// bytes per second; 0: no limit. Unless `delegations` is None, the client gets no delegation of the files.
+Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& sizes, Bytes rate,
+                          Delegations delegations = Delegations::None);
 
 // The file names that make_small_files() uses.
 std::vector<std::string> small_file_names(const std::string& folder, std::uint64_t count);

@@ -211,7 +211,8 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
       kAnswerTime + Duration(static_cast<std::int64_t>((count / kSlowestFiles + paced) * 1000));
   const ApartOptions options{"making small files in " + printable(record.folder), deadline, &stop};
   const auto made = run_apart(options, [&]() -> Result<json::value> {
-    if (auto done = make_small_files(folder, work.sizes, layout.rate); !done) return done.take_error();
+    const auto own = record.storage.kind == PathKind::Nas ? Delegations::GiveBack : Delegations::None;
+    if (auto done = make_small_files(folder, work.sizes, layout.rate, own); !done) return done.take_error();
     return json::value(true);
   });
   if (!made) {
@@ -227,16 +228,6 @@ Delegations BenchTarget::delegations() const {
   if (record.storage.kind != PathKind::Nas) return Delegations::None;
   const bool are_own = !scratch().empty() && !small_files.empty() && small_files[0].starts_with(scratch());
   return are_own ? Delegations::GiveBack : Delegations::Avoid;
-}
-
-void BenchTarget::count_read(std::size_t files) {
-  const bool were_new = files_read <= small_files.size();
-  files_read += files;
-  if (delegations() != Delegations::Avoid || !were_new || files_read <= small_files.size()) return;
-  record.notes.push_back(
-      "its " + std::to_string(small_files.size()) +
-      " files were read more than once: an NFS client that holds a file's delegation opens it without asking "
-      "the server, so a job that reads more files may be slower");
 }
 
 void BenchTarget::look_at_heat(const SystemRoot& root) {

@@ -51,9 +51,7 @@ class BenchTarget {
   std::size_t files_read = 0;  // position in small_files; wraps around at the end
   CopySample copy_sample;      // of small files
 
-  // For the small files.
-  Delegations delegations() const;
-  void count_read(std::size_t files);
+  Delegations delegations() const;  // for reading the small files
 
   bool is_usable() const { return record.unusable.empty(); }
   bool is_writable() const { return record.read_only_reason.empty(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "bench/facts/counters.hpp"
 #include "bench/files/file_reader.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/counter_snapshot.hpp"
@@ -111,14 +112,20 @@ class Meter {
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;
     reading.progress = counter.get();
+    reading.opens_sent = [&] { return opens_sent(); };
     const CounterSnapshot witness(bench_.options.root, target_);
     const auto answer = apart("reading small files", &counter, [&] { return read_as_json(reading); });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
-    target_.count_read(cell_.ios);
+    target_.files_read += cell_.ios;
     witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
+  std::optional<std::uint64_t> opens_sent() const {
+    const std::string& mount_point = target_.record.storage.origin.nfs_mount;
+    return mount_point.empty() ? std::nullopt : nfs_opens(bench_.options.root, mount_point);
   }
 
   static Result<json::value> read_as_json(const FileReading& reading) {
@@ -126,8 +133,10 @@ class Meter {
     if (!read) return read.take_error();
     json::object bins;
     for (const auto& [nanoseconds, count] : read->bins) bins[std::to_string(nanoseconds)] = count;
-    return json::object{
+    json::object answer{
         {"bytes", read->bytes}, {"ios", read->files}, {"seconds", read->seconds}, {"bins", std::move(bins)}};
+    if (read->opens) answer["opens"] = *read->opens;
+    return answer;
   }
 
   void by_copy() {
@@ -148,14 +157,30 @@ class Meter {
               : "none of its files is small enough to be copied: choose a larger --size"};
       return;
     }
+    const bool is_small = has_small_files(bench_.options.asked);
+    if (is_small && !give_back_delegations()) return;
     const SharedCounter counter;
+    const std::uint64_t opens = opens_sent().value_or(0);
     const CounterSnapshot witness(bench_.options.root, target_);
     const auto answer = apart("staging", &counter, [&] { return copy_as_json(work, counter); });
     if (!answer) return fault(answer.error());
     cell_.status = CellStatus::Invalid;
     take(answer->as_object());
+    if (is_small && opens_sent()) cell_.opens = opens_sent().value_or(0) - opens;
     witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
+  }
+
+  // `smallfiles` has read the files that are now copied.
+  bool give_back_delegations() {
+    if (target_.delegations() != Delegations::GiveBack) return true;
+    const auto done = apart("giving back delegations", nullptr, [&]() -> Result<json::value> {
+      auto given = evict_from_cache(target_.small_files, Delegations::GiveBack);
+      if (!given) return given.take_error();
+      return json::value(true);
+    });
+    if (!done) fault(done.error());
+    return done.has_value();
   }
 
   struct CopyWork {
@@ -205,6 +230,7 @@ class Meter {
   void take(const json::object& answer) {
     cell_.bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
     cell_.ios = static_cast<std::uint64_t>(get_int(answer, "ios").value_or(0));
+    if (const auto opens = get_int(answer, "opens")) cell_.opens = static_cast<std::uint64_t>(*opens);
     cell_.seconds = get_double(answer, "seconds").value_or(0);
     const json::object* bins = get_object(answer, "bins");
     if (bins == nullptr) return;

@@ -249,7 +249,10 @@ class Runner {
     for (BenchTarget& target : targets) {
       if (auto closed = target.close(); !closed) record_.warnings.push_back(closed.error().message());
       const std::string heat = heat_words(target.hottest);
-      if (!heat.empty()) target.record.notes.push_back(heat);
+      const std::string delegated = delegation_words(record_, target.record.name);
+      for (const std::string& words : {heat, delegated}) {
+        if (!words.empty()) target.record.notes.push_back(words);
+      }
       record_.paths.push_back(target.record);
     }
     add_memory_warnings(record_);

@@ -172,7 +172,7 @@ struct Fields<CpuUse> {
 
 template <>
 struct Fields<Cell> {
-  static constexpr std::size_t kMembers = 17;
+  static constexpr std::size_t kMembers = 18;
   static void visit(auto& cell, const auto& v) {
     v("path", cell.path);
     v("scenario", cell.scenario);
@@ -187,6 +187,7 @@ struct Fields<Cell> {
     v("raw_file", cell.raw_file);
     v("bytes", cell.bytes);
     v("ios", cell.ios);
+    v("opens", cell.opens);
     v("seconds", cell.seconds);
     v.derived("bytes_per_second", cell.seconds > 0 ? static_cast<double>(cell.bytes) / cell.seconds : 0.0);
     v("fio_cpu_seconds", cell.cpu_seconds);

@@ -137,6 +137,19 @@ std::string slump_words(const std::vector<double>& rates, const std::optional<Dr
          " s: " + slump_cause(hottest) + "; a large dataset is staged no faster than that";
 }
 
+std::string delegation_words(const Record& record, const std::string& path) {
+  double files = 0, opens = 0;
+  for (const Cell& cell : record.cells) {
+    if (cell.path != path || cell.round == 0 || !cell.opens) continue;
+    files += static_cast<double>(cell.ios);
+    opens += static_cast<double>(*cell.opens);
+  }
+  if (opens >= kColdShare * files) return {};
+  return "small files: the NFS client opened " + share_text(1 - opens / files) +
+         " of them without asking the server, because it held their delegations; a job that reads more files "
+         "than a client holds delegations may be slower";
+}
+
 std::string heat_words(const std::optional<DriveTemperature>& hottest) {
   if (!hottest || !hottest->is_hot()) return {};
   return "the drive was at " + degrees_text(hottest->celsius) + ", and slows down from " +

@@ -34,6 +34,10 @@ std::vector<std::string> starvation_cautions(const CpuUse& use, bool one_thread)
 // `hottest` tells which. Empty if the rate did not drop.
 std::string slump_words(const std::vector<double>& rates, const std::optional<DriveTemperature>& hottest);
 
+// For the small files of a path on NFS: the share of them that the client opened without asking the server.
+// Empty if the server was asked for nearly all, or nothing counted the requests.
+std::string delegation_words(const Record& record, const std::string& path);
+
 // Empty if the drive stayed below its limit or the temperature is unknown.
 std::string heat_words(const std::optional<DriveTemperature>& hottest);
 

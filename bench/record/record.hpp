@@ -73,6 +73,7 @@ struct Cell {
   std::string raw_file;               // fio's own output, next to the record; empty: not kept
   Bytes bytes = 0;
   std::uint64_t ios = 0;
+  std::optional<std::uint64_t> opens;  // small files on NFS: requests to open a file
   double seconds = 0;
   double cpu_seconds = 0;  // of fio itself, without kernel threads
   Bins bins;               // latency of each I/O, submission to completion; or of each file, open to close

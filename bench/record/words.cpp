@@ -34,6 +34,13 @@ std::string headline_text(double value, const ScenarioRecord& scenario) {
   return count_text(value) + (scenario.id == "latency" ? " IOPS" : " files/s");
 }
 
+std::string range_text(double low, double high, const ScenarioRecord& scenario) {
+  const std::string from = headline_text(low, scenario);
+  const std::string to = headline_text(high, scenario);
+  const std::string unit = from.substr(from.find(' '));
+  return (to.ends_with(unit) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
+}
+
 double as_printed(double value, const ScenarioRecord& scenario) {
   const std::string text = headline_text(value, scenario);
   const double shown = std::strtod(text.c_str(), nullptr);

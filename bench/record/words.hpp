@@ -17,6 +17,9 @@ std::string latency_text(std::optional<std::uint64_t> nanoseconds);
 // "2.75 GB/s", "10.0k IOPS", "812 files/s".
 std::string headline_text(double value, const ScenarioRecord& scenario);
 
+// "2.31 to 2.55 GB/s", or "980 MB/s to 1.02 GB/s" if the units differ.
+std::string range_text(double low, double high, const ScenarioRecord& scenario);
+
 // The value that headline_text() shows, in the same unit as `value`, so that users can verify printed ratios.
 double as_printed(double value, const ScenarioRecord& scenario);
 

@@ -15,8 +15,7 @@ std::string rounds_text(const Record& record) {
 std::string range_of(const Summary& summary, const ScenarioRecord& scenario) {
   const std::vector<double> values = summary.headlines();
   if (const auto estimate = estimate_of(values)) {
-    return headline_text(estimate->range.low, scenario) + " to " +
-           headline_text(estimate->range.high, scenario);
+    return range_text(estimate->range.low, estimate->range.high, scenario);
   }
   return "-";
 }

@@ -136,14 +136,10 @@ class Table {
     return "not measured";
   }
 
-  // "2.31 to 2.55 GB/s", or "980 MB/s to 1.02 GB/s" if the units differ.
   static std::string range(const std::vector<double>& values, const ScenarioRecord& scenario) {
     if (values.size() < 2) return "";
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    const std::string from = headline_text(*low, scenario);
-    const std::string to = headline_text(*high, scenario);
-    const std::string unit = from.substr(from.find(' '));
-    return (to.ends_with(unit) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
+    return range_text(*low, *high, scenario);
   }
 
   static std::string latencies(const Summary& summary) {

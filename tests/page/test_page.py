@@ -43,6 +43,14 @@ def page(tmp_path_factory):
     return folder / "page.html"
 
 
+def test_the_examples_of_the_documentation_are_what_the_program_prints(page):
+    printed = subprocess.run([PROGRAM, "bench", "report", page.parent / "record.json"], capture_output=True, text=True,
+                             timeout=60, check=True).stdout.splitlines()
+    examples = re.findall(r"```text\n(.*?)```", (ROOT / "docs/read-the-benchmark.md").read_text(), re.DOTALL)
+    assert len(examples) == 2
+    assert not [line for example in examples for line in example.splitlines() if line not in printed]
+
+
 @pytest.fixture(scope="module", params=["light", "dark"])
 def browser(request, tmp_path_factory):
     options = webdriver.ChromeOptions()

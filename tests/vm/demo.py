@@ -15,8 +15,9 @@ from rig.topology import Topology
 
 TARGET_ADDRESS = "10.77.0.11"
 DATASET = {f"imagenet/shard-{number:02}.tar": 16 for number in range(24)}  # MiB
-BENCH = ("spark-stage bench nvme-tcp=/mnt/checkpoints nfs=/mnt/dell-shared local=/local --size 64MiB --runtime 1s --rounds 3 "
-         "--scenario shards --scenario latency --scenario stagecopy --json /root/bench.json")
+# The folder instead of the dataset's name: the copy that is there already would decide.
+BENCH = ("spark-stage bench nvme-tcp=/mnt/rosa-storage nfs=/mnt/dell-shared local=/local --size 256MiB --runtime 1s --rounds 5 "
+         "--dataset /mnt/rosa-storage/imagenet --epochs 30 --demand 200MB/s --scenario stream --scenario stagecopy --json /root/bench.json")
 
 CONFIGURATION = f"""\
 version: 1

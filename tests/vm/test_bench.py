@@ -5,6 +5,7 @@ from statistics import median
 import pytest
 
 from rig.house import NAS_MOUNT
+from rig.mountstats import requests_of
 
 PATHS = "nvme-tcp=/mnt/yard nfs=/mnt/dell-shared local=/local"
 SCENARIOS = " ".join(f"--scenario {name}" for name in ("shards", "stagecopy"))
@@ -133,6 +134,28 @@ def test_the_copy_that_it_measures_comes_from_the_storage_and_is_never_faster_th
     print(f"stagecopy {measured / 1e6:.2f} MB/s, spark-stage copy {by_hand / 1e6:.2f} MB/s")
     assert 0 < measured < 1.05 * WIRE_MBIT * 1e6 / 8
     assert share_from_storage(record, "nfs", "stagecopy") > 0.95
+
+
+def test_small_files_on_nfs_are_opened_by_requests_to_the_server_as_a_job_opens_them(house):
+    """With delegations of the files, the client would open them alone."""
+    house.host.sh("mkdir /local/set && cd /local/set && for i in $(seq 300); do head -c 20000 /dev/urandom >$i; done", 120)
+    before = requests_of(house.host, NAS_MOUNT)
+    result = house.product.run(f"bench nfs={NAS_MOUNT} local=/local --dataset /local/set --scenario smallfiles --scenario stagecopy "
+                               "--size 64MiB --runtime 1s --rounds 3 --json /tmp/opens.json", 300)
+    house.host.sh("rm -r /local/set")
+    assert result.rc == 0, result.out + result.err
+    sent = {name: count - before.get(name, 0) for name, count in requests_of(house.host, NAS_MOUNT).items()}
+    print({name: count for name, count in sent.items() if count})
+    record = json.loads(house.host.get("/tmp/opens.json"))
+    cells = [cell for cell in record["cells"] if cell["path"] == "nfs"]
+    assert {cell["scenario"] for cell in cells} == {"smallfiles", "stagecopy"}
+    for cell in cells:
+        words = f"{cell['scenario']}, round {cell['round']}: {cell['opens']} opens for {cell['ios']} files"
+        print(words)
+        assert cell["opens"] >= cell["ios"] >= 300, words
+    assert sent["OPEN"] + sent["OPEN_NOATTR"] >= sum(cell["opens"] for cell in cells)
+    assert not [note for note in record["paths"][0]["notes"] if "delegation" in note]
+    assert {cell["opens"] for cell in record["cells"] if cell["path"] == "local"} == {None}
 
 
 def test_a_run_that_was_killed_leaves_its_folder_to_the_next_one(house):

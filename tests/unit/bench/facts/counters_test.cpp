@@ -142,6 +142,18 @@ TEST(OriginBytes, OfAnNfsMountAreWhatTheServerSentAndOfThatMountAlone) {
   EXPECT_EQ(origin.counter, "NFS mount");
 }
 
+TEST(NfsOpens, AreTheRequestsOfThatMountAloneWhateverTheirKind) {
+  const Tree tree;
+  tree.put("proc/self/mountstats",
+           "device 10.0.0.1:/b mounted on /mnt/nas2 with fstype nfs4 statvers=1.1\n\t        OPEN: 9 9 0\n"
+           "device 10.0.0.1:/a mounted on /mnt/nas with fstype nfs4 statvers=1.1\n"
+           "\tper-op statistics\n\t        OPEN: 40 41 0 100\n\t OPEN_CONFIRM: 5 5 0\n\t OPEN_NOATTR: 2 2 0\n"
+           "device 10.0.0.1:/c mounted on /mnt/old with fstype nfs statvers=1.1\n\t        READ: 7 7 0\n");
+  EXPECT_EQ(nfs_opens(tree.root(), "/mnt/nas"), 42u);
+  EXPECT_EQ(nfs_opens(tree.root(), "/mnt/old"), std::nullopt);
+  EXPECT_EQ(nfs_opens(tree.root(), "/mnt"), std::nullopt);
+}
+
 TEST(OriginBytes, AreUnknownWhereNothingCountsThem) {
   const Tree tree;
   EXPECT_FALSE(origin_between({}, {}, {}).bytes);

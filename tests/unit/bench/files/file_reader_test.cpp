@@ -86,6 +86,22 @@ TEST(FileReader, DoesNotTouchOthersFilesMoreThanByReadingThem) {
   EXPECT_EQ(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
 }
 
+TEST(FileReader, CountsTheOpensOfItsPassesWithoutThoseThatEmptyThePageCache) {
+  const DiskFolder disk;
+  ASSERT_TRUE(make_small_files(disk / "small", {1000, 1000}, 0));
+  FileReading reading;
+  reading.files = small_file_names(disk / "small", 2);
+  std::uint64_t sent = 100;
+  reading.opens_sent = [&] { return std::optional(sent += 7); };
+  const auto read = read_files(reading);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->opens, 7u);
+  reading.opens_sent = [] { return std::nullopt; };
+  EXPECT_EQ(read_files(reading)->opens, std::nullopt);
+  reading.opens_sent = nullptr;
+  EXPECT_EQ(read_files(reading)->opens, std::nullopt);
+}
+
 TEST(FileReader, IsNeverFasterThanItsRate) {
   const DiskFolder disk;
   ASSERT_TRUE(make_small_files(disk / "small", std::vector<Bytes>(10, 100'000), 0));

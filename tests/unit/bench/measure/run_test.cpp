@@ -228,6 +228,22 @@ TEST(Run, AFailingLayoutMarksItsPathOnly) {
   EXPECT_TRUE(fs::is_empty(disk / "bad"));
 }
 
+TEST(Run, TheRateLimitHoldsForStagingCopies) {
+  const DiskFolder disk;
+  fs::create_directory(disk / "a");
+  fs::create_directory(disk / "b");
+  BenchOptions options = tiny({{"local", disk / "a"}, {"b", disk / "b"}});
+  options.scenarios = {"stagecopy"};
+  options.rate_limit = 16 * kMiB;
+  const auto record = run(options, {}, kGoOn);
+  ASSERT_TRUE(record) << record.error().message();
+  for (const Cell& cell : record->cells) {
+    if (cell.path != "b") continue;
+    EXPECT_EQ(cell.status, CellStatus::Valid) << testing::PrintToString(cell.reasons);
+    EXPECT_LT(static_cast<double>(cell.bytes) / cell.seconds, 1.2 * static_cast<double>(options.rate_limit));
+  }
+}
+
 TEST(Run, EveryPathReadsFilesOfTheSizesOfTheDatasetWhichIsReadWhereItIs) {
   const DiskFolder disk;
   fs::create_directory(disk / "a");

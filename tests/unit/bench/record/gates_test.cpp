@@ -96,6 +96,21 @@ TEST(Gates, ANetworkThatAnswersSoonerThanTheLocalDriveIsACache) {
   EXPECT_EQ(summarize(record, "local", "latency").status, CellStatus::Valid);
 }
 
+TEST(Gates, SmallFilesThatAnNfsClientOpensByItselfAreNamedWithTheirShare) {
+  Record record;
+  for (unsigned round = 0; round < 3; ++round) {
+    Cell cell = valid_cell("nfs", "smallfiles", round, 1'000'000, 100, {});
+    cell.ios = 100;
+    cell.opens = round == 0 ? 0 : 100;
+    record.cells.push_back(cell);
+  }
+  record.cells.push_back(valid_cell("local", "smallfiles", 1, 1'000'000, 100, {}));
+  EXPECT_EQ(delegation_words(record, "nfs"), "") << "the warm-up does not count";
+  EXPECT_EQ(delegation_words(record, "local"), "");
+  record.cells[1].opens = 20;
+  EXPECT_THAT(delegation_words(record, "nfs"), HasSubstr("opened 40.0 % of them without asking the server"));
+}
+
 TEST(Gates, ADriveThatStaysSlowerAfterAWhileHasASlumpAndADipIsNone) {
   const double fast = 5e9, slow = 1.5e9;
   const auto words = [](const std::vector<double>& rates) { return slump_words(rates, std::nullopt); };
