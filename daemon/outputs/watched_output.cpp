@@ -140,7 +140,7 @@ asio::awaitable<void> WatchedOutput::work() {
   facts_.backlog = sends_unasked ? plan.backlog : 0;
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
-  if (sends_unasked && plan.send && !sending_ &&
+  if (sends_unasked && plan.send && !is_busy() &&
       (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
@@ -148,6 +148,15 @@ asio::awaitable<void> WatchedOutput::work() {
     if (!job) facts_.reason = job.error().message();
   }
   co_await tidy(std::move(plan));
+}
+
+// A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
+// sent.
+bool WatchedOutput::is_busy() const {
+  if (!sending_) return false;
+  const auto& progress = sending_->progress();
+  const bool waits = progress && get_string(*progress, "phase") == "stalled";
+  return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
 void WatchedOutput::note_end_of_sending() {

@@ -77,6 +77,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
                                                      bool waits_for_shards);
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
+  bool is_busy() const;
 
   struct Retry {
     std::string failed;           // name of the checkpoint that was sent, or failed, last

@@ -228,6 +228,32 @@ TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpo
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("marker":"DONE")"));
 }
 
+TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBeingSent) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+       "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  worker.on("stage-out",
+            note_request("stage-outs.log") +
+                R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')");
+  // Nothing is sent unasked: the volume has a newer one.
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("list-published", 1));
+  const auto asked = await(context, watches->find("run7")->send_newest());
+  ASSERT_TRUE(*asked) << (*asked).error().message();
+  worker.on("list-published", R"(echo '{"result": {"copies": [], "begun": [
+       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
+       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  EXPECT_TRUE(run_until(context, [&] {
+    return text_of("stage-outs.log").find(R"("source":"/out/step-2")") != std::string::npos;
+  }));
+  EXPECT_TRUE((**asked)->is_running());
+  (**asked)->cancel();
+}
+
 TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
   settings.outputs["run7"].nodes = 2;
   worker.on("stage-out",
