@@ -1,29 +1,16 @@
 """Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/stage-out.md."""
-from rig import blocks
+from rig.holder_export import HolderExport
 from rig.house import LOCAL, TARGET_ADDRESS
+from rig.own_volume import assert_whole
 from rig.pair import MOUNT, NAME
 from rig.product import config_text
 from test_stage_out import rows, wait_progress
 
-PAGE = "docs/stage-out.md"
-UNIT = "export-checkpoints.service"
 OUT = f"{LOCAL}/out"
-BOTH = "/mnt/both"
 
 
-def on_these_hosts(pair, text):
-    """Replaces the page's names and addresses by the scenario's."""
-    for there, here in (("10.0.0.1", pair.hosts[0].address), ("10.0.0.2", pair.hosts[1].address), ("/mnt/checkpoints", MOUNT),
-                        ("wait checkpoints", f"wait {NAME}"), ("/data/out", OUT), ("sudo ", "")):
-        text = text.replace(there, here)
-    return text
-
-
-def both(pair):
-    """The volume in the page's configuration."""
-    keys = dict(line.strip().split(": ", 1) for line in on_these_hosts(pair, blocks.find(PAGE, "volumes:").text).splitlines()[2:])
-    assert keys == {"nfs": f"{pair.hosts[0].address}:{MOUNT}", "mount": BOTH, "access": "exclusive"}, keys
-    return {"both": keys}
+def export_of(pair):
+    return HolderExport(*pair.hosts, NAME, MOUNT, OUT)
 
 
 def configure(pair, index, volumes):
@@ -50,28 +37,47 @@ def assert_published(pair, step, indexes):
     assert pair.products[1].run(f"verify both:run7/{step}", 120).rc == 0
 
 
+def go_on_alone(pair):
+    """The holder does not come back: the other host takes the volume over, and its job resumes from the newest checkpoint."""
+    other, product, export = pair.hosts[1], pair.products[1], export_of(pair)
+    down = other.run(export.line("sudo spark-stage volumes down both"), 120)
+    assert down.rc == 0, down.err
+    other.sh(f"rm -rf {OUT}/*")
+    output = {"path": OUT, "volume": NAME, "to": "run7", "complete": "rename"}
+    product.configure(config_text(targets={"rose": {"address": TARGET_ADDRESS}}, volumes={NAME: pair.body("exclusive")},
+                                  outputs={"run7": output}, cache={"path": "/var/cache-of-both"}))
+    product.wait_volume(NAME, "refused", 120)
+    taken = other.run(export.line("sudo spark-stage volumes take checkpoints") + " --yes", 300)
+    assert taken.rc == 0, taken.err
+    product.wait_volume(NAME, "ready", 120)
+    resumed = other.sh(export.line("spark-stage latest run7"), 120).strip()
+    assert sum_of(other, f"{resumed}/__1_0.distcp") == sum_of(other, f"{MOUNT}/run7/step-1100/__1_0.distcp")
+    save(pair, 1, "step-1200", 8)
+    product.sh("stage-out run7", 120)
+    assert set(assert_whole(product, NAME, MOUNT)) >= {"run7/step-1000", "run7/step-1100", "run7/step-1200"}
+
+
 def let_go(pair):
     """Takes down the two volumes of one file system, the exported one last."""
+    pair.products[1].run(f"volumes down {NAME}", 120)
     for index in (1, 0):
         pair.products[index].run("volumes down both", 120)
         configure(pair, index, {})
         pair.hosts[index].run(f"rm -rf {OUT}")
-    pair.hosts[0].run(f"systemctl disable --now {UNIT}; systemctl stop nfs-server; rm -f /etc/systemd/system/{UNIT} /etc/exports", 60)
+    export_of(pair).stop()
 
 
 def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    holder, other = pair.hosts
+    holder, export = pair.hosts[0], export_of(pair)
     try:
-        holder.put("/etc/exports", on_these_hosts(pair, blocks.find(PAGE, "# /etc/exports").text))
-        holder.put(f"/etc/systemd/system/{UNIT}", on_these_hosts(pair, blocks.find(PAGE, f"# /etc/systemd/system/{UNIT}").text))
-        holder.sh(on_these_hosts(pair, blocks.find(PAGE, "sudo systemctl disable --now nfs-server").text), 120)
+        export.start()
         for index in (0, 1):
-            configure(pair, index, both(pair))
+            configure(pair, index, export.volumes())
             pair.products[index].wait_volume("both", "ready", 120)
             save(pair, index, "step-1000", 8)
-        typed = on_these_hosts(pair, blocks.line(PAGE, "spark-stage stage-out /data/out/step-1000 both:"))
+        typed = export.line("spark-stage stage-out /data/out/step-1000 both:")
         for sending in [machine.spawn(f"exec {typed}") for machine in pair.hosts]:
             sent = sending.wait(180)
             assert sent.rc == 0, sent.err
@@ -90,6 +96,11 @@ def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder
         ended = pair.products[1].run(f"wait --job {job}", 300)
         assert ended.rc == 0, ended.err
         assert_published(pair, "step-1100", (1,))
+        holder.kill()
+        go_on_alone(pair)
+        pair.house.start_host()
+        holder.wait_until("spark-stage status", 120)
+        pair.products[0].wait_volume(NAME, "refused", 180)
         pair.house.wait_ready()
     finally:
         let_go(pair)
