@@ -68,10 +68,10 @@ ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # The scenarios least affected by the older kernel: check-long runs them there. For two hosts with multi-mount protection
 # alone, test_sharing covers the differences; for outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_training",
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_training", "test_training_hosts",
               "test_guards", "test_broken", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
 # The engine's work on volumes.
-OF_DATA = ["test_stage_out", "test_outputs", "test_training"]
+OF_DATA = ["test_stage_out", "test_outputs", "test_training", "test_training_hosts"]
 # Two hosts and a target.
 TUTORIAL = ["test_tutorial"]
 # Four machines at once, beside other lanes too many for two cores.
@@ -155,8 +155,8 @@ OTHERS = [
     replace(DEBIAN_13, name="slurm-13", purpose="a job on two real nodes with Debian 13's Slurm, 24.11", commands=[
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
-    replace(machines("training", "newest", "a PyTorch job that is killed and resumes a hundred times, and two hosts that write one volume",
-                     *scenarios(["test_training", *BOTH_WRITE]), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    replace(machines("training", "newest", "PyTorch jobs on one and on two hosts that are killed and resume a hundred times, and two hosts that write one volume",
+                     *scenarios(["test_training", "test_training_hosts", *BOTH_WRITE]), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),
