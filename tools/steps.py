@@ -63,15 +63,18 @@ FIRST = [
 
 # Scenarios about the rig itself, drives, configuration and text: they run with one kernel, or with others on request.
 ANY_KERNEL = ["test_rig", "test_package", "test_slurm", "test_cache", "test_room", "test_callers", "test_power", "test_failing_drive",
-              "test_config", "test_moving", "test_bench", "test_bench_hosts", "test_docs"]
+              "test_config", "test_moving", "test_docs"]
 # These mostly wait, for the protections of volumes that two hosts want.
 TWO_HOSTS = ["test_sharing", "test_publish", "test_format"]
 # The scenarios least affected by the older kernel: check-long runs them there. For two hosts with multi-mount protection
-# alone, test_sharing covers the differences; for outages, test_healing, test_bare and test_shutdown.
-NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_training", "test_training_hosts",
-              "test_guards", "test_broken", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
+# alone, test_sharing covers the differences; for outages, test_healing.
+NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "test_stage_out", "test_outputs", "test_guards",
+              "test_broken", "test_bare", "test_shutdown", "test_contract", "test_portals", "test_two_targets", "test_neighbours"]
 # The engine's work on volumes.
-OF_DATA = ["test_stage_out", "test_outputs", "test_training", "test_training_hosts"]
+OF_DATA = ["test_stage_out", "test_outputs"]
+BENCHMARK = ["test_bench", "test_bench_hosts"]
+# Jobs of PyTorch's that are killed and resume.
+TRAINING = ["test_training", "test_training_hosts"]
 # Two hosts and a target.
 TUTORIAL = ["test_tutorial"]
 # Four machines at once, beside other lanes too many for two cores.
@@ -84,21 +87,22 @@ WALK = ["test_soak"]
 UPGRADE = ["test_upgrade"]
 # Epochs of a job over a slow network, compared with the benchmark's prediction.
 VERDICT = ["test_verdict"]
-APART = TUTORIAL + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
+APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT
 # The packages in use since before the restructuring: the upgrade must keep their data.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
-    "debian13", "package, unit tests, installation, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
+    "debian13", "package, unit tests, TLS and nvme-stas on Debian 13 (g++ 14, libnvme 1.13)", 3600,
     [["tools/deb-for.sh", "debian-13", "amd64", JOBS],
-     [PYTHON, "-m", "pytest", *scenarios(["test_package", "test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
+     [PYTHON, "-m", "pytest", *scenarios(["test_tls", "test_stas"]), "-q", "-p", "no:cacheprovider"]],
     {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
 LANES = [
-    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + APART))],
-    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + APART)),
+    [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + BENCHMARK + APART))],
+    [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + BENCHMARK + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out and outputs, and the tutorial", *scenarios(OF_DATA + TUTORIAL))],
+     machines("vm-data", "newest", "scenarios of stage-out, outputs and the benchmark, and the tutorial",
+              *scenarios(OF_DATA + BENCHMARK + TUTORIAL))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]
@@ -152,11 +156,14 @@ OTHERS = [
     after(["tools/deb-of.sh", FIRST_RELEASE, JOBS],
           machines("upgrade", "newest", f"upgrade from the package of {FIRST_RELEASE}", *scenarios(UPGRADE),
                    SPARK_VM_FIRST_PACKAGE=f"build/deb-{FIRST_RELEASE}")),
+    replace(DEBIAN_13, name="package-13", purpose="installation, upgrade and removal of the packages on Debian 13", commands=[
+        DEBIAN_13.commands[0],
+        [PYTHON, "-m", "pytest", *scenarios(["test_package"]), "-q", "-p", "no:cacheprovider"]]),
     replace(DEBIAN_13, name="slurm-13", purpose="a job on two real nodes with Debian 13's Slurm, 24.11", commands=[
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
-    replace(machines("training", "newest", "PyTorch jobs on one and on two hosts that are killed and resume a hundred times, and two hosts that write one volume",
-                     *scenarios(["test_training", "test_training_hosts", *BOTH_WRITE]), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
+                     *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
              *scenarios(NOT_ON_6_1)),

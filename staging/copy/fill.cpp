@@ -168,9 +168,9 @@ class Fill {
     }
     if (!context_.has_source && !(small.empty() && large.empty()))
       return fail(Errc::Unavailable, "its volume is away, and peers do not have all of it");
-    const unsigned threads = small_file_threads(*job_.options);
-    if (threads == 1) {
-      auto left = copy_small_files(context_, small, 1, job_.options->io);
+    const ThreadRange threads = small_file_threads(*job_.options);
+    if (threads.most == 1) {
+      auto left = copy_small_files(context_, small, threads, job_.options->io);
       if (!left) return left.take_error();
       large.insert(large.begin(), left->begin(), left->end());
       return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);

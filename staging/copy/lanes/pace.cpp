@@ -9,15 +9,13 @@ constexpr double kWindow = 5;         // seconds over which the rate is averaged
 constexpr double kFirstEstimate = 1;  // seconds before the first estimate
 constexpr double kDisbelief = 5;      // seconds before a much later end is reported
 constexpr double kMuchLater = 1.5;
-// Cost of a file in addition to its bytes, as bytes of a large file: a thousand small files take as long as
-// 64 MB.
 constexpr double kFileWeight = 64 * 1024;
+
+}  // namespace
 
 double work(Bytes bytes, std::uint64_t files) {
   return static_cast<double>(bytes) + kFileWeight * static_cast<double>(files);
 }
-
-}  // namespace
 
 std::string name_of(Activity activity) {
   constexpr std::array<const char*, kActivities> kNames = {"source", "local drive", "small files",

@@ -17,6 +17,9 @@ enum class Activity { Source, LocalDrive, SmallFiles, Hash, Throttle, Peers };
 inline constexpr std::size_t kActivities = 6;
 std::string name_of(Activity activity);  // "source", "local drive", "small files", …
 
+// Files and their bytes, as bytes of a large file that take as long: a thousand empty files are 64 MB.
+double work(Bytes bytes, std::uint64_t files);
+
 // The counters at one moment.
 struct PaceSample {
   double seconds = 0;                     // since the start

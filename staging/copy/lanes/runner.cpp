@@ -15,16 +15,16 @@ namespace {
 
 struct OpenFile {
   std::unique_ptr<FileWork> work;
-  std::vector<std::uint64_t> to_do;       // pieces, the last first; guarded by Run::mutex_
-  std::atomic<std::uint64_t> unfinished;  // pieces
+  std::vector<std::uint64_t> to_do;  // pieces, the last first; guarded by Run::mutex_
+  std::uint64_t unfinished = 0;      // pieces; guarded in the same way
 };
 
-// The next work for a lane.
+// The next work for a thread.
 struct Job {
-  enum class Kind { Piece, NewFile, Later, Nothing };  // Later: another thread may be opening a large file
+  enum class Kind { Piece, Open, Finish, Later, Nothing };  // Later: other threads may find more work
   Kind kind = Kind::Nothing;
   std::shared_ptr<OpenFile> file;
-  std::uint64_t index = 0;  // of the piece, or of the new file
+  std::uint64_t index = 0;  // of the piece, or of the file to open
 };
 
 class Run {
@@ -33,9 +33,11 @@ class Run {
 
   Result<> go() {
     const bool has_rings = plan_.io != IoKind::Threads && has_io_uring();
-    const unsigned threads = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
+    const unsigned movers = has_rings ? plan_.shape.threads : plan_.shape.threads * plan_.shape.lanes;
     const auto ran = run_in_threads(
-        threads, [this](std::size_t) { work(); }, [this] { stop(); });
+        movers + plan_.shape.openers,
+        [this, movers](std::size_t thread) { thread < movers ? move_pieces() : open_files(); },
+        [this] { stop(); });
     if (!ran) return fail_with(ran.error(), "copying files");
     if (error_) return fail(std::move(*error_));
     return {};
@@ -50,17 +52,20 @@ class Run {
     std::shared_ptr<OpenFile> file;
     std::uint64_t piece = 0;
   };
+  enum class For { Lane, IdleLane, Opener };  // IdleLane: its thread has no requests in progress
 
   const RunPlan& plan_;
   std::atomic<bool>& failed_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<OpenFile>> open_;   // with pieces to hand out
+  std::deque<std::shared_ptr<OpenFile>> ended_;  // all their pieces are done
   std::uint64_t next_file_ = 0, under_way_ = 0;  // under_way_: pieces
-  unsigned starting_ = 0;                        // files that are being opened, or started again
+  unsigned in_hands_ = 0;                        // files that a thread opens or finishes
+  unsigned openers_ = 0;
   std::optional<Error> error_;
 
-  void work() {
+  void move_pieces() {
     const auto io = make_io(plan_.io, plan_.shape.lanes, usable_chunk(plan_.shape.chunk));
     std::deque<Seat> seats;
     for (unsigned i = 0; i < io->lanes(); ++i) seats.emplace_back(i, *io, *plan_.counters);
@@ -75,16 +80,25 @@ class Run {
     }
   }
 
+  // Opens files before the lanes need them, and finishes them: both may wait for a file system.
+  void open_files() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ++openers_;
+    }
+    for (Job job = next(For::Opener); job.kind != Job::Kind::Nothing; job = next(For::Opener)) handle(job);
+  }
+
   // Gives idle lanes work; waits for work if all are idle. False if no work is left, except files that have
   // to be read again.
   bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
     for (Seat& seat : seats) {
       while (seat.lane.is_idle()) {
-        Job job = next(busy == 0);
+        Job job = next(busy == 0 ? For::IdleLane : For::Lane);
         if (job.kind == Job::Kind::Nothing) return false;
         if (job.kind == Job::Kind::Later) return true;
-        if (job.kind == Job::Kind::NewFile) {
-          start_file(job.index);
+        if (job.kind != Job::Kind::Piece) {
+          handle(job);
           continue;
         }
         seat.file = std::move(job.file);
@@ -103,13 +117,11 @@ class Run {
       io.start(**request);
       return 1;
     }
-    Result<> done;
-    if (!request) {
-      done = request.take_error();
+    if (request) {
+      end_piece(seat);
     } else {
-      done = finish_piece(seat);
+      fail_run(std::move(request.error()));
     }
-    if (!done) fail_run(std::move(done.error()));
     seat.file.reset();
     return 0;
   }
@@ -119,75 +131,99 @@ class Run {
     return fail(Errc::Cancelled, "stopped by an error elsewhere");
   }
 
-  bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
-
-  Job next(bool may_wait) {
-    std::unique_lock lock(mutex_);
-    const auto is_ready = [&] {
-      return failed_ || (open_.empty() ? next_file_ < plan_.files || starting_ == 0 : has_room());
-    };
-    if (!may_wait && !is_ready()) return {Job::Kind::Later, nullptr, 0};
-    changed_.wait(lock, is_ready);
-    if (failed_) return {};
-    if (!open_.empty()) {
-      Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
-      job.file->to_do.pop_back();
-      if (job.file->to_do.empty()) open_.pop_front();
-      ++under_way_;
-      return job;
-    }
-    if (next_file_ == plan_.files) return {};
-    ++starting_;
-    return {Job::Kind::NewFile, nullptr, next_file_++};
-  }
-
-  void start_file(std::uint64_t index) {
-    auto file = std::make_shared<OpenFile>();
-    file->work = plan_.work_for(index);
-    if (auto started = file->work->start(); !started) return fail_run(std::move(started.error()));
-    if (auto offered = offer(file); !offered) fail_run(std::move(offered.error()));
-  }
-
-  // For a file that was started, or has to be read again: offers its pieces and removes it from `starting_`.
-  Result<> offer(const std::shared_ptr<OpenFile>& file) {
-    for (;;) {
-      std::vector<std::uint64_t> pieces = file->work->to_do();
-      if (!pieces.empty()) {
-        const std::scoped_lock lock(mutex_);
-        file->unfinished = pieces.size();
-        file->to_do = std::move(pieces);
-        open_.push_back(file);
-        break;
-      }
-      auto is_done = file->work->finish();
-      if (!is_done) return is_done.take_error();
-      if (*is_done) break;
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      --starting_;
-    }
-    changed_.notify_all();
-    return {};
-  }
-
-  Result<> finish_piece(Seat& seat) {
+  void end_piece(Seat& seat) {
     OpenFile& file = *seat.file;
+    file.work->piece_done(seat.piece, seat.lane.outcome());
     {
       const std::scoped_lock lock(mutex_);
       --under_way_;
+      if (--file.unfinished == 0) ended_.push_back(std::move(seat.file));
     }
     changed_.notify_all();
-    file.work->piece_done(seat.piece, seat.lane.outcome());
-    if (--file.unfinished > 0) return {};
-    auto is_done = file.work->finish();
-    if (!is_done) return is_done.take_error();
-    if (*is_done) return {};
+  }
+
+  Job next(For whom) {
+    std::unique_lock lock(mutex_);
+    Job job = pick(whom);
+    while (job.kind == Job::Kind::Later && whom != For::Lane) {
+      changed_.wait(lock);
+      job = pick(whom);
+    }
+    return job;
+  }
+
+  // Threads whose lanes are busy open and finish files only if nobody else does.
+  Job pick(For whom) {
+    if (failed_) return {};
+    const bool moves = whom != For::Opener;
+    const bool handles = whom != For::Lane || openers_ == 0;
+    if (moves && !open_.empty() && has_room()) return take_piece();
+    if (handles && !ended_.empty()) return take_ended();
+    if (handles && next_file_ < plan_.files && (moves ? open_.empty() : open_.size() < look_ahead())) {
+      ++in_hands_;
+      return {Job::Kind::Open, nullptr, next_file_++};
+    }
+    const bool is_over = next_file_ == plan_.files && in_hands_ == 0 && open_.empty() && ended_.empty();
+    if (is_over && (moves || under_way_ == 0)) return {};
+    return {Job::Kind::Later, nullptr, 0};
+  }
+
+  bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
+  std::size_t look_ahead() const { return std::size_t{plan_.shape.threads} * plan_.shape.lanes; }
+
+  Job take_piece() {
+    Job job{Job::Kind::Piece, open_.front(), open_.front()->to_do.back()};
+    job.file->to_do.pop_back();
+    if (job.file->to_do.empty()) open_.pop_front();
+    ++under_way_;
+    return job;
+  }
+
+  Job take_ended() {
+    Job job{Job::Kind::Finish, std::move(ended_.front()), 0};
+    ended_.pop_front();
+    ++in_hands_;
+    return job;
+  }
+
+  void handle(Job& job) {
+    const bool opens = job.kind == Job::Kind::Open;
+    auto offered = opens ? open_file(job.index) : finish_file(std::move(job.file));
+    if (!offered) fail_run(std::move(offered.error()));
     {
       const std::scoped_lock lock(mutex_);
-      ++starting_;
+      --in_hands_;
     }
-    return offer(seat.file);
+    changed_.notify_all();
+  }
+
+  Result<> open_file(std::uint64_t index) {
+    auto file = std::make_shared<OpenFile>();
+    file->work = plan_.work_for(index);
+    if (auto started = file->work->start(); !started) return started;
+    return offer(std::move(file));
+  }
+
+  Result<> finish_file(std::shared_ptr<OpenFile> file) {
+    auto is_done = file->work->finish();
+    if (!is_done) return is_done.take_error();
+    return *is_done ? Result<>() : offer(std::move(file));
+  }
+
+  // Of a file that was opened, or has to be read again.
+  Result<> offer(std::shared_ptr<OpenFile> file) {
+    std::vector<std::uint64_t> pieces = file->work->to_do();
+    while (pieces.empty()) {
+      auto is_done = file->work->finish();
+      if (!is_done) return is_done.take_error();
+      if (*is_done) return {};
+      pieces = file->work->to_do();
+    }
+    const std::scoped_lock lock(mutex_);
+    file->unfinished = pieces.size();
+    file->to_do = std::move(pieces);
+    open_.push_back(std::move(file));
+    return {};
   }
 
   void stop() {

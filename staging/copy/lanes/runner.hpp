@@ -1,5 +1,5 @@
 // A few threads, each with a ring and its lanes, that process files piece by piece: all lanes work on a large
-// file, one lane on a small one.
+// file, one lane on a small one. Other threads open and finish the files.
 #pragma once
 
 #include <atomic>

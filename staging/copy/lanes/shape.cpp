@@ -17,14 +17,14 @@ Shape shape_of(const CopyOptions& options) {
   if (options.threads > 0) shape.threads = std::min(options.threads, 4U);
   if (options.depth > 0) shape.lanes = std::max(1U, options.depth / shape.threads);
   if (options.threads == 1 && options.depth == 0) shape.lanes = 1;
+  if (options.threads != 1) shape.openers = std::clamp(cpus / 2, 2U, 8U);
   if (options.chunk > 0) shape.chunk = usable_chunk(options.chunk);
   return shape;
 }
 
-unsigned small_file_threads(const CopyOptions& options) {
-  if (options.threads > 0) return options.threads;
-  // These threads mostly wait for the drive and the file system.
-  return std::clamp(8 * std::thread::hardware_concurrency(), 16U, 32U);
+ThreadRange small_file_threads(const CopyOptions& options) {
+  if (options.threads > 0) return {options.threads, options.threads, options.threads};
+  return {8, 2, 32};
 }
 
 Bytes usable_chunk(Bytes wanted) {

@@ -9,30 +9,37 @@
 #include <span>
 
 #include "base/threads.hpp"
+#include "staging/copy/lanes/pace.hpp"
 #include "staging/copy/transfer/small_file_copier.hpp"
+#include "staging/copy/transfer/thread_gate.hpp"
 #include "staging/files/holes.hpp"
 
 namespace spark::staging {
 namespace {
 
-constexpr unsigned kMostReadsUnderWay = 256;  // of all threads; limits the memory of their buffers
+constexpr unsigned kReadsUnderWay = 8;  // of each thread
 
 class SmallFiles {
  public:
-  SmallFiles(const CopyContext& context, const std::vector<Entry*>& files, IoKind kind)
-      : context_(context), files_(files), kind_(kind) {}
+  SmallFiles(const CopyContext& context, const std::vector<Entry*>& files, IoKind kind,
+             const ThreadRange& threads)
+      : context_(context), files_(files), kind_(kind), most_(threads.most), gate_(ThreadSearch(threads)) {}
 
-  Result<std::vector<Entry*>> go(unsigned threads) {
-    const bool reads_direct = reads_directly(context_, files_);
+  Result<std::vector<Entry*>> go() {
+    reads_direct_ = reads_directly(context_, files_);
     const std::size_t batches = (files_.size() + kFilesAtOnce - 1) / kFilesAtOnce;
-    const std::size_t shares = std::min<std::size_t>(threads, batches);
+    const std::size_t shares = std::min<std::size_t>(most_, batches);
     for (std::size_t i = 0; i < shares; ++i) {
       Share& share = shares_.emplace_back();
       share.next = files_.size() * i / shares;
       share.end = files_.size() * (i + 1) / shares;
     }
     const auto ran = run_in_threads(
-        shares, [&](std::size_t own) { work(own, reads_direct); }, [&] { *context_.failed = true; });
+        shares, [&](std::size_t number) { take_part(static_cast<unsigned>(number)); },
+        [&] {
+          *context_.failed = true;
+          gate_.close();
+        });
     if (!ran) return fail_with(ran.error(), "copying small files");
     if (error_) return fail(std::move(*error_));
     return std::move(left_);
@@ -42,45 +49,74 @@ class SmallFiles {
   const CopyContext& context_;
   const std::vector<Entry*>& files_;
   IoKind kind_;
-  // Neighbours, assigned to one thread until it has finished: two threads that create files in one folder
+  unsigned most_;  // threads
+  bool reads_direct_ = false;
+  ThreadGate gate_;
+  // Neighbours, copied by one thread while other shares are left: two threads that create files in one folder
   // wait for each other.
   struct Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
   };
   std::deque<Share> shares_;
+  std::atomic<std::size_t> untaken_{0};  // the first share that no thread has begun
   std::mutex mutex_;
   std::vector<Entry*> left_;
   std::optional<Error> error_;
 
-  // Its own share, then the rest of the other threads' shares.
-  void work(std::size_t own, bool reads_direct) {
-    const auto workers = static_cast<unsigned>(shares_.size());
-    const unsigned lanes = std::clamp(kMostReadsUnderWay / workers, 1U, kFilesAtOnce);
-    SmallFileCopier worker(context_, kind_, lanes, reads_direct);
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-      if (auto done = work_on(shares_[(own + i) % shares_.size()], worker); !done)
-        return fail_run(std::move(done.error()));
-    }
-    if (auto released = worker.release(); !released) return fail_run(std::move(released.error()));
-    if (auto go_on = context_.check_stop(); !go_on) fail_run(std::move(go_on.error()));
+  void take_part(unsigned thread) {
+    if (!gate_.wait(thread)) return;
+    if (auto done = copy_shares(thread); !done) fail_run(std::move(done.error()));
+    gate_.close();
   }
 
-  Result<> work_on(Share& share, SmallFileCopier& worker) {
+  Result<> copy_shares(unsigned thread) {
+    SmallFileCopier copier(context_, kind_, kReadsUnderWay, reads_direct_);
+    Share* share = nullptr;
+    for (auto files = next(share); !files.empty(); files = next(share)) {
+      if (auto copied = copy(copier, files); !copied) return copied;
+      if (gate_.may_work(thread)) continue;
+      if (auto released = copier.release(); !released) return released;
+      if (!gate_.wait(thread)) return {};
+    }
+    if (auto released = copier.release(); !released) return released;
+    return context_.check_stop();
+  }
+
+  // The next files of the share; then of a new one, then of one that another thread has begun. None: stopped,
+  // or all files are taken.
+  std::span<Entry* const> next(Share*& share) {
     while (!context_.is_stopped()) {
-      const auto began = std::chrono::steady_clock::now();
-      const std::size_t first = share.next.fetch_add(kFilesAtOnce);
-      if (first >= share.end) break;
-      const auto files =
-          std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, share.end - first));
-      auto copied = worker.copy(files, [this](Entry* entry) {
-        const std::scoped_lock lock(mutex_);
-        left_.push_back(entry);
-      });
-      if (!copied) return copied;
-      context_.counters->spent(Activity::SmallFiles, std::chrono::steady_clock::now() - began);
+      if (share == nullptr) share = next_share();
+      if (share == nullptr) break;
+      const std::size_t first = share->next.fetch_add(kFilesAtOnce);
+      if (first < share->end)
+        return std::span(files_).subspan(first, std::min<std::size_t>(kFilesAtOnce, share->end - first));
+      share = nullptr;
     }
     return {};
+  }
+
+  Share* next_share() {
+    const std::size_t untaken = untaken_++;
+    if (untaken < shares_.size()) return &shares_[untaken];
+    const auto left = [](const Share& share) { return share.end - std::min(share.end, share.next.load()); };
+    Share& longest = *std::ranges::max_element(shares_, {}, left);
+    return left(longest) > 0 ? &longest : nullptr;
+  }
+
+  Result<> copy(SmallFileCopier& copier, std::span<Entry* const> files) {
+    const auto began = std::chrono::steady_clock::now();
+    auto copied = copier.copy(files, [this](Entry* entry) {
+      const std::scoped_lock lock(mutex_);
+      left_.push_back(entry);
+    });
+    const auto ended = std::chrono::steady_clock::now();
+    context_.counters->spent(Activity::SmallFiles, ended - began);
+    Bytes bytes = 0;
+    for (const Entry* entry : files) bytes += entry->size;
+    gate_.did(work(bytes, files.size()), ended);
+    return copied;
   }
 
   void fail_run(Error error) {
@@ -97,8 +133,8 @@ bool is_small(const Entry& entry) {
 }
 
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             unsigned threads, IoKind kind) {
-  return SmallFiles(context, files, kind).go(threads);
+                                             const ThreadRange& threads, IoKind kind) {
+  return SmallFiles(context, files, kind, threads).go();
 }
 
 }  // namespace spark::staging

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/manifest/manifest.hpp"
@@ -20,6 +21,6 @@ bool is_small(const Entry& entry);
 // meanwhile, or have attributes. Written data soon leaves the page cache: it is written back some files
 // later, then dropped.
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             unsigned threads, IoKind kind);
+                                             const ThreadRange& threads, IoKind kind);
 
 }  // namespace spark::staging

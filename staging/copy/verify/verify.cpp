@@ -156,6 +156,8 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
   RunPlan plan;
   plan.io = options.io;
   plan.shape = shape_of(options);
+  plan.shape.openers =
+      0;  // most files may be small: passing each to another thread takes longer than opening it
   plan.counters = &context.counters;
   plan.files = files;
   plan.work_for = [&](std::uint64_t) {

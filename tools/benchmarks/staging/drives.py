@@ -3,6 +3,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import time
 
 import machine
 from machine import GIB, MIB, Problem
@@ -67,9 +68,16 @@ class _LoopDrive:
         self._mounted = True
 
     def unmount(self):
-        if self._mounted:
-            _run("umount", self.path)
-            self._mounted = False
+        """Waits up to ten seconds: the kernel ends the io_uring requests of a killed process after the process is gone."""
+        deadline = time.monotonic() + 10
+        while self._mounted:
+            try:
+                _run("umount", self.path)
+                self._mounted = False
+            except Problem as problem:
+                if "busy" not in str(problem) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def close(self):
         _let_go(self.path)

@@ -39,6 +39,13 @@ def _small(folders):
     return make
 
 
+def _medium(folder, rng, scale):
+    for number in range(int(600 * scale)):
+        inside = f"{folder}/{number % 20:02}"
+        os.makedirs(inside, exist_ok=True)
+        _write(f"{inside}/{number:03}.npy", rng, rng.randint(1_100_000, 4_000_000))
+
+
 def _models(folder, rng, scale):
     """Two repositories in the layout of Hugging Face's cache (blobs, snapshots of relative links), and a folder that shares
     the largest files through hard links."""
@@ -107,6 +114,7 @@ SETS = {made.name: made for made in (
     Set("large", "3 files of 1 GiB", _large, 3 * GIB),
     Set("small", "20,000 files of 8 to 60 KB in 40 folders", _small(40), _SMALL),
     Set("flat", "20,000 files of 8 to 60 KB in one folder", _small(1), _SMALL),
+    Set("medium", "600 files of 1 to 4 MB in 20 folders", _medium, 2 * GIB),
     Set("models", "model repository: 5 files of 100 to 700 MB, 2,000 small ones, links", _models, 3 * GIB),
     Set("sparse", "3 files of 1 GiB, about 300 MiB of data in them", _sparse, 3 * GIB),
     # Twice the space: a copier may keep the earlier copy until the new one is complete.

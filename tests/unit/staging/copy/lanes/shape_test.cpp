@@ -8,11 +8,19 @@ namespace {
 TEST(Shape, IsWhatTheOptionsAskFor) {
   CopyOptions options;
   options.threads = 1;
-  EXPECT_EQ(shape_of(options), (Shape{1, 1, 4 * kMiB}));
+  EXPECT_EQ(shape_of(options), (Shape{1, 1, 4 * kMiB, 0}));
   options.threads = 2;
   options.depth = 32;
   options.chunk = 100'000;
-  EXPECT_EQ(shape_of(options), (Shape{2, 16, 128 * kKiB}));
+  const Shape shape = shape_of(options);
+  EXPECT_EQ(shape, (Shape{2, 16, 128 * kKiB, shape.openers}));
+  EXPECT_GE(shape.openers, 2U);
+}
+
+TEST(Shape, AGivenNumberOfThreadsForSmallFilesIsFixed) {
+  CopyOptions options;
+  options.threads = 6;
+  EXPECT_EQ(small_file_threads(options), (ThreadRange{6, 6, 6}));
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+#include "staging/copy/lanes/runner.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/unit/staging/support.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+// The threads of a run, and what they did.
+struct Log {
+  std::mutex mutex;
+  std::set<std::thread::id> opened_by, read_by;
+  std::atomic<int> started{0}, finished{0}, pieces{0};
+  std::atomic<int> needed{0};  // reads wait until so many files were started
+};
+
+// A file that is read only; reads it `times` times.
+class ReadFile final : public FileWork {
+ public:
+  ReadFile(const Tree& tree, std::string path, int times, Log& log) : times_(times), log_(log) {
+    source_.tree = &tree;
+    source_.path = std::move(path);
+  }
+  Result<> start() override {
+    source_.fd.reset(::openat(source_.tree->folder.get(), source_.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!source_.fd) return fail_errno(errno, "opening " + source_.path);
+    source_.size = kSize;
+    ++log_.started;
+    const std::scoped_lock lock(log_.mutex);
+    log_.opened_by.insert(std::this_thread::get_id());
+    return {};
+  }
+  std::vector<std::uint64_t> to_do() const override { return {1, 0}; }
+  WorkFiles files() const override { return {source_}; }
+  Result<> before_read(Bytes /*offset*/, std::size_t /*bytes*/) override {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (log_.started < log_.needed && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_GE(log_.started, log_.needed);
+    const std::scoped_lock lock(log_.mutex);
+    log_.read_by.insert(std::this_thread::get_id());
+    return {};
+  }
+  void moved(Bytes /*bytes*/) override {}
+  void piece_done(std::uint64_t /*piece*/, const PieceOutcome& outcome) override {
+    EXPECT_FALSE(outcome.ended_early);
+    ++log_.pieces;
+  }
+  Result<bool> finish() override {
+    if (--times_ > 0) return false;
+    ++log_.finished;
+    return true;
+  }
+
+  static constexpr Bytes kSize = kHashPiece + 1;
+
+ private:
+  OpenedFile source_;
+  int times_;
+  Log& log_;
+};
+
+class RunnerTest : public testing::Test {
+ protected:
+  RunnerTest() : tree_(open_tree(folder_.path()).value()) {
+    write_text(folder_ / "file", noise(ReadFile::kSize, 1));
+  }
+
+  Result<> run_files(std::uint64_t files, unsigned openers, int times = 1) {
+    RunPlan plan;
+    plan.shape = {1, 2, kMiB, openers};
+    plan.counters = &counters_;
+    plan.files = files;
+    plan.work_for = [&](std::uint64_t index) {
+      return std::make_unique<ReadFile>(tree_, index == missing_ ? "missing" : "file", times, log_);
+    };
+    return run(plan, failed_);
+  }
+
+  TempFolder folder_;
+  Tree tree_;
+  Counters counters_;
+  std::atomic<bool> failed_{false};
+  std::uint64_t missing_ = 1000;
+  Log log_;
+};
+
+TEST_F(RunnerTest, EveryFileIsStartedAndFinishedOnce) {
+  for (const unsigned openers : {0, 1, 4}) {
+    log_.started = log_.finished = log_.pieces = 0;
+    ASSERT_OK(run_files(20, openers));
+    EXPECT_EQ(log_.started, 20) << openers;
+    EXPECT_EQ(log_.finished, 20) << openers;
+    EXPECT_EQ(log_.pieces, 40) << openers;
+  }
+}
+
+TEST_F(RunnerTest, AFileThatHasToBeReadAgainIsReadAgain) {
+  for (const unsigned openers : {0, 1, 4}) {
+    log_.finished = log_.pieces = 0;
+    ASSERT_OK(run_files(7, openers, 3));
+    EXPECT_EQ(log_.finished, 7) << openers;
+    EXPECT_EQ(log_.pieces, 7 * 2 * 3) << openers;
+  }
+}
+
+TEST_F(RunnerTest, TheNextFilesAreOpenedWhileTheLanesAreBusy) {
+  log_.needed = 2;
+  ASSERT_OK(run_files(10, 1));
+  EXPECT_EQ(log_.read_by.size(), 1U) << "an opener moved bytes";
+}
+
+TEST_F(RunnerTest, WithoutOpenersOneThreadDoesEverything) {
+  ASSERT_OK(run_files(10, 0));
+  EXPECT_EQ(log_.opened_by, log_.read_by);
+  EXPECT_EQ(log_.read_by.size(), 1U);
+}
+
+TEST_F(RunnerTest, AFileThatCannotBeOpenedEndsTheRun) {
+  for (const unsigned openers : {0, 1, 4}) {
+    missing_ = 5;
+    failed_ = false;
+    const auto ran = run_files(100, openers);
+    ASSERT_FALSE(ran);
+    EXPECT_NE(ran.error().what.find("missing"), std::string::npos) << ran.error().what;
+    EXPECT_TRUE(failed_);
+  }
+}
+
+}  // namespace
+}  // namespace spark::staging
