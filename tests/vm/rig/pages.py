@@ -23,9 +23,6 @@ BLOCKS_ELSEWHERE = {
                                "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-stage stage-out /data/out/step-1000 both:": (*EXPORT, 'step-1000 both:"'),
-    "sudo spark-stage volumes down both": ("tests/vm/test_export.py", "go_on_alone", '"sudo spark-stage volumes down both"'),
-    "sudo spark-stage volumes take checkpoints": (
-        "tests/vm/test_export.py", "go_on_alone", '"sudo spark-stage volumes take checkpoints"'),
     "# /etc/systemd/system/export-checkpoints.service": (
         "tests/vm/rig/holder_export.py", "start", '"# /etc/systemd/system/export-checkpoints.service"'),
     "sudo systemctl disable --now nfs-server": (
