@@ -73,8 +73,8 @@ NOT_ON_6_1 = ["test_publish", "test_format", "test_discover", "test_staging", "t
 # The engine's work on volumes.
 OF_DATA = ["test_stage_out", "test_outputs"]
 BENCHMARK = ["test_bench", "test_bench_hosts"]
-# A job of PyTorch's that is killed and resumes.
-TRAINING = ["test_training"]
+# Jobs of PyTorch's that are killed and resume.
+TRAINING = ["test_training", "test_training_hosts"]
 # Two hosts and a target.
 TUTORIAL = ["test_tutorial"]
 # Four machines at once, beside other lanes too many for two cores.
@@ -171,7 +171,7 @@ OTHERS = [
     replace(DEBIAN_13, name="slurm-13", purpose="a job on two real nodes with Debian 13's Slurm, 24.11", commands=[
         DEBIAN_13.commands[0],
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
-    replace(machines("training", "newest", "a PyTorch job that is killed and resumes a hundred times, and two hosts that write one volume",
+    replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], IMAGE_TESTS,
                                   *KUBERNETES.commands]),

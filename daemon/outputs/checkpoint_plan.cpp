@@ -11,11 +11,30 @@ bool is_kept_always(const config::Output& output, const std::string& name) {
   return output.keep_every > 0 && last_number_in(name) % output.keep_every == 0;
 }
 
+// The order of sending: one that other hosts wait for, one of this host alone, one that was sent already.
+enum class Turn { AwaitedByOthers, New, Sent, None };
+
+Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
+  const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
+  if (found == begun.end()) return Turn::New;
+  if (found->own_mtime_ns == local.mtime_ns) return Turn::Sent;
+  return found->has_others ? Turn::AwaitedByOthers : Turn::New;
+}
+
 std::string text_of(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
 }
 
 }  // namespace
+
+std::string path_on_volume(const config::Output& output, const std::string& name) {
+  return output.to == "." ? name : output.to + "/" + name;
+}
+
+const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
+  const auto found = std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty(); });
+  return found == local.end() ? nullptr : &*found;
+}
 
 bool is_published(const config::Output& output, const LocalCheckpoint& local,
                   const std::vector<PublishedCheckpoint>& published) {
@@ -25,8 +44,10 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 }
 
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published, const Changes& sent) {
+                                const std::vector<PublishedCheckpoint>& published, const Changes& sent,
+                                const std::vector<BegunCheckpoint>& begun) {
   CheckpointPlan plan;
+  Turn turn_of_send = Turn::None;
   const std::int64_t newest_there = published.empty() ? 0 : published.front().mtime_ns;
   std::uint32_t kept = 0;
   for (const LocalCheckpoint& one : local) {
@@ -35,13 +56,17 @@ CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<
     const bool is_rewritten = known != sent.end() && known->second != one.changed_ns;
     const bool is_newest = kept++ == 0, is_there = is_published(output, one, published) && !is_rewritten;
     const bool is_superseded = !published.empty() && one.mtime_ns < newest_there && !is_rewritten;
+    const Turn turn = turn_of(one, begun);
     // A checkpoint that waits behind the newest is superseded as soon as the newest is published.
-    const bool is_wanted =
-        !is_there && (is_rewritten || is_kept_always(output, one.name) || (is_newest && !is_superseded));
+    const bool is_next = (is_newest || turn == Turn::AwaitedByOthers) && !is_superseded;
+    const bool is_wanted = !is_there && (is_rewritten || is_kept_always(output, one.name) || is_next);
     if (is_there && plan.latest.empty()) plan.latest = one.name;
     if (is_wanted) {
       plan.backlog += one.bytes;
-      if (!plan.send) plan.send = one;
+      if (turn < turn_of_send) {
+        plan.send = one;
+        turn_of_send = turn;
+      }
     }
     const bool is_surplus =
         output.keep_local > 0 && kept > output.keep_local && !is_newest && one.name != plan.latest;
@@ -69,6 +94,17 @@ std::vector<PublishedCheckpoint> published_from_json(const json::object& answer)
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
     all.push_back({text_of(row, "name"), get_int(row, "mtime_ns").value_or(0)});
+  }
+  return all;
+}
+
+std::vector<BegunCheckpoint> begun_from_json(const json::object& answer) {
+  std::vector<BegunCheckpoint> all;
+  const json::array* rows = get_array(answer, "begun");
+  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
+    const json::object& row = (*rows)[i].as_object();
+    all.push_back({text_of(row, "name"), get_int(row, "own_mtime_ns").value_or(0),
+                   get_bool(row, "has_others").value_or(false)});
   }
   return all;
 }

@@ -28,6 +28,13 @@ struct PublishedCheckpoint {
   std::int64_t mtime_ns = 0;  // that of the local checkpoint when it was sent
 };
 
+// A checkpoint of several hosts of which some shards are on the volume.
+struct BegunCheckpoint {
+  std::string name;
+  std::int64_t own_mtime_ns = 0;  // of the local checkpoint when it was sent; 0 means not sent
+  bool has_others = false;        // another host has sent its shard
+};
+
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
   std::vector<std::string> remove;      // local checkpoints that are not kept
@@ -38,6 +45,11 @@ struct CheckpointPlan {
 // The newest change of each checkpoint, by name.
 using Changes = std::map<std::string, std::int64_t>;
 
+// Relative to the volume's root.
+std::string path_on_volume(const config::Output& output, const std::string& name);
+// In a list that is newest first; null if none is complete.
+const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local);
+
 // Sending keeps the root's modification time. A checkpoint of several hosts has the time of the host that
 // finished last.
 bool is_published(const config::Output& output, const LocalCheckpoint& local,
@@ -45,15 +57,18 @@ bool is_published(const config::Output& output, const LocalCheckpoint& local,
 
 // Both lists are newest first; `sent`: the changes at the time of sending, as far as known. The newest
 // complete checkpoint is sent first; once it is on the volume, older ones are no longer sent, unless
-// `keep_every` requires it. A checkpoint that was rewritten after sending is sent again. A local one is
-// removed only if one at least as new is on the volume; never the newest complete one, nor the target of
-// `latest`.
+// `keep_every` requires it. Several hosts may have different newest ones, so one that another host has begun
+// is sent before the newest: the newest that all hosts have is always published. A checkpoint that was
+// rewritten after sending is sent again. A local one is removed only if one at least as new is on the volume;
+// never the newest complete one, nor the target of `latest`.
 CheckpointPlan plan_checkpoints(const config::Output& output, const std::vector<LocalCheckpoint>& local,
-                                const std::vector<PublishedCheckpoint>& published, const Changes& sent);
+                                const std::vector<PublishedCheckpoint>& published, const Changes& sent,
+                                const std::vector<BegunCheckpoint>& begun = {});
 
 // From the results of the worker verbs "scan-output" and "list-published".
 std::vector<LocalCheckpoint> local_from_json(const json::object& answer);
 std::vector<PublishedCheckpoint> published_from_json(const json::object& answer);
+std::vector<BegunCheckpoint> begun_from_json(const json::object& answer);
 // {NAME: nanoseconds}; null gives no changes.
 json::object changes_to_json(const Changes& changes);
 Changes changes_from_json(const json::object* object);

@@ -70,8 +70,8 @@ Result<StageOutRequest> request_of(const json::object& body) {
 
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
   return source == other.source && volume == other.volume && path == other.path && keep == other.keep &&
-         keep_every == other.keep_every && nodes == other.nodes && latest == other.latest &&
-         max_rate == other.max_rate && asker.uid == other.asker.uid;
+         keep_every == other.keep_every && nodes == other.nodes && marker == other.marker &&
+         latest == other.latest && max_rate == other.max_rate && asker.uid == other.asker.uid;
 }
 
 bool lacks_shards(const json::object& answer) {
@@ -89,20 +89,21 @@ std::string missing_shards(const json::object& answer, unsigned nodes) {
          (names.empty() ? "another host publishes them" : "they are of " + join(names, ", "));
 }
 
+json::object how_to_json(const StageOutRequest& request) {
+  return {{"source", request.source},     {"path", request.path},
+          {"uid", request.asker.uid},     {"keep", request.keep},
+          {"max_rate", request.max_rate}, {"keep_every", request.keep_every},
+          {"nodes", request.nodes},       {"marker", request.marker},
+          {"latest", request.latest},     {"spared", json::value_from(request.spared)}};
+}
+
 json::object to_json(const StageOutRequest& request) {
-  return {{"id", request.id},
-          {"source", request.source},
-          {"volume", request.volume},
-          {"path", request.path},
-          {"keep", request.keep},
-          {"max_rate", request.max_rate},
-          {"keep_every", request.keep_every},
-          {"spared", json::value_from(request.spared)},
-          {"nodes", request.nodes},
-          {"waits", request.waits},
-          {"latest", request.latest},
-          {"uid", request.asker.uid},
-          {"holder", request.asker.holder}};
+  json::object record = how_to_json(request);
+  record["id"] = request.id;
+  record["volume"] = request.volume;
+  record["waits"] = request.waits;
+  record["holder"] = request.asker.holder;
+  return record;
 }
 
 Result<StageOutRequest> request_from_json(const json::object& object) {
@@ -126,6 +127,7 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   request.nodes =
       static_cast<unsigned>(std::clamp<std::int64_t>(get_int(object, "nodes").value_or(0), 0, kMostNodes));
   request.waits = get_bool(object, "waits").value_or(true);
+  request.marker = get_string(object, "marker").value_or("");
   request.latest = get_string(object, "latest").value_or("");
   const json::array* spared = get_array(object, "spared");
   for (std::size_t i = 0; spared != nullptr && i < spared->size(); ++i) {

@@ -20,6 +20,7 @@ struct StageOutRequest {
   std::vector<std::string> spared;  // names in that folder that are kept as well, because of a lease
   unsigned nodes = 0;               // hosts with shards that are published together; 0 or 1: this one alone
   bool waits = true;   // for the other hosts' shards; if false, it ends once this host's shard is there
+  std::string marker;  // file that is the same in all shards of one attempt of the job; empty means none
   std::string latest;  // kind of the pointer to the newest copy there: "link", "file"; empty means none
   Bytes max_rate = 0;  // bytes per second; 0 means no limit
   Asker asker;         // the copy is made with the permissions of its uid
@@ -41,6 +42,8 @@ Result<StageOutRequest> request_of(const json::object& body);
 bool lacks_shards(const json::object& answer);
 std::string missing_shards(const json::object& answer, unsigned nodes);
 
+// The fields that say how the copy is made, for the worker and for the record.
+json::object how_to_json(const StageOutRequest& request);
 json::object to_json(const StageOutRequest& request);
 // Invalid if a field is missing, or has another type.
 Result<StageOutRequest> request_from_json(const json::object& object);

@@ -92,20 +92,12 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   workers::Call call;
   call.verb = "stage-out";
   call.subject = "volume " + printable(request_.volume);
-  call.request = {{"source", request_.source},
-                  {"root", place.root},
-                  {"mount", place.mount},
-                  {"path", request_.path},
-                  {"uid", request_.asker.uid},
-                  {"keep", request_.keep},
-                  {"max_rate", request_.max_rate},
-                  {"threads", engine.threads},
-                  {"depth", engine.depth},
-                  {"chunk", engine.chunk},
-                  {"keep_every", request_.keep_every},
-                  {"nodes", request_.nodes},
-                  {"latest", request_.latest},
-                  {"spared", json::value_from(request_.spared)}};
+  call.request = how_to_json(request_);
+  call.request["root"] = place.root;
+  call.request["mount"] = place.mount;
+  call.request["threads"] = engine.threads;
+  call.request["depth"] = engine.depth;
+  call.request["chunk"] = engine.chunk;
   call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
   call.on_start = [this, attempt](pid_t pid) {
     attempt->worker = pid;

@@ -14,30 +14,11 @@ using config::Complete;
 
 constexpr Duration kFirstPause{60'000}, kLongestPause{600'000};
 
-std::string path_on_volume(const config::Output& output, const std::string& name) {
-  return output.to == "." ? name : output.to + "/" + name;
-}
-
-const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {
-  const auto found = std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty(); });
-  return found == local.end() ? nullptr : &*found;
-}
-
 // A checkpoint newer than the complete ones that will be complete soon.
 bool is_any_settling(const std::vector<LocalCheckpoint>& local) {
   const auto newest =
       std::ranges::find_if(local, [](const auto& one) { return one.incomplete.empty() || one.is_settling; });
   return newest != local.end() && newest->is_settling;
-}
-
-tl::unexpected<Error> nothing_complete(const config::Output& output,
-                                       const std::vector<LocalCheckpoint>& local) {
-  const std::string folder = printable(output.path.native());
-  const std::string first =
-      local.empty() ? "" : ": " + printable(local.front().name) + ": " + local.front().incomplete;
-  return fail(Errc::NotFound,
-              "output " + output.name + ": there is no complete checkpoint in " + folder + first,
-              "docs/stage-out.md says when a checkpoint is complete");
 }
 
 }  // namespace
@@ -109,13 +90,16 @@ std::string WatchedOutput::unsent_of(const Seen& seen) const {
   const LocalCheckpoint& newest = seen.local.front();
   const std::string where = printable(newest.name) + " is not on " + settings_.volume + ":" + settings_.to;
   if (!newest.incomplete.empty()) return where + ", as it is not complete: " + newest.incomplete;
-  const std::vector<PublishedCheckpoint> published =
-      seen.published.value_or(std::vector<PublishedCheckpoint>{});
-  if (!plan_checkpoints(settings_, seen.local, published, known_.sent()).send) return "";
+  if (!plan_of(seen).send) return "";
   if (!facts_.reason.empty()) return where + " yet: " + facts_.reason;
   if (settings_.complete == Complete::OnRequest)
     return where + "; `spark-stage stage-out " + settings_.name + "` sends it";
   return where + " yet; spark-staged sends it";
+}
+
+CheckpointPlan WatchedOutput::plan_of(const Seen& seen) const {
+  return plan_checkpoints(settings_, seen.local, seen.published.value_or(std::vector<PublishedCheckpoint>{}),
+                          known_.sent(), seen.begun);
 }
 
 asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
@@ -137,6 +121,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   }
   facts_.reason.clear();
   seen.published = published_from_json(*answer);
+  seen.begun = begun_from_json(*answer);
   const bool is_any = !seen.published->empty();
   facts_.latest_published = is_any ? seen.published->front().name : "";
   facts_.published_mtime_ns = is_any ? seen.published->front().mtime_ns : 0;
@@ -150,12 +135,12 @@ asio::awaitable<void> WatchedOutput::work() {
     co_return;
   }
   if (!seen->published || is_stopped_) co_return;
-  CheckpointPlan plan = plan_checkpoints(settings_, seen->local, *seen->published, known_.sent());
+  CheckpointPlan plan = plan_of(*seen);
   const bool sends_unasked = settings_.complete != Complete::OnRequest;
   facts_.backlog = sends_unasked ? plan.backlog : 0;
   // If a sending ended during the check, it is handled at the next one, because this plan does not include
   // it.
-  if (sends_unasked && plan.send && !sending_ &&
+  if (sends_unasked && plan.send && !is_busy() &&
       (plan.send->name != retry_.failed || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
@@ -163,6 +148,15 @@ asio::awaitable<void> WatchedOutput::work() {
     if (!job) facts_.reason = job.error().message();
   }
   co_await tidy(std::move(plan));
+}
+
+// A job that waits for other hosts' shards may wait for one that never comes, and keeps no other from being
+// sent.
+bool WatchedOutput::is_busy() const {
+  if (!sending_) return false;
+  const auto& progress = sending_->progress();
+  const bool waits = progress && get_string(*progress, "phase") == "stalled";
+  return !sending_->is_running() || settings_.nodes <= 1 || !waits;
 }
 
 void WatchedOutput::note_end_of_sending() {
@@ -195,6 +189,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.keep = settings_.keep;
   request.keep_every = settings_.keep_every;
   request.nodes = settings_.nodes;
+  request.marker = settings_.nodes > 1 ? settings_.marker : "";
   request.waits = waits_for_shards;
   request.latest = settings_.complete == Complete::DeepSpeed ? "file" : "link";
   if (leased_) request.spared = leased_(settings_);
@@ -218,40 +213,6 @@ Result<> WatchedOutput::job_ended() {
   if (!sending_) retry_ = {};
   timer_.cancel();
   return {};
-}
-
-asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
-  auto seen = co_await look_until_settled();
-  if (!seen) co_return fail(seen.error());
-  const LocalCheckpoint* newest = newest_complete(seen->local);
-  if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
-  LocalCheckpoint next = *newest;
-  auto job = co_await send(std::move(next), seen->owner, true);
-  co_return job;
-}
-
-asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
-  const auto seen = co_await look();
-  if (!seen) co_return fail(seen.error());
-  co_return to_json();
-}
-
-asio::awaitable<Result<json::object>> WatchedOutput::latest() {
-  auto seen = co_await look_until_settled();
-  if (!seen) co_return fail(seen.error());
-  const LocalCheckpoint* newest = newest_complete(seen->local);
-  const PublishedCheckpoint* published =
-      seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
-  // Another host may have sent a newer one, and one of several hosts has only a shard.
-  if (newest != nullptr && settings_.nodes <= 1 &&
-      (published == nullptr || newest->mtime_ns >= published->mtime_ns))
-    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
-  if (published != nullptr) {
-    co_return json::object{{"name", published->name},
-                           {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
-  }
-  if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);
-  co_return nothing_complete(settings_, seen->local);
 }
 
 // Failures are retried at the next check.

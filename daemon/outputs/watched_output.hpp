@@ -55,7 +55,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // to_json() after a check of the folder and the volume.
   asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound if there
-  // is neither.
+  // is neither. With several hosts also {"pending": {"name", "is_sending"}} if this host has a newer one,
+  // which is published when all hosts have sent it.
   asio::awaitable<Result<json::object>> latest();
 
  private:
@@ -63,16 +64,20 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     uid_t owner = 0;
     std::vector<LocalCheckpoint> local;
     std::optional<std::vector<PublishedCheckpoint>> published;  // none: the volume is not ready
+    std::vector<BegunCheckpoint> begun;
   };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
   asio::awaitable<void> list_published(Seen& seen);
+  CheckpointPlan plan_of(const Seen& seen) const;
+  json::object pending(const Seen& seen, const LocalCheckpoint& newest);
   std::string unsent_of(const Seen& seen) const;
   asio::awaitable<void> work();
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, uid_t owner,
                                                      bool waits_for_shards);
   asio::awaitable<void> tidy(CheckpointPlan plan);
   void note_end_of_sending();
+  bool is_busy() const;
 
   struct Retry {
     std::string failed;           // name of the checkpoint that was sent, or failed, last

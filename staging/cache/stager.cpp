@@ -33,9 +33,11 @@ std::uint32_t to_seconds(WallTime time) {
 // The next attempt reads everything again.
 Result<> refuse_damaged(const Tree& tree, PartialArea& area) {
   if (auto cleared = area.clear(); !cleared) return cleared;
-  return fail(Errc::Mismatch,
-              tree.shown("") + " no longer has the content that stage-out published there: its hash differs",
-              "`spark-stage verify VOLUME:PATH` names the files that differ");
+  return fail(
+      Errc::Mismatch,
+      tree.shown("") + " no longer has the content that stage-out published there: its hash differs",
+      "`spark-stage verify VOLUME:PATH` names the files that differ; if they were changed on purpose, delete "
+      "the file .NAME.spark-manifest beside it");
 }
 
 Staged blocked(const Source& source, std::vector<std::string> prefetches) {

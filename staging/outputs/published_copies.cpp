@@ -104,7 +104,7 @@ std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop
   const auto identity = identity_of(destination->path());
   auto manifest = ManifestReader::open(destination->manifest());
   if (!identity || !manifest || manifest->header().root != *identity) return std::nullopt;
-  const auto differences = compare_metadata(tree, *manifest, 1, stop);
+  const auto differences = compare_metadata(tree, *manifest, 1, stop, FileTimes::Ignored);
   if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
   const auto summary = summary_of(*manifest);
   return summary ? std::optional(summary->hash) : std::nullopt;

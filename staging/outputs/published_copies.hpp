@@ -30,7 +30,7 @@ Result<std::vector<std::string>> keep_newest(const std::filesystem::path& folder
                                              const std::set<std::string>& spared);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
-// names, sizes and times.
+// names, sizes and permissions: NFS servers may change files' times.
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop);
 
 // Reads a published copy back and compares it with its manifest. NotFound if nothing is published there;

@@ -13,15 +13,12 @@
 #include "staging/copy/partial/publish.hpp"
 #include "staging/files/metadata.hpp"
 #include "staging/files/tree.hpp"
-#include "staging/files/walk.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/removed.hpp"
 
 namespace spark::staging {
 namespace {
-
-constexpr char kShards[] = ".spark-shards";
 
 // The part of the checkpoint that one host sent.
 struct Shard {
@@ -63,6 +60,23 @@ Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {
 bool is_same_content(const Entry& one, const Entry& other) {
   return one.type == other.type && one.size == other.size && one.hash == other.hash &&
          one.target == other.target;
+}
+
+const Entry* find_entry(const Shard& shard, std::string_view path) {
+  const auto found =
+      std::ranges::find_if(shard.entries, [&](const Entry& entry) { return entry.path.view() == path; });
+  return found == shard.entries.end() ? nullptr : &*found;
+}
+
+void remove_other_attempts(std::vector<Shard>& shards, const SameAttempt& attempt) {
+  const auto own = std::ranges::find(shards, attempt.host, &Shard::host);
+  const Entry* marker = own == shards.end() ? nullptr : find_entry(*own, attempt.marker);
+  if (attempt.marker.empty() || marker == nullptr) return;
+  const Entry expected = *marker;
+  std::erase_if(shards, [&](const Shard& shard) {
+    const Entry* there = find_entry(shard, attempt.marker);
+    return there == nullptr || !is_same_content(*there, expected);
+  });
 }
 
 // The shards are newest first: the root is that of the host that finished last.
@@ -176,18 +190,6 @@ Result<> publish_shards(const Destination& destination, PartialArea& area, const
   return publish(destination, area, sealed->root, {});
 }
 
-// If several hosts wrote identical files, the checkpoint has one host's file. Such files are small.
-bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
-  if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
-  const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
-  std::string content(here.size, '\0');
-  if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
-    return false;
-  Hasher hasher;
-  hasher.add(content);
-  return hasher.digest() == there.hash;
-}
-
 // A lock held by one process among all hosts: an NFS server keeps locks on files, though not on folders. It
 // ends with this process, or with this host. None if another process has it, or has just deleted the shards.
 Result<UniqueFd> lock_shards(const std::filesystem::path& shards) {
@@ -216,7 +218,7 @@ Result<> remove_locked(const std::filesystem::path& shards, UniqueFd lock) {
 }  // namespace
 
 std::filesystem::path ShardedCheckpoint::shards() const {
-  return folder / companion_name(name, kShards);
+  return folder / companion_name(name, kShardsSuffix);
 }
 
 Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoint, const std::string& host) {
@@ -231,14 +233,15 @@ Result<std::filesystem::path> make_shard_path(const ShardedCheckpoint& checkpoin
   return shards / host;
 }
 
-Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) {
+Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt) {
   Joined joined;
   const Destination destination{checkpoint.folder, checkpoint.name};
   auto lock = lock_shards(checkpoint.shards());
   if (!lock) return lock.take_error();
   if (!*lock) return joined;
-  const auto shards = read_shards(checkpoint.shards());
+  auto shards = read_shards(checkpoint.shards());
   if (!shards) return shards.take_error();
+  remove_other_attempts(*shards, attempt);
   for (const Shard& shard : *shards) joined.hosts.push_back(shard.host);
   std::ranges::sort(joined.hosts);
   if (shards->size() < nodes) return joined;
@@ -249,26 +252,6 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes) 
     return removed.take_error();
   joined.is_published = true;
   return joined;
-}
-
-Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
-                               const StopFlag& stop) {
-  auto published = earlier_copy({checkpoint.folder, checkpoint.name});
-  if (!published) return published.take_error();
-  if (!*published) return false;
-  const auto tree = open_tree(source);
-  if (!tree) return tree.take_error();
-  const auto walked = walk(*tree, {}, stop);
-  if (!walked) return walked.take_error();
-  auto there = (*published)->next();
-  for (const Entry& here : walked->entries) {
-    while (there && there->path < here.path) there = (*published)->next();
-    if (!there || there->path != here.path) return false;
-    // A folder with several hosts' files has the mode of one of them.
-    if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
-    if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
-  }
-  return true;
 }
 
 Result<> remove_published_shards(const ShardedCheckpoint& checkpoint) {
@@ -283,7 +266,7 @@ Result<> remove_older_shards(const std::filesystem::path& folder) {
   const auto names = names_of(folder);
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
-    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShards)) continue;
+    if (copies->empty() || !name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
     auto lock = lock_shards(folder / name);
     if (!lock) return lock.take_error();
     if (!*lock) continue;

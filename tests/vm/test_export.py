@@ -1,29 +1,15 @@
 """Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/stage-out.md."""
-from rig import blocks
+from rig.holder_export import HolderExport
 from rig.house import LOCAL, TARGET_ADDRESS
 from rig.pair import MOUNT, NAME
 from rig.product import config_text
 from test_stage_out import rows, wait_progress
 
-PAGE = "docs/stage-out.md"
-UNIT = "export-checkpoints.service"
 OUT = f"{LOCAL}/out"
-BOTH = "/mnt/both"
 
 
-def on_these_hosts(pair, text):
-    """Replaces the page's names and addresses by the scenario's."""
-    for there, here in (("10.0.0.1", pair.hosts[0].address), ("10.0.0.2", pair.hosts[1].address), ("/mnt/checkpoints", MOUNT),
-                        ("wait checkpoints", f"wait {NAME}"), ("/data/out", OUT), ("sudo ", "")):
-        text = text.replace(there, here)
-    return text
-
-
-def both(pair):
-    """The volume in the page's configuration."""
-    keys = dict(line.strip().split(": ", 1) for line in on_these_hosts(pair, blocks.find(PAGE, "volumes:").text).splitlines()[2:])
-    assert keys == {"nfs": f"{pair.hosts[0].address}:{MOUNT}", "mount": BOTH, "access": "exclusive"}, keys
-    return {"both": keys}
+def export_of(pair):
+    return HolderExport(*pair.hosts, NAME, MOUNT, OUT)
 
 
 def configure(pair, index, volumes):
@@ -56,22 +42,20 @@ def let_go(pair):
         pair.products[index].run("volumes down both", 120)
         configure(pair, index, {})
         pair.hosts[index].run(f"rm -rf {OUT}")
-    pair.hosts[0].run(f"systemctl disable --now {UNIT}; systemctl stop nfs-server; rm -f /etc/systemd/system/{UNIT} /etc/exports", 60)
+    export_of(pair).stop()
 
 
 def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    holder, other = pair.hosts
+    holder, export = pair.hosts[0], export_of(pair)
     try:
-        holder.put("/etc/exports", on_these_hosts(pair, blocks.find(PAGE, "# /etc/exports").text))
-        holder.put(f"/etc/systemd/system/{UNIT}", on_these_hosts(pair, blocks.find(PAGE, f"# /etc/systemd/system/{UNIT}").text))
-        holder.sh(on_these_hosts(pair, blocks.find(PAGE, "sudo systemctl disable --now nfs-server").text), 120)
+        export.start()
         for index in (0, 1):
-            configure(pair, index, both(pair))
+            configure(pair, index, export.volumes())
             pair.products[index].wait_volume("both", "ready", 120)
             save(pair, index, "step-1000", 8)
-        typed = on_these_hosts(pair, blocks.line(PAGE, "spark-stage stage-out /data/out/step-1000 both:"))
+        typed = export.line("spark-stage stage-out /data/out/step-1000 both:")
         for sending in [machine.spawn(f"exec {typed}") for machine in pair.hosts]:
             sent = sending.wait(180)
             assert sent.rc == 0, sent.err

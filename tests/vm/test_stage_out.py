@@ -1,11 +1,10 @@
 """Sending a checkpoint to a volume: in any fault, the volume has all of it, or nothing under its name."""
-import json
 import time
-from contextlib import contextmanager
 
 import pytest
 
-from rig.house import LOCAL, NAS_MOUNT, TARGET_ADDRESS
+from rig.house import LOCAL, NAS_MOUNT
+from rig.own_volume import assert_whole, own_volume
 from rig.pair import MOUNT, NAME
 from rig.settings import patience
 
@@ -15,29 +14,9 @@ VOLUME = "checkpoints"
 ON_VOLUME = f"/mnt/{VOLUME}"
 
 
-@contextmanager
 def checkpoints(house, size="256M", **engine):
-    """A volume written by this host alone; its file system is checked afterwards."""
-    device = house.target.image(VOLUME, size)
-    house.target.filesystem(device, name=VOLUME, mmp=True)
-    house.target.export(VOLUME, device)
-    body = {"target": "rose", "subsystem": VOLUME, "mount": ON_VOLUME, "access": "exclusive", "fence": "mmp"}
-    try:
-        house.product.configure(house.config(volumes={VOLUME: body}, cache=engine))
-        house.product.wait_volume(VOLUME, "ready", 120)
-        yield
-        down = house.product.run(f"volumes down {VOLUME}", 120)
-        assert down.rc == 0, down.err
-        house.product.configure(house.config())
-        house.target.remove(VOLUME)
-        checked = house.target_machine.run(f"e2fsck -fn {device}", 120)
-        assert checked.rc == 0, checked.out + checked.err
-    finally:
-        house.product.run(f"volumes down {VOLUME}", 120)
-        house.product.configure(house.config())
-        house.target.remove(VOLUME)
-        house.target_machine.sh(f"rm -f {device}")
-        house.forget(VOLUME)
+    """A volume written by this host alone; it is checked afterwards."""
+    return own_volume(house, VOLUME, size=size, cache=engine)
 
 
 def save(machine, path=NEW, mib=MIB):
@@ -262,5 +241,6 @@ def test_a_volume_that_another_host_takes_over_has_nothing_incomplete(pair):
     assert ended.rc not in (0, 124) and "nothing incomplete is visible" in ended.err, ended.err
     assert pair.hosts[1].sh(f"ls {MOUNT}").split() == ["file", "lost+found", "whole"]
     assert content(pair.hosts[1], f"{MOUNT}/whole") == whole
+    assert assert_whole(pair.products[1], NAME, MOUNT) == ["whole"]
     pair.products[1].sh(f"stage-out {NEW} {NAME}:half", 180)
     assert pair.products[1].run(f"verify {NAME}:half", 120).rc == 0

@@ -1,10 +1,13 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
 namespace spark::cli {
 namespace {
+
+constexpr Duration kPause{1'000}, kLongestWait{12'000};
 
 struct LatestOptions {
   std::string output;
@@ -23,11 +26,37 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   return staged->front().path;
 }
 
+// Of several hosts' checkpoints, none is complete here. Right after a job was killed, the hosts' daemons
+// still publish the newest that all of them have; one that another host does not have is not waited for any
+// longer.
+Result<json::object> find_latest(Context& context, const std::string& output) {
+  const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}};
+  std::string awaited;
+  SteadyTime until{};
+  for (;;) {
+    auto found = call(*context.client, request);
+    const json::object* pending = found ? get_object(*found, "pending") : nullptr;
+    if (pending == nullptr) return found;
+    const std::string name = printable(get_string(*pending, "name").value_or(""));
+    const bool is_sending = get_bool(*pending, "is_sending").value_or(false);
+    if (name != awaited || is_sending) until = context.timer.steady() + kLongestWait;
+    if (context.timer.steady() >= until || context.stop) {
+      if (found->contains("dataset")) return found;
+      return fail(Errc::NotFound,
+                  "output " + output +
+                      ": no checkpoint is published; the shards of all hosts are not there for " + name,
+                  "`spark-stage status` shows which hosts have sent theirs");
+    }
+    if (name != awaited) warn(context, "spark-stage: waiting for other hosts' shards of " + name);
+    awaited = name;
+    context.timer.sleep(kPause);
+  }
+}
+
 Result<int> latest(Context& context, const LatestOptions& options) {
-  auto found =
-      call(*context.client, {"GET", "/v1/outputs/" + percent_encoded(options.output) + "/latest", {}});
-  if (!found) return found.take_error();
   context.catch_interrupts();
+  auto found = find_latest(context, options.output);
+  if (!found) return found.take_error();
   const auto path = path_of_latest(context, *found);
   if (!path) return path.take_error();
   if (options.as_json) {

@@ -9,7 +9,9 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
+#include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
+#include "staging/outputs/begun_checkpoints.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/published_copies.hpp"
 
@@ -115,20 +117,30 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
   return json::object{{"uid", *uid}, {"checkpoints", std::move(rows)}};
 }
 
-// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}]}, newest first: the copies that
-// stage-out published in that folder.
+// {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}], "begun": [{"name", "own_mtime_ns",
+// "has_others"}]}. "copies", newest first: the copies that stage-out published in that folder. "begun": those
+// of which only some hosts' shards are there.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
-  const auto copies =
-      staging::published_copies(std::filesystem::path(value_of(request, "root")) / value_of(request, "path"));
+  const auto folder = std::filesystem::path(value_of(request, "root")) / value_of(request, "path");
+  const auto copies = staging::published_copies(folder);
   if (!copies && copies.error().kind != Errc::NotFound) return copies.take_error();
   json::array rows;
   for (std::size_t i = 0; copies && i < copies->size(); ++i)
     rows.push_back(json::object{{"name", (*copies)[i].name}, {"mtime_ns", (*copies)[i].mtime_ns}});
-  return json::object{{"copies", std::move(rows)}};
+  const auto host = this_host();
+  if (!host) return host.take_error();
+  const auto begun = staging::begun_checkpoints(folder, *host);
+  json::array begun_rows;
+  for (std::size_t i = 0; begun && i < begun->size(); ++i) {
+    const staging::BegunCheckpoint& one = (*begun)[i];
+    begun_rows.push_back(
+        json::object{{"name", one.name}, {"own_mtime_ns", one.own_mtime_ns}, {"has_others", one.has_others}});
+  }
+  return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
 }
 
 // {"path", "remove": [NAME], "latest": NAME} → {"warning"}: removes local checkpoints that are not kept, and

@@ -10,12 +10,14 @@
 #include "base/text.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
+#include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/published_with.hpp"
 #include "staging/outputs/shards.hpp"
 
 namespace spark::workers {
@@ -125,12 +127,6 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
       .map([&](const staging::CopyReport& report) { return report_to_json(report, path); });
 }
 
-Result<std::string> this_host() {
-  char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) != 0) return fail_errno(errno, "asking for this host's name");
-  return std::string(name);
-}
-
 // This host's part of a checkpoint written by `nodes` hosts; it is published with the last part.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink) {
@@ -152,7 +148,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   if (!shard) return shard.take_error();
   const auto report = staging::copy(source, *shard, options_of(request), sink, kNeverStopped);
   if (!report) return report.take_error();
-  const auto joined = staging::join_shards(checkpoint, nodes);
+  const auto joined = staging::join_shards(checkpoint, nodes, {*host, text_of(request, "marker")});
   if (!joined) return joined.take_error();
   json::object answer = report_to_json(*report, path);
   answer["hosts"] = json::value_from(joined->hosts);
@@ -166,9 +162,10 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 
 }  // namespace
 
-// {"source", "root", "mount", "path", "uid", "nodes", "keep", "keep_every", "spared", "latest", "max_rate",
-// "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while shards of some
-// of the "nodes" are missing, and "hosts" lists the existing ones. "latest": "link" or "file", the kind of
+// {"source", "root", "mount", "path", "uid", "nodes", "marker", "keep", "keep_every", "spared", "latest",
+// "max_rate", "threads", "depth", "chunk"} → the result of `stage-out --json`; "state" is "waiting" while
+// shards of some of the "nodes" are missing, and "hosts" lists the existing ones. "marker": a file that is
+// the same in all shards of one attempt of the job; may be empty. "latest": "link" or "file", the kind of
 // pointer to the newest copy, or empty. "root": path of the volume; "mount": its mount point, where it must
 // be mounted, empty on a simulated host; "path": below "root". Reads and writes with the permissions of
 // "uid".

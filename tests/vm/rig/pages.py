@@ -23,8 +23,10 @@ BLOCKS_ELSEWHERE = {
                                "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-stage stage-out /data/out/step-1000 both:": (*EXPORT, 'step-1000 both:"'),
-    "# /etc/systemd/system/export-checkpoints.service": (*EXPORT, '"# /etc/systemd/system/{UNIT}"'),
-    "sudo systemctl disable --now nfs-server": (*EXPORT, '"sudo systemctl disable --now nfs-server"'),
+    "# /etc/systemd/system/export-checkpoints.service": (
+        "tests/vm/rig/holder_export.py", "start", '"# /etc/systemd/system/export-checkpoints.service"'),
+    "sudo systemctl disable --now nfs-server": (
+        "tests/vm/rig/holder_export.py", "start", '"sudo systemctl disable --now nfs-server"'),
     "spark-staged --sim ": ("tests/api/simulated.py", "__init__", '"--sim"'),
     "spark-stage bench --with": ("tests/vm/test_bench_hosts.py", "measured", "--with host2"),
     "spark-stage import ": ("tests/vm/test_moving.py", "import_configuration", 'commands_of("docs/moving-in.md")'),

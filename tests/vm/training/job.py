@@ -4,15 +4,12 @@
 
 OUTPUT watches FOLDER and sends to PUBLISHED, a folder on a volume. Each round runs `spark-stage latest` to find the
 checkpoint to resume from, starts two processes that load it, train and save, and kills both at a random moment. In some
-rounds the daemon is killed as well, or the node loses its data. The state after a step can be computed, so each process can
-check the loaded checkpoint. Prints a line of JSON for each round. Exit status 1: a round resumed from a wrong checkpoint,
-with the reason.
+rounds the daemon is killed as well, or the node loses its data. Each process checks the loaded checkpoint. Prints a line of
+JSON for each round. Exit status 1: a round resumed from a wrong checkpoint, with the reason.
 """
-import dataclasses
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -20,75 +17,19 @@ import sys
 import time
 from pathlib import Path
 
-_dataclass = dataclasses.dataclass
+from checkpoints import RANKS, State, dist, number_in, torch
 
-
-def _hashable(cls=None, **keys):
-    """Debian 12 has PyTorch 1.13 with Python 3.11, which rejects unhashable defaults such as one in PyTorch's classes."""
-    def make(cls):
-        made = _dataclass(cls, **keys)
-        if made.__hash__ is None:
-            made.__hash__ = object.__hash__
-        return made
-    return make if cls is None else make(cls)
-
-
-dataclasses.dataclass = _hashable
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from torch.distributed._shard import sharded_tensor  # noqa: E402
-from torch.distributed._shard.checkpoint import FileSystemReader, FileSystemWriter, load_state_dict, save_state_dict  # noqa: E402
-from torch.distributed._shard.sharding_spec import ChunkShardingSpec  # noqa: E402
-
-RANKS, ROWS, COLUMNS = 2, 256, 512
 RENDEZVOUS, SAVED = Path("/tmp/job.rendezvous"), Path("/tmp/job.saved")
 MOST_SAVES, LONGEST_SAVE_S = 3, 1.0
 KILL_DAEMON, LOSE_NODE = 2, 4  # round numbers modulo five
 ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
-class State:
-    """A tensor that is divided between the processes, one saved by rank 0, and the step."""
-
-    def __init__(self, rank):
-        spec = ChunkShardingSpec(dim=0, placements=[f"rank:{each}/cpu" for each in range(RANKS)])
-        self.weights = sharded_tensor.zeros(spec, ROWS, COLUMNS, dtype=torch.float64)
-        self.mine = self.weights.local_shards()[0].tensor
-        self.first = torch.arange(self.mine.numel(), dtype=torch.float64).reshape(self.mine.shape) + rank * self.mine.numel()
-        self.mine.copy_(self.first)
-        self.bias = torch.zeros(64, dtype=torch.float64)
-        self.step = 0
-
-    def as_dict(self):
-        return {"weights": self.weights, "bias": self.bias, "step": torch.tensor([self.step])}
-
-    def load(self, path):
-        state = self.as_dict()
-        load_state_dict(state, FileSystemReader(path))
-        self.step = int(state["step"])
-
-    def is_whole(self):
-        return bool((self.mine == self.first + self.step).all()) and bool((self.bias == self.step).all())
-
-    def train(self):
-        gradient = torch.full((1,), 1 / RANKS, dtype=torch.float64)
-        dist.all_reduce(gradient)
-        self.mine.add_(gradient)
-        self.bias.add_(gradient)
-        self.step += 1
-
-
-def number_in(path):
-    return int(re.search(r"step-(\d+)", str(path)).group(1))  # a staged copy's path has a suffix
-
-
-def work(rank, resume_from, folder, ready):
+def work(rank, attempt, resume_from, folder, ready):
     dist.init_process_group("gloo", init_method=f"file://{RENDEZVOUS}", rank=rank, world_size=RANKS)
-    state = State(rank)
-    if resume_from:
-        state.load(resume_from)
-        if state.step != number_in(resume_from) or not state.is_whole():
-            sys.exit(f"rank {rank}: {resume_from} is not what was saved as that step (it says {state.step})")
+    state = State(rank, attempt)
+    if resume_from and (reason := state.load(resume_from)):
+        sys.exit(f"rank {rank}: {reason}")
     os.write(ready, b".")
     while True:
         state.train()
@@ -96,7 +37,7 @@ def work(rank, resume_from, folder, ready):
         if rank == 0:
             shutil.rmtree(path, ignore_errors=True)  # left by a killed save
         dist.barrier()
-        save_state_dict(state.as_dict(), FileSystemWriter(path))
+        state.save(path)
         if rank == 0:
             with open(SAVED, "a") as saved:
                 saved.write(f"{state.step}\n")
@@ -116,12 +57,12 @@ def start(rank, *arguments):
     return child
 
 
-def train_for_a_while(resume_from, folder):
+def train_for_a_while(attempt, resume_from, folder):
     """Waits until both have resumed and some steps are saved, then kills both at a random moment during or between saves."""
     wanted = max(newest_saved(), number_in(resume_from) if resume_from else 0) + random.randint(0, MOST_SAVES)
     RENDEZVOUS.unlink(missing_ok=True)
     told, ready = os.pipe()
-    children = [start(rank, resume_from, folder, ready) for rank in range(RANKS)]
+    children = [start(rank, attempt, resume_from, folder, ready) for rank in range(RANKS)]
     os.close(ready)
     resumed = b""
     while len(resumed) < RANKS and (more := os.read(told, RANKS)):
@@ -184,7 +125,7 @@ def main():
             lose_node(folder)
         floor = max(newest_saved(), newest_published(published))
         path = ask_latest(output, floor)
-        train_for_a_while(path, folder)
+        train_for_a_while(number, path, folder)
         saved = newest_saved()
         print(json.dumps({"round": number, "resumed": path, "saved": saved, "published": newest_published(published)}), flush=True)
 

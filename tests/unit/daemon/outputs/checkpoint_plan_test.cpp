@@ -17,8 +17,8 @@ LocalCheckpoint incomplete(const std::string& name, std::int64_t mtime) {
 }
 
 CheckpointPlan plan(const config::Output& output, const Local& local, const Published& published,
-                    const Changes& sent = {}) {
-  return plan_checkpoints(output, local, published, sent);
+                    const Changes& sent = {}, const std::vector<BegunCheckpoint>& begun = {}) {
+  return plan_checkpoints(output, local, published, sent, begun);
 }
 
 std::string sent(const CheckpointPlan& plan) {
@@ -50,6 +50,18 @@ TEST(CheckpointPlan, OneThatWasRewrittenInPlaceIsSentAgainAndNotRemoved) {
   EXPECT_EQ(sent(then), "step-2");
   EXPECT_EQ(then.remove, Names{});
   EXPECT_EQ(then.latest, "step-3");
+}
+
+TEST(CheckpointPlan, OneThatOtherHostsWaitForIsSentBeforeTheNewest) {
+  config::Output output;
+  output.nodes = 2;
+  const Local local{complete("step-4", 40), complete("step-3", 30), complete("step-2", 20),
+                    complete("step-1", 10)};
+  const std::vector<BegunCheckpoint> begun{{"step-4", 40, false}, {"step-3", 0, true}, {"step-1", 0, true}};
+  EXPECT_EQ(sent(plan(output, local, {}, {}, begun)), "step-3");
+  EXPECT_EQ(sent(plan(output, local, {{"step-3", 30}}, {}, begun)), "step-4") << "it may be joined now";
+  EXPECT_EQ(sent(plan(output, local, {}, {}, {{"step-4", 35, true}, {"step-3", 30, true}})), "step-4")
+      << "it was rewritten since";
 }
 
 TEST(CheckpointPlan, NothingOlderThanWhatTheVolumeHasIsSent) {

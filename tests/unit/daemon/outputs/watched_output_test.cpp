@@ -212,6 +212,48 @@ TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) 
   EXPECT_TRUE(calls("stage-out", 1));
 }
 
+TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpointIsHere) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+       "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  worker.on("list-published", R"(echo '{"result": {"copies": [], "begun": [
+       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
+       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("source":"/out/step-2")"));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("marker":"DONE")"));
+}
+
+TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBeingSent) {
+  settings.outputs["run7"].nodes = 2;
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+       "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  worker.on("stage-out",
+            note_request("stage-outs.log") +
+                R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')");
+  // Nothing is sent unasked: the volume has a newer one.
+  worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-9", "mtime_ns": 90}]}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("list-published", 1));
+  const auto asked = await(context, watches->find("run7")->send_newest());
+  ASSERT_TRUE(*asked) << (*asked).error().message();
+  worker.on("list-published", R"(echo '{"result": {"copies": [], "begun": [
+       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
+       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  EXPECT_TRUE(run_until(context, [&] {
+    return text_of("stage-outs.log").find(R"("source":"/out/step-2")") != std::string::npos;
+  }));
+  EXPECT_TRUE((**asked)->is_running());
+  (**asked)->cancel();
+}
+
 TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
   settings.outputs["run7"].nodes = 2;
   worker.on("stage-out",
@@ -221,7 +263,10 @@ TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndL
   ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") >= 2; }));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("nodes":2)"));
   EXPECT_EQ(watches->find("run7")->facts().failures, 0u);
-  EXPECT_EQ((*await(context, watches->find("run7")->latest())).error().kind, Errc::NotFound);
+  const auto pending = await(context, watches->find("run7")->latest());
+  ASSERT_TRUE(*pending) << (*pending).error().message();
+  EXPECT_EQ(get_string((**pending).at("pending").as_object(), "name"), "step-2");
+  EXPECT_FALSE((**pending).contains("dataset"));
   worker.on("list-published", R"(echo '{"result": {"copies": [{"name": "step-2", "mtime_ns": 25}]}}')");
   ASSERT_TRUE(run_until(context, [&] { return watches->find("run7")->facts().unsent.empty(); }));
   const auto latest = await(context, watches->find("run7")->latest());

@@ -2,6 +2,7 @@
 
 #include "staging/copy/copy_with.hpp"
 #include "staging/outputs/published_copies.hpp"
+#include "staging/outputs/published_with.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -79,6 +80,25 @@ TEST_F(Shards, DifferentFilesOfOneNameAreRefusedWithTheirHosts) {
   for (const char* part : {"bb", " a ", "config"})
     EXPECT_NE(joined.error().what.find(part), std::string::npos) << joined.error().what;
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.path()));
+}
+
+TEST_F(Shards, ThoseOfDifferentAttemptsOfTheJobAreNotMixed) {
+  const auto save_and_send_by = [&](const std::string& attempt, const std::string& host) {
+    save(host, "ranks/" + host + ".bin", noise(100'000, host.size()) + attempt);
+    save(host, "DONE", attempt);
+    send(host);
+  };
+  save_and_send_by("first attempt", "a");
+  save_and_send_by("second attempt", "bb");
+  const auto mixed = join_shards(checkpoint_, 2, {"bb", "DONE"});
+  ASSERT_OK(mixed);
+  EXPECT_FALSE(mixed->is_published);
+  EXPECT_EQ(mixed->hosts, Hosts{"bb"});
+  save_and_send_by("second attempt", "a");
+  const auto joined = join_shards(checkpoint_, 2, {"a", "DONE"});
+  ASSERT_OK(joined);
+  EXPECT_TRUE(joined->is_published);
+  EXPECT_EQ(read_text(checkpoint_.path() / "DONE"), "second attempt");
 }
 
 TEST_F(Shards, AnInterruptedJoinIsCompletedByTheNext) {

@@ -1,0 +1,74 @@
+// What users and jobs ask of an output.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "daemon/outputs/watched_output.hpp"
+
+namespace spark::outputs {
+namespace {
+
+tl::unexpected<Error> nothing_complete(const config::Output& output,
+                                       const std::vector<LocalCheckpoint>& local) {
+  const std::string folder = printable(output.path.native());
+  const std::string first =
+      local.empty() ? "" : ": " + printable(local.front().name) + ": " + local.front().incomplete;
+  return fail(Errc::NotFound,
+              "output " + output.name + ": there is no complete checkpoint in " + folder + first,
+              "docs/stage-out.md says when a checkpoint is complete");
+}
+
+}  // namespace
+
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
+  auto seen = co_await look_until_settled();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
+  LocalCheckpoint next = *newest;
+  auto job = co_await send(std::move(next), seen->owner, true);
+  co_return job;
+}
+
+asio::awaitable<Result<json::object>> WatchedOutput::look_now() {
+  const auto seen = co_await look();
+  if (!seen) co_return fail(seen.error());
+  co_return to_json();
+}
+
+asio::awaitable<Result<json::object>> WatchedOutput::latest() {
+  auto seen = co_await look_until_settled();
+  if (!seen) co_return fail(seen.error());
+  const LocalCheckpoint* newest = newest_complete(seen->local);
+  const PublishedCheckpoint* published =
+      seen->published && !seen->published->empty() ? &seen->published->front() : nullptr;
+  // Another host may have sent a newer one, and one of several hosts has only a shard.
+  if (newest != nullptr && settings_.nodes <= 1 &&
+      (published == nullptr || newest->mtime_ns >= published->mtime_ns))
+    co_return json::object{{"name", newest->name}, {"local", (settings_.path / newest->name).native()}};
+  json::object found;
+  if (published != nullptr) {
+    found = {{"name", published->name},
+             {"dataset", settings_.volume + ":" + path_on_volume(settings_, published->name)}};
+  }
+  const bool is_newer = newest != nullptr && (published == nullptr || newest->mtime_ns > published->mtime_ns);
+  if (seen->published && settings_.complete != config::Complete::OnRequest && is_newer &&
+      !is_published(settings_, *newest, *seen->published))
+    found["pending"] = pending(*seen, *newest);
+  if (!found.empty()) co_return found;
+  if (!seen->published) co_return fail(Errc::Unavailable, "output " + settings_.name + ": " + facts_.reason);
+  co_return nothing_complete(settings_, seen->local);
+}
+
+// Checks immediately: a job waits for it.
+json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest) {
+  timer_.cancel();
+  // A shard that is there is sent again in case that the last host's call was interrupted.
+  const bool was_sent = std::ranges::any_of(seen.begun, [&](const BegunCheckpoint& one) {
+    return one.name == retry_.failed && one.own_mtime_ns != 0;
+  });
+  const auto progress = sending_ && sending_->is_running() ? sending_->progress() : std::nullopt;
+  return {{"name", newest.name},
+          {"is_sending", progress.has_value() && get_string(*progress, "phase") != "stalled" && !was_sent}};
+}
+
+}  // namespace spark::outputs

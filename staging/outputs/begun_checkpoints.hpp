@@ -1,0 +1,23 @@
+// Checkpoints of several hosts that are not published yet: some hosts' shards are on the volume.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spark::staging {
+
+struct BegunCheckpoint {
+  std::string name;
+  std::int64_t own_mtime_ns = 0;  // of the root of this host's shard; 0 means it is not there
+  bool has_others = false;        // another host's shard is there
+};
+
+// Those in the folder, in no order; `host`: this host's name.
+Result<std::vector<BegunCheckpoint>> begun_checkpoints(const std::filesystem::path& folder,
+                                                       const std::string& host);
+
+}  // namespace spark::staging

@@ -1,0 +1,47 @@
+#include "staging/outputs/published_with.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/tree.hpp"
+#include "staging/files/walk.hpp"
+
+namespace spark::staging {
+namespace {
+
+// If several hosts wrote identical files, the checkpoint has one host's file. Such files are small.
+bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
+  if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
+  const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
+  std::string content(here.size, '\0');
+  if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
+    return false;
+  Hasher hasher;
+  hasher.add(content);
+  return hasher.digest() == there.hash;
+}
+
+}  // namespace
+
+Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
+                               const StopFlag& stop) {
+  auto published = earlier_copy({checkpoint.folder, checkpoint.name});
+  if (!published) return published.take_error();
+  if (!*published) return false;
+  const auto tree = open_tree(source);
+  if (!tree) return tree.take_error();
+  const auto walked = walk(*tree, {}, stop);
+  if (!walked) return walked.take_error();
+  auto there = (*published)->next();
+  for (const Entry& here : walked->entries) {
+    while (there && there->path < here.path) there = (*published)->next();
+    if (!there || there->path != here.path) return false;
+    // A folder with several hosts' files has the mode of one of them.
+    if (here.type == EntryType::Folder || is_same_source(*there, here)) continue;
+    if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
+  }
+  return true;
+}
+
+}  // namespace spark::staging

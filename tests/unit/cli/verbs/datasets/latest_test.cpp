@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fixture.hpp"
+
+namespace spark::cli {
+namespace {
+
+constexpr char kAsk[] = "GET /v1/outputs/run7/latest";
+
+TEST(Latest, PrintsThePathOfALocalCheckpoint) {
+  Program program;
+  program.client.answer(kAsk, 200, R"({"name": "step-2", "local": "/out/step-2"})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+  EXPECT_EQ(program.output(), "/out/step-2\n");
+}
+
+TEST(Latest, WaitsForTheShardsOfOtherHostsAndTellsOnce) {
+  Program program;
+  for (int i = 0; i < 3; ++i)
+    program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");
+  program.client.answer(kAsk, 200, R"({"name": "step-3", "local": "/out/step-3"})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+  EXPECT_EQ(program.output(), "/out/step-3\n");
+  EXPECT_EQ(program.errors(), "spark-stage: waiting for other hosts' shards of step-3\n");
+}
+
+TEST(Latest, WaitsWhileThisHostSends) {
+  Program program;
+  for (int i = 0; i < 100; ++i)
+    program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": true}})");
+  program.client.answer(kAsk, 200, R"({"name": "step-3", "local": "/out/step-3"})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+}
+
+TEST(Latest, EndsWithoutACheckpointThatSomeHostNeverSends) {
+  Program program;
+  program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 3);
+  EXPECT_NE(program.errors().find("no checkpoint is published"), std::string::npos) << program.errors();
+}
+
+}  // namespace
+}  // namespace spark::cli

@@ -1,0 +1,42 @@
+#include "staging/outputs/begun_checkpoints.hpp"
+
+#include "staging/copy/copy_with.hpp"
+#include "staging/outputs/shards.hpp"
+#include "tests/unit/staging/support.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+TEST(BegunCheckpoints, AreThoseOfWhichSomeShardsAreThere) {
+  TempFolder folder;
+  const StopFlag stop{false};
+  const auto send = [&](const std::string& step, const std::string& host) {
+    const auto source = folder / ("source-" + host) / step;
+    std::filesystem::create_directories(source);
+    write_text(source / (host + ".bin"), noise(1'000, 1));
+    std::filesystem::create_directories(folder / "volume");
+    const auto path = make_shard_path({folder / "volume", step}, host);
+    ASSERT_OK(path);
+    ASSERT_OK(copy(source, *path, {}, kQuiet, stop));
+  };
+  send("step-1", "a");
+  send("step-2", "a");
+  send("step-2", "bb");
+  auto begun = begun_checkpoints(folder / "volume", "bb");
+  ASSERT_OK(begun);
+  std::ranges::sort(*begun, {}, &BegunCheckpoint::name);
+  ASSERT_EQ(begun->size(), 2u);
+  EXPECT_EQ(begun->front().name, "step-1");
+  EXPECT_EQ(begun->front().own_mtime_ns, 0);
+  EXPECT_TRUE(begun->front().has_others);
+  EXPECT_EQ(begun->back().name, "step-2");
+  EXPECT_GT(begun->back().own_mtime_ns, 0);
+  EXPECT_TRUE(begun->back().has_others);
+  ASSERT_OK(join_shards({folder / "volume", "step-2"}, 2));
+  EXPECT_EQ(begun_checkpoints(folder / "volume", "bb")->size(), 1u);
+}
+
+}  // namespace
+}  // namespace spark::staging
