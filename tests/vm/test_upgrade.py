@@ -1,18 +1,22 @@
 """An upgrade from the first packages that were in use (the step `upgrade` of check-long builds that commit), during
 operation.
 
-The host reads one volume and an NFS export, writes another volume, keeps copies with leases and has had an outage.
+The host reads one volume and an NFS export, writes another volume, keeps copies with leases and has had an outage. The packages
+for Slurm and Kubernetes, which the first version did not have, are installed in the same step.
 """
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from rig import image, packages
 from rig.bare import NQN
+from rig.cache import cached, digest
 from rig.machine import disk
 from rig.product import CONFIG, Product, config_text
-from rig.settings import FIRST_PACKAGE, PACKAGE
+from rig.settings import ARCHITECTURE, FIRST_PACKAGE, GUEST, PACKAGE
 from rig.target import stable_uuid
 
 pytestmark = pytest.mark.skipif(
@@ -21,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 READ, WRITTEN, NAS = "/mnt/data", "/mnt/work", "/mnt/nas"
 WORK_NQN = "raid5-work"
 VOLUMES = ("data", "work", "nas")
+NAMES = ("spark-stage", "spark-stage-slurm", "spark-stage-csi")
 STATE = "/var/lib/spark-stage"
 KEPT = ("reconnects", "recoveries", "filesystem", "mount", "device", "access", "subsystem", "namespace")
 
@@ -46,10 +51,30 @@ print(json.dumps({{str(f): json.loads(f.read_text()) for f in pathlib.Path(".").
                 {row["name"]: row for row in product.datasets()})
 
 
-def package_in(folder):
-    found = list(Path(folder).glob("spark-stage_*.deb"))
-    assert len(found) == 1, f"{folder} has {len(found)} packages: one is wanted"
-    return found[0].read_bytes()
+def package_in(folder, name="spark-stage"):
+    found = list(Path(folder).glob(f"{name}_*.deb"))
+    assert len(found) == 1, f"{folder} has {len(found)} packages {name}: one is wanted"
+    return found[0]
+
+
+def needed_packages():
+    """The packages of Debian that ours need and the machine may lack, by file name."""
+    asked = ",".join(subprocess.run(["dpkg-deb", "-f", package_in(PACKAGE, name), "Depends"], check=True, capture_output=True, text=True).stdout
+                    for name in NAMES)
+    names = sorted({one.split()[0] for one in asked.split(",")})  # the first of alternatives
+    status = (image.userland_folder() / "var/lib/dpkg/status").read_text()
+    folder = cached(f"upgrade-{GUEST}-{ARCHITECTURE}", digest(status, *names), lambda path: packages.download(path, status, names))
+    return {file.name: file.read_bytes() for file in sorted(folder.glob("*.deb"))}
+
+
+def put_packages(host):
+    """/root/first has the first package, /root/now all present ones and the packages that they need."""
+    host.sh("mkdir -p /root/first /root/now")
+    host.put("/root/first/spark-stage.deb", package_in(FIRST_PACKAGE).read_bytes())
+    for name in NAMES:
+        host.put(f"/root/now/{name}.deb", package_in(PACKAGE, name).read_bytes())
+    for name, content in needed_packages().items():
+        host.put(f"/root/now/{name}", content)
 
 
 def configuration(target):
@@ -96,9 +121,8 @@ def upgrade(bare_pair):
     target.unlink(NQN)
     export_volumes(target)
     target.link(NQN)
-    host.put("/root/first.deb", package_in(FIRST_PACKAGE))
-    host.put("/root/now.deb", package_in(PACKAGE))
-    host.sh("dpkg -i --force-downgrade /root/first.deb", 120)
+    put_packages(host)
+    host.sh("dpkg -i /root/first/*.deb", 120)
     host.put(CONFIG, configuration(target))
     host.sh("systemctl enable --now spark-staged", 60)
     product = Product(host)
@@ -116,7 +140,7 @@ def upgrade(bare_pair):
     writer = host.spawn(f"until [ -e /run/read-enough ]; do date +%s.%N >>{WRITTEN}/journal && sync {WRITTEN}/journal "
                         "|| exit 1; sleep 0.1; done; echo written")
     try:
-        host.sh("dpkg -i /root/now.deb", 120)
+        host.sh("dpkg -i /root/now/*.deb", 240)
         for name in VOLUMES:
             product.wait_volume(name, "ready", 120)
     finally:
@@ -126,6 +150,17 @@ def upgrade(bare_pair):
     host.sh("touch /run/enough")
     host.kill()
     target.machine.kill()
+
+
+def test_all_packages_have_the_version_that_follows_the_first(upgrade):
+    versions = upgrade.host.sh(f"dpkg-query -W -f '${{Version}} ${{Status}}\n' {' '.join(NAMES)}").splitlines()
+    assert len(versions) == 3 and len(set(versions)) == 1 and versions[0].endswith(" install ok installed"), versions
+    upgrade.host.sh(f"dpkg --compare-versions {versions[0].split()[0]} gt $(dpkg-deb -f /root/first/spark-stage.deb Version)")
+    version = versions[0].split("~")[0]
+    for program in ("spark-stage", "spark-staged", "spark-stage-csi"):
+        assert upgrade.host.sh(f"{program} --version").strip() == f"{program} {version}"
+    assert Product(upgrade.host).status()["version"] == version
+    assert upgrade.host.run("systemctl is-active spark-stage-csi").out.strip() == "inactive"
 
 
 def test_every_mount_and_every_connection_is_the_one_of_before(upgrade):
