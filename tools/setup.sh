@@ -4,7 +4,7 @@
 # Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
 #                                               others: test, and tools to build arm64's packages and run their
-#                                               programs; cross: packages of their root file systems;
+#                                               programs, to make the container image and run podman; cross: packages of their root file systems;
 #                                               bench: build, and the contenders of tools/benchmarks/staging
 #        tools/setup.sh list SET SYSTEM         only prints the packages; SYSTEM: debian-12, debian-13 or
 #                                               ubuntu-24.04
@@ -40,7 +40,7 @@ packages_of() {  # SET SYSTEM
     package) echo "$tools $generators $libraries $package" ;;
     cross) echo "$tools $generators $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $generators $libraries $package $test" ;;
-    others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah" ;;
+    others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah podman crun busybox-static" ;;
     bench) echo "$tools $generators $libraries rclone fpart" ;;
     *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
   esac

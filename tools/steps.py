@@ -89,9 +89,7 @@ UPGRADE = ["test_upgrade"]
 VERDICT = ["test_verdict"]
 # The container image, which its step makes.
 CONTAINER = ["test_container"]
-# Containers on an ordinary host: docs/containers.md.
-PODMAN = ["test_podman"]
-APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER + PODMAN
+APART = TUTORIAL + TRAINING + FLEET + NEEDS_DEBIAN_13 + TAKES_LONG + BOTH_WRITE + WALK + UPGRADE + VERDICT + CONTAINER
 # The packages in use since before the restructuring: the upgrade must keep their data.
 FIRST_RELEASE = "4c67491"
 DEBIAN_13 = Step(
@@ -147,8 +145,9 @@ BUILDS = [
 ]
 
 SET_UP_OTHERS = ["tools/setup.sh", "others"]
-IMAGE_TESTS = [PYTHON, "-m", "pytest", "tests/csi/test_image.py", "-c", "tests/csi/pytest.ini", "-q"]
-KUBERNETES = machines("kubernetes", "newest", "the container image on a node without systemd",
+CSI_TESTS = [PYTHON, "-m", "pytest", "-c", "tests/csi/pytest.ini", "-q"]
+IMAGE_TESTS = [*CSI_TESTS, "tests/csi/test_image.py"]
+KUBERNETES = machines("kubernetes", "newest", "podman on an ordinary host, and the container image on a node without systemd",
                       *scenarios(CONTAINER), SPARK_VM_IMAGE="build/image/spark-stage-amd64.tar")
 OTHERS = [
     Step("arm64", "package, unit tests under qemu-user, boot and installation on an emulated arm64 machine", 7200,
@@ -173,7 +172,7 @@ OTHERS = [
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
-    replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], IMAGE_TESTS,
+    replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),
     machines("vm-6.1-more", "6.1", "publishing, formatting, discovery, staging, stage-out, guards and portals",
