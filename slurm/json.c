@@ -36,6 +36,7 @@ static json_object* job_object(const JobTag* job) {
   json_object_object_add(tag, "system", json_object_new_string("slurm"));
   json_object_object_add(tag, "id", json_object_new_string(id));
   if (job->user != NULL) json_object_object_add(tag, "user", json_object_new_string(job->user));
+  if (job->nodes != NULL) json_object_object_add(tag, "nodes", json_object_new_string(job->nodes));
   if (job->process > 0) {
     json_object* processes = json_object_new_array();
     json_object_array_add(processes, json_object_new_int64(job->process));

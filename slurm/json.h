@@ -13,8 +13,9 @@
 // The job and user of a staging; the lease ends with the job.
 typedef struct JobTag {
   uint32_t id;
-  const char* user;  // NULL: unknown
-  pid_t process;     // exists as long as the step; 0: none yet
+  const char* user;   // NULL: unknown
+  pid_t process;      // exists as long as the step; 0: none yet
+  const char* nodes;  // all nodes of the job, as Slurm writes them; NULL: unknown
 } JobTag;
 
 typedef struct Progress {

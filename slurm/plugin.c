@@ -30,6 +30,7 @@ enum {
   FirstAnswerMs = 10000,
   LookMs = 5000,  // limit for checking a task's outputs after its end
   RetryMs = 1000,
+  MostNodeList = 4096,  // bytes
   ReconnectMs = 60000,  // systemd restarts a daemon that was killed, in this time
 };
 
@@ -155,6 +156,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   JobTag job = job_of(spank);
   job.user = getenv("SLURM_JOB_USER");
+  job.nodes = getenv("SLURM_JOB_NODELIST");
   for (int which = OptionStage; which <= OptionPrefetch; ++which) {
     if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
       log_failure(settings.node, &failure);
@@ -213,6 +215,9 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   if (parse_names(options[OptionStage].name, wanted, &staging.names, failure) != 0) return -1;
   char* user = user_of(spank);
   staging.job.user = user;
+  char nodes[MostNodeList] = "";
+  if (spank_getenv(spank, "SLURM_JOB_NODELIST", nodes, sizeof nodes) == ESPANK_SUCCESS)
+    staging.job.nodes = nodes;
   staging.job.process = getppid();  // slurmstepd, which runs as long as the step
   Cancellation cancellation = watch_cancellation();
   staging.wake_fd = cancellation.fd;

@@ -129,8 +129,11 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     ++activity_.totals.stalls;
     task->show_stalled(reason);
     co_await pause_for(task, is_away ? context_.timings.look : retries.pause);
-    auto from_peers = co_await attempt_from_peers(task);
-    if (from_peers) co_return from_peers;
+    while (can_ask_peers(*task)) {
+      auto from_peers = co_await attempt_from_peers(task);
+      if (from_peers) co_return from_peers;
+      co_await wait_for_source(context_, task, reason, context_.timings.peers);
+    }
     co_await wait_for_source(context_, task, std::move(reason));
     if (task->is_cancelled) co_return task->cancelled();
     if (!is_away) retries.pause = std::min(retries.pause * 2, kLongestRetry);
@@ -204,6 +207,7 @@ void Attempts::note_progress(Task& task, const json::object& progress) {
   const SteadyTime now = context_.clock.steady();
   Attempt& attempt = task.attempt;
   attempt.note(progress, now);
+  if (attempt.is_from_peers && !attempt.has_moved) return;  // still shown as stalled: peers may have nothing
   task.progress = progress;
   task.progress["dataset"] = printable(task.dataset.name);
   prefetches_.note_progress(task);

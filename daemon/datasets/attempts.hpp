@@ -34,6 +34,7 @@ class Attempts {
   asio::awaitable<Outcome> stage_to_the_end(TaskPtr task);
   asio::awaitable<Outcome> attempt_in_turn(TaskPtr task);
   asio::awaitable<Outcome> attempt(TaskPtr task, bool only_cached);
+  bool can_ask_peers(const Task& task) const;
   asio::awaitable<Outcome> attempt_from_peers(TaskPtr task);
   workers::Call call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached);
   void note_progress(Task& task, const json::object& progress);

@@ -47,6 +47,7 @@ struct Timings {
   Duration settling{100};           // between checks of a volume on its first attempt
   Duration doubt{30'000};           // after which a temporary doubt counts as permanent
   Duration recover_again{30'000};   // after a recovery of the cache that could not start
+  Duration peers{15'000};           // between attempts to get the rest from peers, while a volume is away
   JobTimings jobs{};                // for jobs of schedulers
 };
 

@@ -65,6 +65,7 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
   // setting.
   running->second->allow_dirty = running->second->allow_dirty && request.allow_dirty;
   running->second->demands.add(request.demand);
+  running->second->nodes.insert(request.nodes.begin(), request.nodes.end());
   running->second->apply_demand();
   turns_.wake_all();  // it may wait in another turn
   turns_.set_priorities();
@@ -74,6 +75,7 @@ TaskPtr Requests::join(const config::Dataset& dataset, const StageRequest& reque
 TaskPtr Requests::make_task(const config::Dataset& dataset, const StageRequest& request) {
   auto task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, dataset);
   task->demands.add(request.demand);
+  task->nodes.insert(request.nodes.begin(), request.nodes.end());
   task->allow_dirty = request.allow_dirty;
   activity_.tasks[dataset.name] = task;
   activity_.failed.erase(dataset.name);

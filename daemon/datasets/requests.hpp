@@ -25,8 +25,9 @@ struct StageRequest {
   staging::Cgroup cgroup;                     // lease by control group
   staging::SchedulerJob job;                  // lease by a scheduler's job, from now on
   Asker asker;
-  Demand demand;             // rate and priority
-  bool allow_dirty = false;  // also from a volume that another host writes
+  Demand demand;                   // rate and priority
+  std::vector<std::string> nodes;  // hosts that stage the same: peers, beside the configured ones
+  bool allow_dirty = false;        // also from a volume that another host writes
 
   bool wants_lease() const {
     return demand.is_prefetch || lease || process.pid != 0 || !cgroup.path.empty() || job.is_set();

@@ -18,21 +18,29 @@ Duration time_to_copy(Duration left) {
 
 }  // namespace
 
-// Once for each outage of its volume: tries peers that have published its last known state.
+// Its volume is away, and peers may have published its last known state.
+bool Attempts::can_ask_peers(const Task& task) const {
+  const auto source = context_.find_source(task.dataset);
+  const bool is_away = !source && source.error().kind != Errc::NotFound;
+  return !task.is_cancelled && is_away && task.state && context_.config().fleet.listen;
+}
+
 asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
-  const bool is_away = !context_.find_source(task->dataset).has_value();
-  if (task->is_cancelled || !is_away || !task->state || !context_.config().fleet.listen)
-    co_return fail(Errc::Unavailable, "peers are not asked");
   const SourcePlace place = *task->state;
   task->attempt = {};
   task->attempt.is_from_peers = true;
   task->attempt.last_moved = context_.clock.steady();
-  log::info("staging " + printable(task->dataset.name) + " continues from peers: its volume is away");
   auto call = call_to_stage(task, place, false);
   const workers::Cancellation cancellation = task->attempt.cancellation;
   auto staged = co_await context_.runner.run(std::move(call), cancellation);
   task->attempt.worker = 0;
-  if (!staged) log::info("peers can't stand in for the volume: " + staged.error().message());
+  const std::string subject = "staging " + printable(task->dataset.name);
+  if (staged) {
+    log::info(subject + " continued from peers: its volume is away");
+  } else if (const std::string why = staged.error().message(); why != task->peers_failed) {
+    log::info(subject + ": peers can't stand in for the volume: " + why + "; they are asked again");
+    task->peers_failed = why;
+  }
   co_return staged;
 }
 
@@ -61,7 +69,11 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
     call.request["finish_in_ms"] = time_to_copy(left).count();
   }
   const config::FleetSettings& fleet = context_.config().fleet;
-  if (fleet.listen && source.is_exchanged && !source.doubt) call.request["fleet"] = workers::to_json(fleet);
+  if (fleet.listen && source.is_exchanged && !source.doubt) {
+    json::object members = workers::to_json(fleet);
+    members["nodes"] = json::array(task->nodes.begin(), task->nodes.end());
+    call.request["fleet"] = std::move(members);
+  }
   if (!demand.is_prefetch) call.request["prefetching"] = prefetches_.in_progress();
   call.request["task"] = task->number;
   call.request["hold"] = json::object{{"id", task->hold}};

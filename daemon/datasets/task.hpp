@@ -60,11 +60,12 @@ struct Attempt {
 struct Task {
   Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what);
 
-  std::uint64_t number;      // unique in this daemon, and increasing
-  std::string hold;          // ID of the lease that its worker takes, until no request needs it
-  config::Dataset dataset;   // from the configuration at the last attempt
-  Demands demands;           // one for each job that requests it
-  bool allow_dirty = false;  // its volume may be written by another host meanwhile
+  std::uint64_t number;         // unique in this daemon, and increasing
+  std::string hold;             // ID of the lease that its worker takes, until no request needs it
+  config::Dataset dataset;      // from the configuration at the last attempt
+  Demands demands;              // one for each job that requests it
+  std::set<std::string> nodes;  // of the requests' jobs: peers
+  bool allow_dirty = false;     // its volume may be written by another host meanwhile
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;
@@ -74,6 +75,7 @@ struct Task {
   bool has_room = false;             // for a prefetch: its space was reserved
   json::array evicted;               // for that space
   std::optional<SourcePlace> state;  // of its volume, as last read; for peers with the same state
+  std::string peers_failed;          // why they could not stand in for its volume, as logged last
   std::optional<Error> stops;        // why it is cancelled, if not by its requests
   std::optional<Slot> slot;          // its slot, if any
   asio::steady_timer changed;        // never expires: cancelling it wakes all waiters

@@ -4,6 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "daemon/fleet/node_list.hpp"
 #include "daemon/service/handlers.hpp"
 
 namespace spark {
@@ -59,7 +60,8 @@ Result<> read_processes(staging::SchedulerJob& job, const json::object& wanted) 
   return {};
 }
 
-// "job": {"system", "id", "user"?, "processes"?}: from a scheduler or spark-stage-csi, which run as root.
+// "job": {"system", "id", "user"?, "processes"?, "nodes"?}: from a scheduler or spark-stage-csi, which run as
+// root.
 Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   const json::value* given = request.body.if_contains("job");
   if (given == nullptr || given->is_null()) return {};
@@ -80,6 +82,7 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
                 "it is \"slurm\", or \"csi\" for a volume of a pod");
   }
   if (auto valid = staging::check_job_id(wanted.job.system, wanted.job.id); !valid) return valid;
+  wanted.nodes = fleet::expand_node_list(get_string(*job, "nodes").value_or(""));
   // A pod and its volume survive a reboot.
   if (!wanted.job.has_processes()) return {};
   wanted.job.boot = staging::boot_id(SystemRoot{});

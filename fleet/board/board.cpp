@@ -1,13 +1,14 @@
 #include "fleet/board/board.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 #include "base/text.hpp"
@@ -19,14 +20,61 @@ constexpr std::uint64_t kMagic = 0x31647261'6f42666bU;
 constexpr std::size_t kMembers = 64;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kDigestBytes = 16;
+constexpr std::int64_t kOldSeconds = 60;
 constexpr Bytes kMostBytes = 4 * kGiB;  // for 64 million units
 
 std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-bool is_recent(std::int64_t at) {
-  return now_ns() - at < std::chrono::nanoseconds(kSilent).count();
+bool is_recent(std::int64_t at, std::chrono::nanoseconds within = kSilent) {
+  return now_ns() - at < within.count();
+}
+
+// A lock of the open file, so that it ends with the worker and can be looked at without taking it.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+bool lock(const UniqueFd& file) {
+  struct flock wanted = whole_file();
+  return ::fcntl(file.get(), F_OFD_SETLK, &wanted) == 0;
+}
+
+bool is_locked_elsewhere(const UniqueFd& file) {
+  struct flock wanted = whole_file();
+  return ::fcntl(file.get(), F_OFD_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK;
+}
+
+std::filesystem::path memory_folder(const std::filesystem::path& folder) {
+  staging::Hasher hasher;
+  hasher.add(folder.native());
+  return "/dev/shm/spark-stage-" + staging::to_hex(hasher.digest());
+}
+
+// Anyone may make folders there, so only one that belongs to this user alone is used.
+std::filesystem::path fast_folder(const std::filesystem::path& folder) {
+  const auto memory = memory_folder(folder);
+  struct stat info {};
+  const bool is_mine = ::lstat(memory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                       info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
+  return is_mine ? memory : folder;
+}
+
+// Boards of workers that were killed. One that is new may not be locked yet.
+void remove_abandoned(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != ".board") continue;
+    const UniqueFd file(::open(at->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    struct stat info {};
+    const bool is_old =
+        file && ::fstat(file.get(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec > kOldSeconds;
+    if (is_old && !is_locked_elsewhere(file)) ::unlink(at->path().c_str());
+  }
 }
 
 }  // namespace
@@ -55,7 +103,7 @@ std::size_t bytes_of(const BoardSize& size, std::size_t header) {
 }  // namespace
 
 std::filesystem::path Board::path_of(const std::filesystem::path& folder, const std::string& set) {
-  return folder / (set + ".board");
+  return fast_folder(folder) / (set + ".board");
 }
 
 std::filesystem::path Board::entries_of(const std::filesystem::path& folder, const std::string& set) {
@@ -68,7 +116,9 @@ std::filesystem::path Board::notes_of(const std::filesystem::path& folder, const
 
 Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
                                              const std::string& data, const BoardSize& size) {
+  ::mkdir(memory_folder(folder).c_str(), 0700);
   const std::filesystem::path path = path_of(folder, set);
+  remove_abandoned(path.parent_path());
   const std::string shown = printable(path.native());
   const std::size_t bytes = bytes_of(size, sizeof(Header));
   if (bytes > kMostBytes || data.size() >= kLongestText)
@@ -77,17 +127,19 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
   std::filesystem::create_directories(folder, ignored);
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_errno(errno, "making " + shown);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+  if (!lock(file))
     return fail(Errc::Unavailable, "making " + shown + ": another process stages the same set");
   // A server may still have the old file mapped, so it is unlinked but never truncated.
   ::unlink(path.c_str());
   file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return fail_errno(errno, "making " + shown);
+  if (!file || !lock(file)) return fail_errno(errno, "making " + shown);
   const int made = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (made != 0) return fail_errno(made, "making " + shown);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   std::unique_ptr<Board> board(new Board(std::move(file), mapped, bytes, size, path));
+  board->entries_ = entries_of(folder, set);
+  board->notes_ = notes_of(folder, set);
   Header& header = board->header();
   header.size = size;
   std::memcpy(header.data.data(), data.c_str(), data.size() + 1);
@@ -114,10 +166,6 @@ Result<std::unique_ptr<Board>> Board::open(const std::filesystem::path& folder, 
     return fail(Errc::NotFound, "opening " + shown + ": it is being made");
   return board;
 }
-
-Board::Board(UniqueFd file, void* mapped, std::size_t bytes, const BoardSize& size,
-             std::filesystem::path path)
-    : file_(std::move(file)), mapped_(mapped), bytes_(bytes), size_(size), path_(std::move(path)) {}
 
 Board::~Board() {
   ::munmap(mapped_, bytes_);
@@ -172,12 +220,12 @@ std::vector<NodeId> Board::members() const {
 }
 
 void Board::remove() {
-  for (const char* extension : {".board", ".entries", ".notes"})
-    ::unlink(std::filesystem::path(path_).replace_extension(extension).c_str());
+  for (const auto& file : {path_, entries_, notes_}) ::unlink(file.c_str());
+  if (path_.parent_path() != entries_.parent_path()) ::rmdir(path_.parent_path().c_str());  // if it is empty
 }
 
 bool Board::is_alive() const {
-  return is_recent(header().beat_ns);
+  return is_recent(header().beat_ns, kNoBeat) && is_locked_elsewhere(file_);
 }
 
 bool Board::is_done() const {

@@ -1,5 +1,7 @@
 // The progress of a staging worker on its set, in a file shared with the process that serves peers. Either
-// process may be killed at any moment: all fields are written and read by single atomic operations.
+// process may be killed at any moment: all fields are written and read by single atomic operations. The file
+// is in memory (/dev/shm): on a drive, a write to it waits while the file system commits, for seconds on a
+// busy drive, and the host would be silent.
 #pragma once
 
 #include <array>
@@ -20,8 +22,11 @@
 
 namespace spark::fleet {
 
-// A worker without a sign of life for this long has ended or is stuck; other processes no longer rely on it.
+// A host that does not answer for this long is no longer relied on.
 inline constexpr std::chrono::milliseconds kSilent{2000};
+// A worker that runs, but without a sign of life for this long, is stuck. One that has ended is noticed at
+// once.
+inline constexpr std::chrono::milliseconds kNoBeat{10'000};
 
 struct BoardSize {
   std::uint64_t units = 0, pieces = 0, small_files = 0;
@@ -29,8 +34,9 @@ struct BoardSize {
 
 class Board {
  public:
+  // In `folder` if there is no memory folder that belongs to this user alone.
   static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
-  // Files that the worker stores next to the board: the entries of its walk as a manifest, and their
+  // Files that the worker stores in `folder`: the entries of its walk as a manifest, and their
   // WalkNotes.
   static std::filesystem::path entries_of(const std::filesystem::path& folder, const std::string& set);
   static std::filesystem::path notes_of(const std::filesystem::path& folder, const std::string& set);
@@ -67,7 +73,8 @@ class Board {
 
  private:
   struct Header;
-  Board(UniqueFd file, void* mapped, std::size_t bytes, const BoardSize& size, std::filesystem::path path);
+  Board(UniqueFd file, void* mapped, std::size_t bytes, const BoardSize& size, std::filesystem::path path)
+      : file_(std::move(file)), mapped_(mapped), bytes_(bytes), size_(size), path_(std::move(path)) {}
   Header& header() const;
   std::atomic<std::uint8_t>& state(std::uint64_t unit) const;
   std::uint8_t* digest_at(std::uint64_t index) const;
@@ -76,7 +83,7 @@ class Board {
   void* mapped_;
   std::size_t bytes_;
   BoardSize size_;
-  std::filesystem::path path_;
+  std::filesystem::path path_, entries_, notes_;
 };
 
 }  // namespace spark::fleet

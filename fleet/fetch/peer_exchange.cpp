@@ -131,10 +131,13 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   }
   presence_ = std::make_unique<Presence>(std::move(*board));
   Earlier(files, job, presence_->board()).show();
-  const ExchangeContext exchange{settings_.self,     files.set,    settings_.peers,
-                                 presence_->board(), files.layout, files.entry_of};
+  BytesRead read{};
+  const ExchangeContext exchange{settings_.self, files.set, settings_.peers, presence_->board(), files.layout,
+                                 files.entry_of, read};
   ExchangeRun run(exchange, job);
   Result<> done = run.go();
+  for (std::size_t why = 0; why < std::size(kWhy); ++why)
+    if (read[why] != 0) read_because_[kWhy[why]] = read[why].load();
   for (std::string& warning : run.take_warnings()) warnings_.push_back(std::move(warning));
   return done;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
 #include "fleet/fetch/presence.hpp"
@@ -34,6 +35,8 @@ class PeerExchange final : public staging::Exchange {
   bool is_published_elsewhere(const std::string& hash) override;
   void published();  // the copy is published: peers can continue to read it
 
+  // The bytes that copy() read from the source, by the reason: {"owner": 1000…}, without zeros.
+  json::object read_because() const { return read_because_; }
   // Sentences about peers that sent wrong data.
   std::vector<std::string> warnings() const;
 
@@ -43,6 +46,7 @@ class PeerExchange final : public staging::Exchange {
   std::string set_;    // the set's name, once its files are known
   std::unique_ptr<SharedWalk> walk_;
   std::unique_ptr<Presence> presence_;  // while the board exists
+  json::object read_because_;
   std::vector<std::string> warnings_;
 };
 

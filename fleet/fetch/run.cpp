@@ -13,12 +13,18 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtSilent{1000}, kIdle{20};
+constexpr std::chrono::milliseconds kLookAtSilent{1000}, kLately{30'000};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
-constexpr unsigned kFewHosts = 8, kAtOnceOfFew = 4, kAtOnceOfMany = 2;
+constexpr int kFewHosts = 8;
+constexpr unsigned kAtOnceOfFew = 4, kAtOnceOfMany = 2;
 // Enough units to choose from. The hosts of a fleet are at about the same position, so each owns units that
 // the others need.
 constexpr std::size_t kUnitsAhead = 2048, kMostOpen = 96;
+
+// Each of many hosts looks at each other one less often.
+std::chrono::milliseconds look_every(std::size_t peers) {
+  return std::max(kLookEvery, kLookEvery * static_cast<int>(peers) / kFewHosts);
+}
 
 unsigned lanes() {
   return std::clamp(2 * std::thread::hardware_concurrency(), kFewestLanes, kMostLanes);
@@ -30,9 +36,10 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
     : exchange_(exchange),
       job_(job),
       schedule_(exchange.self, exchange.peers.size(),
-                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany),
-      awaited_(static_cast<std::size_t>(
-          std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }))) {}
+                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany) {
+  watches_.awaited = static_cast<std::size_t>(
+      std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }));
+}
 
 Result<> ExchangeRun::go() {
   sort_out();
@@ -40,15 +47,10 @@ Result<> ExchangeRun::go() {
   job_.context.is_right = [this](const staging::Entry& entry, const staging::Digest& digest) {
     return is_right(entry, digest);
   };
-  const std::size_t watches = exchange_.peers.size() + 1;
+  const std::size_t watches = exchange_.peers.size();
   const auto part = [&](std::size_t number) {
-    if (number == 1) {
-      watch_members();
-    } else if (number > 1 && number <= watches) {
-      watch(number - 2);
-    } else {
-      work(number == 0 ? 0 : number - watches);
-    }
+    if (number > 0 && number <= watches) return watch(number - 1);
+    work(number == 0 ? 0 : number - watches);
   };
   const auto ran = run_in_threads(watches + lanes(), part, [this] {
     fail_run({Errc::Failed, "exchanging with peers: out of memory", ""});
@@ -99,32 +101,47 @@ void ExchangeRun::watch(std::size_t index) {
   request.kind = PeerRequest::Kind::Set;
   request.set = exchange_.set;
   request.from = exchange_.self;
+  const auto every = look_every(exchange_.peers.size());
+  auto asked_at = std::chrono::steady_clock::now();  // for the first time since the last answer
   for (bool is_first = true; !is_over_; is_first = false) {
-    const auto text = peer.get_text(request, kMostState, kSilent);
+    const auto text = peer.get_text(request, kMostState, patience());
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
+    const auto now = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
-    if (state) schedule_.heard(index, std::move(*state), std::chrono::steady_clock::now());
-    if (is_first && !peer.is_silent()) --awaited_;
+    if (state) {
+      note_answer(now - asked_at, now);
+      schedule_.heard(index, std::move(*state), now);
+    } else {
+      schedule_.unheard(index, now);
+    }
+    if (is_first && !peer.is_silent()) --watches_.awaited;
     changed_.notify_all();
-    changed_.wait_for(lock, text ? kLookEvery : kLookAtSilent, [this] { return is_over_.load(); });
+    watches_.ended.wait_for(lock, text ? every : kLookAtSilent, [this] { return is_over_.load(); });
+    if (state) asked_at = std::chrono::steady_clock::now();
   }
 }
 
-void ExchangeRun::watch_members() {
-  while (!is_over_) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kIdle, [this] { return is_over_.load(); });
-    schedule_.asked_by(exchange_.board.members(), std::chrono::steady_clock::now());
-  }
+// Requires mutex_.
+void ExchangeRun::note_answer(SteadyTime::duration took, SteadyTime now) {
+  if (took < watches_.slowest && now - watches_.slowest_at < kLately) return;
+  watches_.slowest = std::chrono::duration_cast<std::chrono::milliseconds>(took);
+  watches_.slowest_at = now;
+}
+
+// Where answers take long because computers are busy, a peer is not silent as soon as elsewhere.
+std::chrono::milliseconds ExchangeRun::patience() {
+  const std::scoped_lock lock(mutex_);
+  return std::clamp(4 * watches_.slowest, kSilent, kLongestSilence);
 }
 
 void ExchangeRun::work(std::size_t number) {
   Lane lane(job_.context, job_.io, staging::reads_directly(job_.context, {exchange_.entry_of.front()}));
-  const From first = number % 2 == 0 ? From::Source : From::Peers;
+  // A quarter of the lanes keeps the source busy whatever the peers do.
+  const From first = number % 2 == 1 ? From::Peers : number % 4 == 0 ? From::Source : From::Balanced;
   {
     // The set of active peers decides which units this host reads first.
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || awaited_ == 0; });
+    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || watches_.awaited == 0; });
   }
   while (!job_.context.is_stopped()) {
     open_more();
@@ -132,14 +149,20 @@ void ExchangeRun::work(std::size_t number) {
     if (!choice) {
       std::unique_lock lock(mutex_);
       if (schedule_.is_empty() && large_.empty() && packs_.empty() && !is_opening_) break;
-      changed_.wait_for(lock, kIdle);
+      changed_.wait_for(lock, kLookAgain);
       continue;
     }
     if (auto done = perform(*choice, lane); !done) fail_run(std::move(done.error()));
   }
   if (auto released = lane.copier.release(); !released) fail_run(std::move(released.error()));
+  end();
+}
+
+void ExchangeRun::end() {
+  const std::scoped_lock lock(mutex_);
   is_over_ = true;
   changed_.notify_all();
+  watches_.ended.notify_all();
 }
 
 // Claims a unit on the board before reading it from the source, then checks again. If a peer arrived at the
@@ -157,7 +180,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   schedule_.asked_by(exchange_.board.members(), now);
   if (schedule_.is_still_mine(choice->unit, now)) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Absent);
-  schedule_.failed(*choice, false);
+  schedule_.failed(*choice, false, now);
   return std::nullopt;
 }
 
@@ -185,13 +208,14 @@ void ExchangeRun::open_more() {
     if (!started) fail_run(std::move(started.error()));
     lock.lock();
     is_opening_ = false;
+    changed_.notify_all();
   }
   if (!packs_.empty() && schedule_.size() < kUnitsAhead) {
     const std::size_t count = std::min(packs_.size(), kUnitsAhead);
     schedule_.add(std::span(packs_).last(count));
     packs_.resize(packs_.size() - count);
+    changed_.notify_all();
   }
-  changed_.notify_all();
 }
 
 }  // namespace spark::fleet

@@ -29,6 +29,7 @@ struct ExchangeContext {
   Board& board;
   const Layout& layout;
   const std::vector<staging::Entry*>& entry_of;  // index: the layout's file number
+  BytesRead& read;                               // from the source, by this run
 };
 
 class ExchangeRun {
@@ -50,14 +51,15 @@ class ExchangeRun {
                                               // without a piece digest
     std::set<std::size_t> suppliers;
   };
+  enum class Fetched { Whole, Missing, NotNow };
   struct Lane;
   using FilePtr = std::shared_ptr<File>;
 
   const ExchangeContext& exchange_;
   staging::ExchangeJob& job_;
   Schedule schedule_;
-  std::mutex mutex_;  // guards everything below, and the schedule
-  std::condition_variable changed_;
+  std::mutex mutex_;                       // guards everything below, and the schedule
+  std::condition_variable changed_;        // for lanes: there may be a unit to get
   std::map<std::uint64_t, FilePtr> open_;  // key: the layout's file number
   std::vector<std::uint64_t> large_;       // files not yet opened, the next one last
   std::vector<std::uint64_t> packs_;       // units not yet scheduled, the next one last
@@ -66,13 +68,19 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
-  std::size_t awaited_ = 0;  // peers to wait for until their first answer or failure, before choosing the
-                             // first unit
+  struct {
+    std::size_t awaited =
+        0;  // to wait for until their first answer or failure, before choosing the first unit
+    std::chrono::milliseconds slowest{0};  // answer about the set, lately
+    SteadyTime slowest_at{};
+    std::condition_variable ended;
+  } watches_;  // of peers
   std::atomic<bool> is_over_{false};
 
   void sort_out();
   void watch(std::size_t peer);
-  void watch_members();
+  std::chrono::milliseconds patience();
+  void note_answer(SteadyTime::duration took, SteadyTime now);
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
   void open_more();
@@ -81,14 +89,18 @@ class ExchangeRun {
   Result<> get_piece(const Choice& choice, Lane& lane);
   Result<> get_pack(const Choice& choice, Lane& lane);
   Result<> pack_from_source(const Choice& choice, Lane& lane, const std::vector<staging::Entry*>& entries);
-  Result<bool> pack_from_peer(const Choice& choice, Lane& lane);
+  Result<Fetched> pack_from_peer(const Choice& choice, Lane& lane);
   Result<> finish_piece(const FilePtr& file, std::uint64_t unit, const staging::PieceOutcome& outcome,
                         const Choice& choice);
   void leave_to_source(File& file);
   bool is_of_another_state(const File& file);
   bool is_right(const staging::Entry& entry, const staging::Digest& digest);
   void give_up_peer(std::size_t peer, std::string_view path);
+  void note_read(const Choice& choice, Bytes bytes) {
+    exchange_.read[static_cast<std::size_t>(choice.why)] += bytes;
+  }
   void end_pack(std::uint64_t unit);
+  void end();
   void fail_run(Error error);
 };
 

@@ -47,10 +47,21 @@ void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
   Peer& peer = peers_[index];
   const auto had = static_cast<std::uint64_t>(std::ranges::count_if(state.units, has));
   if (had != peer.had || state.kind != peer.state.kind) peer.moved_at = now;
+  if (state.kind != peer.state.kind) peer.missing.clear();
   peer.had = had;
   peer.heard_at = now;
+  peer.is_silent = false;
   asked_.erase(state.node);
   peer.state = std::move(state);
+  peer.was_staging = peer.was_staging || peer.state.kind == SetState::Kind::Staging;
+  std::erase_if(undelivered_, [&](std::uint64_t unit) { return has(peer.at(unit)); });
+  look_anew();
+}
+
+void Schedule::unheard(std::size_t index, SteadyTime now) {
+  Peer& peer = peers_[index];
+  if (peer.is_silent || now - peer.heard_at < kSilent) return;
+  peer.is_silent = true;
   look_anew();
 }
 
@@ -68,20 +79,26 @@ void Schedule::blame(std::size_t peer) {
   look_anew();
 }
 
-bool Schedule::is_live(const Peer& peer, SteadyTime now) {
-  return peer.state.kind != SetState::Kind::None && !peer.is_blamed && now - peer.heard_at < kSilent;
+// False after this host itself was stopped: what it knows of the others is old.
+bool Schedule::is_up_to_date(SteadyTime now) const {
+  bool has_live = false;
+  for (const Peer& peer : peers_) {
+    if (peer.is_live() && now - peer.heard_at < kSilent) return true;
+    has_live = has_live || peer.is_live();
+  }
+  return !has_live;
 }
 
-UnitState Schedule::state_of(const Peer& peer, std::uint64_t unit) {
-  if (peer.missing.contains(unit)) return UnitState::Absent;
-  if (peer.state.kind == SetState::Kind::Published) return UnitState::HasFile;
-  return unit < peer.state.units.size() ? peer.state.units[unit] : UnitState::Absent;
+UnitState Schedule::Peer::at(std::uint64_t unit) const {
+  if (missing.contains(unit)) return UnitState::Absent;
+  if (state.kind == SetState::Kind::Published) return UnitState::HasFile;
+  return unit < state.units.size() ? state.units[unit] : UnitState::Absent;
 }
 
 std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   std::vector<NodeId> all{self_};
   for (const Peer& peer : peers_) {
-    if (is_live(peer, now) && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
+    if (peer.is_live() && peer.state.kind == SetState::Kind::Staging && now - peer.moved_at < stuck_)
       all.push_back(peer.state.node);
   }
   for (const auto& [node, since] : asked_) {
@@ -95,10 +112,23 @@ bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners,
   if (source_only_.contains(unit)) return true;
   if (owner_of(unit, owners) != self_) return false;
   return std::ranges::none_of(peers_, [&](const Peer& peer) {
-    const bool counts =
-        is_live(peer, now) && (peer.state.kind == SetState::Kind::Published || now - peer.moved_at < stuck_);
-    return counts && state_of(peer, unit) != UnitState::Absent;
+    const UnitState there = peer.is_live() ? peer.at(unit) : UnitState::Absent;
+    return has(there) || (there == UnitState::Reading && now - peer.moved_at < stuck_);
   });
+}
+
+// For a unit that is read from the source.
+Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
+  if (source_only_.contains(unit)) return Why::Changed;
+  bool is_refused = false;
+  for (const Peer& peer : peers_) {
+    const bool is_before = peer.was_staging && weight(peer.state.node, unit) > weight(self_, unit);
+    if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
+    if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
+    if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
+    is_refused = is_refused || peer.is_blamed || peer.missing.contains(unit);
+  }
+  return is_refused ? Why::Refused : Why::Owner;
 }
 
 std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime now) const {
@@ -106,7 +136,8 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   if (source_only_.contains(unit)) return best;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_[i];
-    if (!is_live(peer, now) || peer.under_way >= at_once_ || !has(state_of(peer, unit))) continue;
+    if (!peer.is_live() || now < peer.rests_until || peer.under_way >= at_once_ || !has(peer.at(unit)))
+      continue;
     // Each host prefers a different peer, so that requests are spread over all peers.
     const auto before = [&](const Peer& other) {
       return std::pair(peer.under_way, weight(peer.state.node, self_)) <
@@ -117,38 +148,71 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   return best;
 }
 
-std::optional<Choice> Schedule::find(From from, SteadyTime now) {
-  Cursor& cursor = from == From::Source ? at_source_ : at_peers_;
-  if (now - cursor.since > kLookAgain) cursor = {0, now};
-  const auto all = from == From::Source ? owners(now) : std::vector<NodeId>{};
-  for (; cursor.at < waiting_.size(); ++cursor.at) {
-    const std::uint64_t unit = waiting_[cursor.at];
+std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
+  if (now - at_source_.since > kLookAgain) at_source_ = {0, now};
+  if (!is_up_to_date(now)) return std::nullopt;
+  const auto all = owners(now);
+  for (; at_source_.at < waiting_.size(); ++at_source_.at) {
+    const std::uint64_t unit = waiting_[at_source_.at];
     ++looks_;
-    if (from == From::Source) {
-      if (is_for_source(unit, all, now)) return Choice{unit, std::nullopt};
-    } else if (const auto peer = peer_with(unit, now)) {
-      return Choice{unit, peer};
-    }
+    if (is_for_source(unit, all, now))
+      return take({unit, std::nullopt, why_here(unit, now)}, at_source_.at, now);
   }
   return std::nullopt;
 }
 
-std::optional<Choice> Schedule::next(From first, SteadyTime now) {
-  auto choice = find(first, now);
-  std::size_t at = (first == From::Source ? at_source_ : at_peers_).at;
-  if (!choice) {
-    const From second = first == From::Source ? From::Peers : From::Source;
-    choice = find(second, now);
-    at = (second == From::Source ? at_source_ : at_peers_).at;
+// Of the first units that peers have, one that the fewest hosts have: if its only holder fails, it is lost.
+std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
+  constexpr std::size_t kCompared = 32;
+  if (now - at_peers_.since > kLookAgain) at_peers_ = {0, now};
+  std::optional<Choice> best;
+  std::size_t best_at = 0, compared = 0;
+  std::ptrdiff_t fewest = 0;
+  for (std::size_t at = at_peers_.at; at < waiting_.size() && compared < kCompared; ++at) {
+    const std::uint64_t unit = waiting_[at];
+    ++looks_;
+    const auto peer = peer_with(unit, now);
+    if (!peer) {
+      if (!best) at_peers_.at = at + 1;
+      continue;
+    }
+    ++compared;
+    const auto count =
+        std::ranges::count_if(peers_, [&](const Peer& one) { return one.is_live() && has(one.at(unit)); });
+    if (best && count >= fewest) continue;
+    best = Choice{unit, peer};
+    best_at = at;
+    fewest = count;
+    if (count <= 1) break;
   }
-  if (!choice) return std::nullopt;
+  if (!best) return std::nullopt;
+  return take(*best, best_at, now);
+}
+
+Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   chosen_at_ = now;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   for (Cursor* cursor : {&at_source_, &at_peers_})
     if (cursor->at > at) --cursor->at;
   ++under_way_;
-  if (choice->peer) ++peers_[*choice->peer].under_way;
+  const bool has_others = std::ranges::any_of(
+      peers_, [](const Peer& peer) { return peer.is_live() && peer.state.kind == SetState::Kind::Staging; });
+  if (choice.peer) {
+    ++peers_[*choice.peer].under_way;
+  } else if (has_others && choice.why != Why::Changed) {
+    undelivered_.insert(choice.unit);
+  }
   return choice;
+}
+
+std::optional<Choice> Schedule::next(From first, SteadyTime now) {
+  const bool is_ahead = undelivered_.size() >= kMostUndelivered;
+  if (first == From::Source || (first == From::Balanced && !is_ahead)) {
+    if (auto choice = find_at_source(now)) return choice;
+    return find_at_peers(now);
+  }
+  if (auto choice = find_at_peers(now)) return choice;
+  return find_at_source(now);
 }
 
 bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
@@ -161,9 +225,18 @@ void Schedule::done(const Choice& choice) {
   if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
-void Schedule::failed(const Choice& choice, bool is_missing_there) {
-  done(choice);
-  if (choice.peer && is_missing_there) peers_[*choice.peer].missing.insert(choice.unit);
+void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
+  --under_way_;
+  if (choice.peer) {
+    Peer& peer = peers_[*choice.peer];
+    --peer.under_way;
+    if (is_missing_there) {
+      peer.missing.insert(choice.unit);
+    } else {
+      peer.rests_until = now + kRest;
+    }
+  }
+  undelivered_.erase(choice.unit);
   waiting_.insert(waiting_.begin(), choice.unit);
   look_anew();
 }

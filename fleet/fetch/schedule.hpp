@@ -1,11 +1,14 @@
 // Decides the next unit and its origin: the logic of an exchange, without network and drives.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -21,12 +24,31 @@ inline constexpr std::chrono::milliseconds kStuck{10'000};
 inline constexpr std::chrono::milliseconds kLookAgain{100};
 // A host that asked for this set counts as staging it for this time, until its own answer arrives.
 inline constexpr std::chrono::milliseconds kUnheard{3000};
+// A peer that failed to send a unit is not asked for units for this time.
+inline constexpr std::chrono::milliseconds kRest{500};
+// See From::Balanced.
+inline constexpr std::size_t kMostUndelivered = 2;
 
-enum class From { Source, Peers };
+// Balanced: the source, or peers while kMostUndelivered of the units that this host read are on no other
+// host. If the host fails, these have to be read again.
+enum class From { Source, Balanced, Peers };
+
+// Why a unit is read from the source.
+enum class Why {
+  Owner,    // this host owns it among the hosts known to stage the set
+  Silent,   // a host that ranks before this one does not answer
+  Gone,     // such a host no longer stages the set
+  Stuck,    // such a host answers and makes no progress
+  Refused,  // a peer has it, but did not send it or sent wrong bytes
+  Changed,  // the file differs from the one at the walk, or two peers disagree
+};
+inline constexpr std::string_view kWhy[] = {"owner", "silent", "gone", "stuck", "refused", "changed"};
+using BytesRead = std::array<std::atomic<Bytes>, std::size(kWhy)>;  // index: Why
 
 struct Choice {
   std::uint64_t unit = 0;
-  std::optional<std::size_t> peer;  // no value: from the source
+  std::optional<std::size_t> peer{};  // no value: from the source
+  Why why = Why::Owner;               // only from the source
 };
 
 // Not thread-safe.
@@ -43,8 +65,11 @@ class Schedule {
   // Without a source: true if for kStuck no peer had any of the remaining units.
   bool is_hopeless(SteadyTime now) const;
 
-  // Record a peer's answer, and the hosts that asked this one (see Board::members()).
+  // Record a peer's answer, that a request to it failed, and the hosts that asked this one (see
+  // Board::members()). Only a failed request makes a peer silent: if this host itself was stopped or slow,
+  // its last answers are old although the peers are well.
   void heard(std::size_t peer, SetState state, SteadyTime now);
+  void unheard(std::size_t peer, SteadyTime now);
   void asked_by(std::span<const NodeId> nodes, SteadyTime now);
   void blame(std::size_t peer);  // it sent wrong data: request nothing more from it
 
@@ -54,7 +79,8 @@ class Schedule {
   // True if the unit should still be read from the source; call it after other hosts can see the claim.
   bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
   void done(const Choice& choice);
-  void failed(const Choice& choice, bool is_missing_there);  // the unit returns to the queue
+  // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it.
+  void failed(const Choice& choice, bool is_missing_there, SteadyTime now);
 
   bool is_empty() const { return waiting_.empty() && under_way_ == 0; }
   std::size_t size() const { return waiting_.size(); }
@@ -63,11 +89,16 @@ class Schedule {
  private:
   struct Peer {
     SetState state;
-    SteadyTime heard_at{}, moved_at{};
+    SteadyTime heard_at{}, moved_at{}, rests_until{};
+    bool is_silent = false;
     std::uint64_t had = 0;
     unsigned under_way = 0;
     bool is_blamed = false;
+    bool was_staging = false;
     std::set<std::uint64_t> missing;  // units that it turned out not to have
+
+    bool is_live() const { return state.kind != SetState::Kind::None && !is_blamed && !is_silent; }
+    UnitState at(std::uint64_t unit) const;
   };
   // The units before `at` are not available this way until a host reports a change.
   struct Cursor {
@@ -81,18 +112,21 @@ class Schedule {
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
   std::set<std::uint64_t> source_only_;
+  std::set<std::uint64_t> undelivered_;  // read from the source by this host, and not known to be elsewhere
   std::size_t under_way_ = 0;
   bool has_source_ = true;
   SteadyTime chosen_at_{};  // time of the last choice; used without a source
   Cursor at_source_, at_peers_;
   std::uint64_t looks_ = 0;
 
-  static bool is_live(const Peer& peer, SteadyTime now);
-  static UnitState state_of(const Peer& peer, std::uint64_t unit);
   std::vector<NodeId> owners(SteadyTime now) const;
   bool is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const;
+  Why why_here(std::uint64_t unit, SteadyTime now) const;
+  bool is_up_to_date(SteadyTime now) const;
   std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now) const;
-  std::optional<Choice> find(From from, SteadyTime now);
+  std::optional<Choice> find_at_source(SteadyTime now);
+  std::optional<Choice> find_at_peers(SteadyTime now);
+  Choice take(const Choice& choice, std::size_t at, SteadyTime now);
   void look_anew() { at_source_ = at_peers_ = {}; }
 };
 

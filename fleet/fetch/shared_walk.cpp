@@ -46,7 +46,12 @@ void SharedWalk::watch(std::size_t index) {
     const auto text = peers_[index]->get_text(request, kMostNotes, kSilent);
     auto state = text ? parse_set_state(*text, 1) : text.take_error();
     std::unique_lock lock(mutex_);
-    if (state) schedule_->heard(index, std::move(*state), std::chrono::steady_clock::now());
+    const auto now = std::chrono::steady_clock::now();
+    if (state) {
+      schedule_->heard(index, std::move(*state), now);
+    } else {
+      schedule_->unheard(index, now);
+    }
     if (is_first && !peers_[index]->is_silent()) --awaited_;
     changed_.notify_all();
     changed_.wait_for(lock, kLookEvery, [this] { return is_over_.load(); });
@@ -70,7 +75,7 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
     if (walked && presence_) presence_->board().set_unit(kTheWalk, UnitState::HasFile);
     if (walked || !choice->peer) return walked;
     const std::scoped_lock lock(mutex_);
-    schedule_->failed(*choice, true);
+    schedule_->failed(*choice, true, std::chrono::steady_clock::now());
   }
 }
 
@@ -85,7 +90,7 @@ std::optional<Choice> SharedWalk::next() {
   schedule_->asked_by(presence_->board().members(), now);
   if (schedule_->is_still_mine(kTheWalk, now)) return choice;
   presence_->board().set_unit(kTheWalk, UnitState::Absent);
-  schedule_->failed(*choice, false);
+  schedule_->failed(*choice, false, now);
   return std::nullopt;
 }
 

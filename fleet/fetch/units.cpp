@@ -76,14 +76,15 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     const std::scoped_lock lock(mutex_);
     if (is_wrong) give_up_peer(*choice.peer, file->entry->path.view());
     if (!is_whole || is_wrong) {
-      schedule_.failed(choice, true);
+      schedule_.failed(choice, head.has_value(), std::chrono::steady_clock::now());
+      changed_.notify_all();
       return {};
     }
     outcome.is_vouched_for = head->piece.has_value();
     if (!outcome.is_vouched_for) {
       if (file->expected && *file->expected != *head->file) {  // two peers disagree: read it from the source
         schedule_.only_from_source(choice.unit);
-        schedule_.failed(choice, true);
+        schedule_.failed(choice, true, std::chrono::steady_clock::now());
         return {};
       }
       file->expected = head->file;
@@ -94,6 +95,7 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
     if (!source.mode.direct) staging::drop_pages(source.fd.get(), offset, read.bytes);
     if (read.error != 0) return fail_errno(read.error, "reading " + source.tree->shown(source.path));
     job_.context.counters->spent(staging::Activity::Source, std::chrono::steady_clock::now() - began);
+    note_read(choice, read.bytes);
     outcome.ended_early = read.bytes < want;
     outcome.digest = digest_of(lane.buffer.data(), read.bytes);
   }
@@ -188,11 +190,11 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
   if (auto go_on = job_.context.may_read("", 0, choice.peer ? pack.bytes : 0); !go_on) return go_on;
   Result<> done;
-  bool is_got = true;
+  Fetched fetched = Fetched::Whole;
   if (choice.peer) {
     const auto got = pack_from_peer(choice, lane);
     if (!got) return got.take_error();
-    is_got = *got;
+    fetched = *got;
   } else {
     std::vector<staging::Entry*> entries;
     for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i) {
@@ -203,13 +205,13 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   if (!done) return done;
   {
     const std::scoped_lock lock(mutex_);
-    if (is_got) {
+    if (fetched == Fetched::Whole) {
       schedule_.done(choice);
     } else {
-      schedule_.failed(choice, true);
+      schedule_.failed(choice, fetched == Fetched::Missing, std::chrono::steady_clock::now());
     }
   }
-  if (is_got) end_pack(choice.unit);
+  if (fetched == Fetched::Whole) end_pack(choice.unit);
   changed_.notify_all();
   return {};
 }
@@ -227,20 +229,22 @@ Result<> ExchangeRun::pack_from_source(const Choice& choice, Lane& lane,
     if (left.contains(entry)) {
       left_.push_back(entry);
     } else {
+      note_read(choice, entry->size);
       exchange_.board.set_small_digest(i, entry->hash);
     }
   }
   return {};
 }
 
-// False if the unit must be fetched again. Correct files have been written by then and are no longer needed.
-Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
+// Correct files of a unit that must be fetched again have been written by then and are no longer needed.
+Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars(lane.buffer), kPatience);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
-  if (!head || head->status != 200 || head->length < pack.count * kTableEntry) return false;
+  if (!head) return Fetched::NotNow;
+  if (head->status != 200 || head->length < pack.count * kTableEntry) return Fetched::Missing;
   const std::byte* const end = lane.buffer.data() + head->length;
   const std::byte* content = lane.buffer.data() + pack.count * kTableEntry;
   std::vector<staging::Entry*> left;
@@ -251,7 +255,7 @@ Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
       if (needs_small_[pack.first + i]) left.push_back(entry);
       continue;
     }
-    if (static_cast<Bytes>(end - content) < entry->size) return false;
+    if (static_cast<Bytes>(end - content) < entry->size) return Fetched::Missing;
     const std::byte* const mine = content;
     content += entry->size;
     if (!needs_small_[pack.first + i]) continue;
@@ -259,7 +263,7 @@ Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
     if (digest_of(mine, entry->size) != digest) {
       const std::scoped_lock lock(mutex_);
       give_up_peer(*choice.peer, entry->path.view());
-      return false;
+      return Fetched::Missing;
     }
     if (auto written = lane.copier.write(*entry, mine); !written) return written.take_error();
     job_.context.counters->bytes_from_peers += entry->size;
@@ -269,7 +273,7 @@ Result<bool> ExchangeRun::pack_from_peer(const Choice& choice, Lane& lane) {
   }
   const std::scoped_lock lock(mutex_);
   left_.insert(left_.end(), left.begin(), left.end());
-  return true;
+  return Fetched::Whole;
 }
 
 void ExchangeRun::end_pack(std::uint64_t unit) {
@@ -281,9 +285,8 @@ void ExchangeRun::fail_run(Error error) {
     const std::scoped_lock lock(mutex_);
     if (!error_) error_ = std::move(error);
     *job_.context.failed = true;
-    is_over_ = true;
   }
-  changed_.notify_all();
+  end();
 }
 
 }  // namespace spark::fleet

@@ -14,6 +14,7 @@ namespace {
 
 constexpr unsigned kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
+constexpr std::size_t kSlowedPart = 256 * 1024;
 constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
 // Time limits: without a request on a connection, and without progress while sending, after which the buffer
 // is released.
@@ -37,7 +38,7 @@ Result<> Server::run(const StopFlag& stop) {
     if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
     UniqueFd socket(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) continue;
-    if (open_ >= kMostConnections || !may_ask_("", address_of(socket.get()))) {
+    if (open_ >= kMostConnections) {
       ++counts_.refused;
       continue;
     }
@@ -61,6 +62,10 @@ Result<> Server::run(const StopFlag& stop) {
 
 void Server::serve(UniqueFd socket) {
   const std::string address = address_of(socket.get());
+  if (!may_ask_(std::nullopt, address)) {
+    ++counts_.refused;
+    return;
+  }
   auto channel = Channel::accept(security_, std::move(socket), kIdle);
   if (!channel || !may_ask_((*channel)->peer(), address)) {
     ++counts_.refused;
@@ -136,12 +141,12 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   const auto body = offer->read(request.unit, *buffer);
   Result<> sent;
   if (body) {
-    if (is_limited() && settings_.upload != 0) throttle_.wait(body->bytes.size(), [] { return false; });
     head.status = 200;
+    head.length = body->bytes.size();
     head.piece = body->piece;
     head.file = body->file;
     head.is_plain = body->is_plain;
-    sent = send(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
+    sent = send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
     ++counts_.units;
     counts_.bytes += body->bytes.size();
   } else {
@@ -150,6 +155,21 @@ Result<> Server::send_unit(Channel& channel, const PeerRequest& request) {
   give_back(std::move(buffer));
   channel.set_patience(kIdle);
   return sent;
+}
+
+// In parts if there is a limit, so that the peer sees progress whatever the limit is.
+Result<> Server::send_body(Channel& channel, const AnswerHead& head, std::string_view body) {
+  const bool is_slowed = is_limited() && settings_.upload != 0;
+  auto sent = channel.write_all(to_text(head));
+  while (sent && is_slowed && !body.empty()) {
+    sent = channel.flush();
+    const auto part = body.substr(0, kSlowedPart);
+    throttle_.wait(part.size(), [] { return false; });
+    if (sent) sent = channel.write_all(part);
+    body.remove_prefix(part.size());
+  }
+  if (sent) sent = channel.write_all(body);
+  return sent ? channel.flush() : sent;
 }
 
 Result<> Server::send_file(Channel& channel, const std::optional<std::filesystem::path>& path) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,9 @@ struct ServedCounts {
 
 class Server {
  public:
-  // True if a host that claims `identity` and connects from `address` is a peer.
-  using MayAsk = std::function<bool(const std::string& identity, const std::string& address)>;
+  // True if a host that connects from `address` and claims `identity` is a peer. No identity: it has not yet
+  // said who it is.
+  using MayAsk = std::function<bool(const std::optional<std::string>& identity, const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
   // Runs until `stop`, or until the listening socket fails.
@@ -72,6 +74,7 @@ class Server {
   void serve(UniqueFd socket);
   Result<> answer(Channel& channel, const PeerRequest& request);
   Result<> send(Channel& channel, const AnswerHead& head, std::string_view body);
+  Result<> send_body(Channel& channel, const AnswerHead& head, std::string_view body);
   Result<> send_unit(Channel& channel, const PeerRequest& request);
   Result<> send_file(Channel& channel, const std::optional<std::filesystem::path>& path);
   std::shared_ptr<Offer> offer_for(const PeerRequest& request);

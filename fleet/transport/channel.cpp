@@ -14,7 +14,9 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::size_t kReadAhead = 256 * 1024;  // bytes per recv() or send(); a TLS record has up to 16 KiB
+constexpr std::size_t kWriteBuffer = 256 * 1024;  // bytes per send(); a TLS record has up to 16 KiB
+// Bytes per recv(). For each record OpenSSL 3.0 moves all that it has read ahead to the front of this buffer.
+constexpr std::size_t kReadAhead = 32 * 1024;
 constexpr std::string_view kDigits = "0123456789abcdef";
 // TLS_AES_128_GCM_SHA256, the only cipher that works with every external PSK of TLS 1.3.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
@@ -115,7 +117,7 @@ Result<> Channel::begin(ssl_ctx_st* context) {
   }
   // Buffers many records for one send() call.
   BIO* buffer = BIO_new(BIO_f_buffer());
-  if (buffer == nullptr || BIO_set_write_buffer_size(buffer, kReadAhead) != 1) throw std::bad_alloc();
+  if (buffer == nullptr || BIO_set_write_buffer_size(buffer, kWriteBuffer) != 1) throw std::bad_alloc();
   BIO* plain = SSL_get_wbio(ssl_);
   BIO_up_ref(plain);
   SSL_set0_wbio(ssl_, BIO_push(buffer, plain));

@@ -70,8 +70,8 @@ class FleetDaemon(Daemon):
         """Returns the ended job."""
         return self.finish("/v1/stagings", {"datasets": ["imagenet"]})
 
-    def begin(self):
-        status, job = self.ask("POST", "/v1/stagings", {"datasets": ["imagenet"]})
+    def begin(self, max_rate=None):
+        status, job = self.ask("POST", "/v1/stagings", {"datasets": ["imagenet"]} | ({"max_rate": max_rate} if max_rate else {}))
         assert status == 202, job
         return job["id"]
 
@@ -117,6 +117,18 @@ class Fleet:
     def stage_all(self, daemons=None):
         with ThreadPoolExecutor(64) as at_once:
             return list(at_once.map(lambda daemon: daemon.end_of(daemon.begin()), daemons or self.daemons))
+
+    def unplug(self, daemon):
+        """Like a power loss: its link is silent, then all of its processes are gone."""
+        self.hosts[0].do("ip", "link", "set", daemon.host.name, "down")
+        daemon.kill()
+        for verb in ("stage", "serve-peers"):
+            for pid in daemon.workers(verb):
+                os.kill(pid, signal.SIGKILL)
+
+    def plug_in(self, daemon):
+        self.hosts[0].do("ip", "link", "set", daemon.host.name, "up")
+        daemon.start()
 
     def evict_all(self):
         with ThreadPoolExecutor(64) as at_once:

@@ -44,7 +44,7 @@ def test_four_hosts_that_start_together_read_the_source_once(fleet, record_prope
     staged = results(fleet.stage_all())
     ratio = (fleet.drive.bytes_read() - before) / fleet.drive.size
     record_property("ratio", ratio)
-    print(f"read from the source: {ratio:.3f} x the dataset; {[one['bytes_from'] for one in staged]}")
+    print(f"read from the source: {ratio:.3f} x the dataset; {[(one['bytes_from'], one['read_because']) for one in staged]}")
     check_hashes(staged)
     assert sum(one["bytes_from"]["volume"] for one in staged) <= 1.05 * fleet.drive.size
     assert ratio <= 1.05
@@ -86,7 +86,7 @@ def test_a_host_that_dies_is_made_up_for_by_the_others(fleet):
         os.kill(pid, signal.SIGSTOP)
     staged = results([daemon.end_of(job) for daemon, job in zip(others, jobs[1:])])
     ratio = (fleet.drive.bytes_read() - before) / fleet.drive.size
-    print(f"read from the source: {ratio:.3f} x the dataset")
+    print(f"read from the source: {ratio:.3f} x the dataset; {[one['read_because'] for one in staged]}")
     killed.kill()
     killed.start()
     assert ratio <= 1.15

@@ -1,6 +1,7 @@
 """Jobs that stage and train: the tasks' environment, the leases, and one copy per node."""
 import hashlib
 import re
+import secrets
 import time
 
 import pytest
@@ -53,6 +54,34 @@ def test_four_nodes_stage_one_dataset_and_train_on_it(cluster, go):
     assert re.findall(r"[0-9a-f]{64}", output) == 8 * [digest(cluster, "imagenet")], output
     for daemon in cluster.daemons():
         assert daemon.datasets()["imagenet"]["state"] == "ready"
+
+
+@pytest.fixture
+def fleet(cluster):
+    """The daemons are a fleet whose configuration names no peer."""
+    key = cluster.folder / "fleet.key"
+    key.touch(mode=0o600)
+    key.write_text(secrets.token_hex(32) + "\n")
+    texts = {node: node.daemon.config.read_text() for node in cluster.nodes.values()}
+    for node, text in texts.items():
+        node.daemon.config.write_text(f"{text}fleet: {{listen: {node.host.address}:7789, key_file: {key}, peers: {{}}}}\n")
+        assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+    for node in texts:
+        wait_until(lambda node=node: node.daemon.ask("GET", "/v1/status")[1]["fleet"]["serving"], f"{node.name} serves peers")
+    yield
+    for node, text in texts.items():
+        node.daemon.config.write_text(text)
+        assert node.daemon.ask("POST", "/v1/reload")[0] == 200
+
+
+@pytest.mark.usefixtures("fleet")
+def test_the_nodes_of_a_job_are_peers_of_its_staging(cluster):
+    size = sum(path.stat().st_size for path in (cluster.source / "imagenet").iterdir())
+    done = cluster.slurm("srun", "-N4", "--stage=imagenet", "true")
+    assert done.returncode == 0, done.stderr
+    staged = [daemon.datasets()["imagenet"]["bytes_from"] for daemon in cluster.daemons()]
+    assert sum(one["volume"] for one in staged) == size, staged
+    assert sum(one["peers"] for one in staged) == 3 * size, staged
 
 
 def test_each_task_finds_its_datasets_also_by_their_own_variables(cluster):

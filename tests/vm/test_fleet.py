@@ -46,7 +46,7 @@ def test_three_hosts_read_a_volume_of_a_real_target_once(trio):
     before = trio.bytes_read()
     staged = trio.stage((0, 1, 2))
     ratio = (trio.bytes_read() - before) / SIZE
-    print(f"the target read {ratio:.3f} x the dataset; {[one['bytes_from'] for one in staged]}")
+    print(f"the target read {ratio:.3f} x the dataset; {[(one['bytes_from'], one['read_because']) for one in staged]}")
     for one in staged:
         assert one["bytes_from"]["volume"] + one["bytes_from"]["peers"] == SIZE, one
         assert not one["warnings"], one
@@ -63,6 +63,52 @@ def test_a_host_that_comes_later_reads_nothing_from_the_volume(trio):
     assert trio.bytes_read() - before < SIZE / 20  # metadata
 
 
+def test_all_hosts_copies_are_compared(trio):
+    trio.stage((0, 1))
+    shown = trio.products[0].run("ls --fleet")
+    assert shown.rc == 0, shown
+    assert "host2" in shown.out and "host3" not in shown.out.split("imagenet")[1].splitlines()[1], shown.out
+    compared = trio.products[0].json("ls --fleet")
+    [one] = compared["datasets"]
+    assert one["same"] and [copy["host"] for copy in one["hosts"]] == [None, "host2"], compared
+
+
+def test_peers_are_found_by_one_name_that_leads_to_all_of_them(trio):
+    trio.stage((0, 1))
+    host = trio.hosts[2]
+    host.sh("cp /etc/hosts /run/hosts")
+    lines = "".join(f"{one.address} sparks.lan\n" for one in trio.hosts)
+    host.put("/etc/hosts", host.get("/run/hosts") + "\n" + lines)
+    try:
+        trio.configure(2, peers=None, dns="sparks.lan")
+        trio.wait_whole(2)
+        assert {peer["name"] for peer in trio.products[2].status()["fleet"]["peers"]} == {one.address for one in trio.hosts[:2]}
+        [one] = trio.stage((2,))
+        assert one["bytes_from"] == {"volume": 0, "peers": SIZE}, one
+    finally:
+        host.put("/etc/hosts", host.get("/run/hosts"))
+        trio.configure(2)
+
+
+def test_only_hosts_of_the_list_are_served(trio):
+    """The first host has the dataset, and answers the second one alone."""
+    trio.stage((0,))
+    allowed = trio.hosts[1].get("/etc/nvme/hostnqn").strip()
+    trio.configure(0, allow=[allowed])
+    try:
+        answers = "spark-stage status --json | python3 -c 'import json, sys; f = json.load(sys.stdin)[\"fleet\"]; " \
+                  "sys.exit([p[\"answers\"] for p in f[\"peers\"] if p[\"name\"] == \"host1\"] != [{}])'"
+        trio.hosts[1].wait_until(answers.format(True), 60, 1)
+        trio.hosts[2].wait_until(answers.format(False), 60, 1)
+        [one] = trio.stage((2,))
+        assert one["bytes_from"] == {"volume": SIZE, "peers": 0}, one
+        trio.products[2].sh("evict imagenet", 120)
+        [two] = trio.stage((1,))
+        assert two["bytes_from"] == {"volume": 0, "peers": SIZE}, two
+    finally:
+        trio.configure(0)
+
+
 def test_a_frozen_owner_costs_the_others_little(trio):
     before = trio.bytes_read()
     running = [trio.begin(index, SLOW) for index in range(3)]
@@ -73,7 +119,7 @@ def test_a_frozen_owner_costs_the_others_little(trio):
         ratio = (trio.bytes_read() - before) / SIZE
     finally:
         trio.hosts[2].run(f"systemctl kill --signal CONT {UNIT}")
-    print(f"the target read {ratio:.3f} x the dataset")
+    print(f"the target read {ratio:.3f} x the dataset; {[one['read_because'] for one in staged]}")
     assert ratio <= ALONE
     check_same(trio, staged, (0, 1))
     running[2].wait(600)  # the watchdog may have replaced its daemon meanwhile
@@ -88,7 +134,7 @@ def test_an_owner_that_loses_its_power_costs_the_others_little(trio):
     trio.hosts[1].kill()
     staged = [result(running[0]), result(running[2])]
     ratio = (trio.bytes_read() - before) / SIZE
-    print(f"the target read {ratio:.3f} x the dataset")
+    print(f"the target read {ratio:.3f} x the dataset; {[one['read_because'] for one in staged]}")
     trio.hosts[1].start()
     trio.hosts[1].wait_ready()
     trio.hosts[1].wait_until("spark-stage status", 120)
@@ -132,6 +178,9 @@ def test_a_peer_with_another_generation_gives_nothing(trio):
     [two] = trio.stage((2,))
     assert two["bytes_from"] == {"volume": 0, "peers": SIZE}, two
     assert trio.digest(2) == right
+    # The first host still has the old generation.
+    differs = trio.products[0].run("ls --fleet")
+    assert differs.rc == 6, differs
 
 
 def test_a_host_finishes_from_its_peers_when_its_volume_goes_away(trio):
@@ -144,6 +193,29 @@ def test_a_host_finishes_from_its_peers_when_its_volume_goes_away(trio):
         assert trio.products[2].volume(VOLUME)["state"] != "ready", "it was to finish without its volume"
     finally:
         trio.target.export(NQN, disk(1))
+    check_whole(trio, one)
+
+
+def test_a_host_without_its_volume_finishes_when_a_peer_that_has_everything_comes(trio):
+    trio.stage((0,))
+    since = trio.hosts[2].sh("date +%s").strip()
+    staging = trio.begin(2, SLOW)
+    trio.wait_for_part(2, 0.2)
+    trio.hosts[0].sh(f"systemctl stop {UNIT}", 120)
+    trio.target.remove(NQN)
+    try:
+        trio.products[2].wait_dataset("imagenet", "stalled", 120)
+        trio.hosts[2].wait_until(f"journalctl -u {UNIT} --since=@{since} | grep -q 'peers can.t stand in'", 120)
+        trio.hosts[0].sh(f"systemctl start {UNIT}", 120)
+        one = result(staging)
+        assert trio.products[2].volume(VOLUME)["state"] != "ready", "it was to finish without its volume"
+    finally:
+        trio.target.export(NQN, disk(1))
+    trio.wait_whole(0)
+    check_whole(trio, one)
+
+
+def check_whole(trio, one):
     print(f"{one['bytes_from']}")
     assert one["bytes"] == SIZE and one["files"] == len(FILES), one
     trio.wait_whole(2)

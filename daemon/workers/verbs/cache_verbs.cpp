@@ -211,7 +211,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     for (std::string& said : exchange->warnings()) staged->report.warnings.push_back(std::move(said));
   }
   if (!warning.empty()) staged->report.warnings.push_back(std::move(warning));
-  return staged_to_json(*staged);
+  json::object result = staged_to_json(*staged);
+  if (exchange) result["read_because"] = exchange->read_because();
+  return result;
 }
 
 // {"cache", "dataset", "sha256"} → {"dataset", "bytes", "files", "seconds", "sha256_files"}

@@ -1,7 +1,10 @@
 #include "daemon/workers/verbs/fleet.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/file.hpp"
@@ -14,7 +17,8 @@
 namespace spark::workers {
 namespace {
 
-constexpr char kSilentFile[] = "silent", kFoundFile[] = "found";
+constexpr char kSilentFile[] = "silent", kFoundFile[] = "found", kNodesFile[] = "nodes";
+constexpr std::size_t kMostNoted = 1024;
 constexpr std::chrono::seconds kSilentFor{15};
 
 // A host without NVMe has no NQN: systemd's machine ID is used instead.
@@ -53,6 +57,9 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
     if (!is_self) members.peers.push_back(std::move(peer));
   }
   if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
+  const json::array* nodes = get_array(object, "nodes");
+  for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
+    members.nodes.emplace_back((*nodes)[i].as_string());
   const json::array* allow = get_array(object, "allow");
   for (std::size_t i = 0; allow != nullptr && i < allow->size(); ++i)
     members.allow.emplace((*allow)[i].as_string());
@@ -67,6 +74,29 @@ void add_found(FleetMembers& members, const std::vector<std::string>& addresses)
   for (const std::string& address : addresses) {
     if (!members.dns || !known.insert(address).second || !fleet::interface_of(address).empty()) continue;
     members.peers.push_back({address, {{address, members.dns->port}}});
+  }
+}
+
+void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes) {
+  std::set<std::string> known{members.listen.address};
+  for (const fleet::PeerAddress& peer : members.peers) {
+    known.insert(peer.name);
+    for (const fleet::Endpoint& endpoint : peer.endpoints) {
+      const auto found = fleet::resolve(endpoint.address);
+      if (found) known.insert(found->begin(), found->end());
+    }
+  }
+  for (const std::string& node : nodes) {
+    const auto found = known.insert(node).second ? fleet::resolve(node) : std::vector<std::string>();
+    if (!found || found->empty()) continue;
+    const bool is_known = std::ranges::any_of(*found, [&](const std::string& address) {
+      return known.contains(address) || !fleet::interface_of(address).empty();
+    });
+    if (is_known) continue;
+    fleet::PeerAddress peer{node, {}};
+    for (const std::string& address : *found) peer.endpoints.push_back({address, members.listen.port});
+    known.insert(found->begin(), found->end());
+    members.peers.push_back(std::move(peer));
   }
 }
 
@@ -119,6 +149,26 @@ std::vector<std::string> found_peers(const std::filesystem::path& boards) {
   return lines_of(boards / kFoundFile);
 }
 
+void note_nodes(const std::filesystem::path& boards, const std::vector<std::string>& nodes) {
+  const std::vector<std::string> noted = noted_nodes(boards);
+  std::string lines;
+  for (const std::string& node : nodes)
+    if (std::ranges::find(noted, node) == noted.end()) lines += node + "\n";
+  if (lines.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(boards, ignored);
+  const int begin_again = noted.size() > kMostNoted ? O_TRUNC : 0;
+  const auto path = boards / kNodesFile;
+  const UniqueFd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | begin_again, 0600));
+  // On a failure these hosts get nothing from this one.
+  if (file) (void)!::write(file.get(), lines.data(), lines.size());
+}
+
+std::vector<std::string> noted_nodes(const std::filesystem::path& boards) {
+  return lines_of(boards / kNodesFile);
+}
+
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,
                                                  std::string& warning) {
   const json::object* object = get_object(request, "fleet");
@@ -135,6 +185,8 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   add_found(*members, found_peers(settings.boards));
+  note_nodes(settings.boards, members->nodes);
+  add_nodes(*members, members->nodes);
   const auto silent = silent_peers(settings.boards);
   for (fleet::PeerAddress& peer : members->peers) {
     peer.is_silent = silent.contains(peer.name);

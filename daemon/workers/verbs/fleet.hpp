@@ -20,12 +20,16 @@ struct FleetMembers {
   std::shared_ptr<fleet::Security> security;
   std::vector<fleet::PeerAddress> peers;  // without this host
   std::optional<fleet::Endpoint> dns;     // a name that resolves to the addresses of all hosts
+  std::vector<std::string> nodes;         // of a job: host names, which lead to peers as well
   std::set<std::string> allow;            // host NQNs that may ask; empty: all that have the key
 };
 Result<FleetMembers> fleet_members_of(const json::object& fleet);
 
 // Adds the hosts at these addresses of `dns`, without this host and those already known.
 void add_found(FleetMembers& members, const std::vector<std::string>& addresses);
+
+// Adds the hosts that these names lead to, at the port of this host. May wait for a name service.
+void add_nodes(FleetMembers& members, const std::vector<std::string>& nodes);
 
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
@@ -38,6 +42,10 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards);
 // The addresses of `dns`, reported in the same way: a staging does not wait for a name service.
 void note_found(const std::filesystem::path& boards, const std::vector<std::string>& addresses);
 std::vector<std::string> found_peers(const std::filesystem::path& boards);
+
+// The nodes of the jobs that staged here, reported to the process that serves peers, which answers them.
+void note_nodes(const std::filesystem::path& boards, const std::vector<std::string>& nodes);
+std::vector<std::string> noted_nodes(const std::filesystem::path& boards);
 
 // From "fleet" in the request. Null if there is no exchange; `warning` then has the reason of a failure.
 // Staging does not depend on peers.

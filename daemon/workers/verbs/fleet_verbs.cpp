@@ -49,7 +49,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
-  Neighbours neighbours(*members);
+  Neighbours neighbours(*members, boards_in(cache->state_dir));
   const std::string interface = fleet::interface_of(members->listen.address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
@@ -60,10 +60,12 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                                  upload_of(*object, members->listen),
                                  interface,
                                  link_rate(interface)};
-  fleet::Server server(
-      std::move(settings), members->security, [&](const std::string& identity, const std::string& address) {
-        return neighbours.has(address) && (members->allow.empty() || members->allow.contains(identity));
-      });
+  fleet::Server server(std::move(settings), members->security,
+                       [&](const std::optional<std::string>& identity, const std::string& address) {
+                         const bool is_listed =
+                             !identity || members->allow.empty() || members->allow.contains(*identity);
+                         return is_listed && neighbours.has(address);
+                       });
   StopFlag stop{false};
   auto looking = start_thread([&] {
     for (auto ask_at = std::chrono::steady_clock::now(); !stop; std::this_thread::sleep_for(kLook)) {

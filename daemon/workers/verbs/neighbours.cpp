@@ -54,7 +54,8 @@ Bytes link_rate(const std::string& interface) {
   return megabits > 0 ? static_cast<Bytes>(megabits) * 1'000'000 / 8 : 0;
 }
 
-Neighbours::Neighbours(FleetMembers members) : members_(std::move(members)) {
+Neighbours::Neighbours(FleetMembers members, std::filesystem::path boards)
+    : members_(std::move(members)), boards_(std::move(boards)) {
   use(members_);
   look_up_members();
   resolve();
@@ -80,9 +81,16 @@ void Neighbours::look_up_members() {
   use(all);
 }
 
-bool Neighbours::has(const std::string& address) const {
+bool Neighbours::has(const std::string& address) {
   const std::scoped_lock lock(mutex_);
-  return allowed_.contains(address);
+  if (allowed_.contains(address)) return true;
+  if (boards_.empty()) return false;
+  for (const std::string& node : noted_nodes(boards_)) {
+    auto& addresses = nodes_[node];
+    if (addresses.empty()) addresses = fleet::resolve(node).value_or(std::vector<std::string>());
+    if (std::ranges::find(addresses, address) != addresses.end()) return true;
+  }
+  return false;
 }
 
 json::array Neighbours::ask() {

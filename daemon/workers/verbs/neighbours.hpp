@@ -1,6 +1,8 @@
 // The other hosts of the fleet, and queries to them.
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -18,10 +20,12 @@ Bytes link_rate(const std::string& interface);
 
 class Neighbours {
  public:
-  explicit Neighbours(FleetMembers members);
+  // `boards`: its folder has the nodes of jobs; see note_nodes.
+  explicit Neighbours(FleetMembers members, std::filesystem::path boards = {});
 
-  // Whether this is the address of a peer. Any thread.
-  bool has(const std::string& address) const;
+  // Whether this is the address of a peer, or of a node of a job that staged here. May wait for a name
+  // service. Any thread.
+  bool has(const std::string& address);
   // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
   json::array ask();
@@ -35,8 +39,10 @@ class Neighbours {
   std::vector<std::string> found_;
   std::vector<fleet::PeerAddress> addresses_;
   std::vector<std::unique_ptr<fleet::Peer>> peers_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::set<std::string> allowed_;
+  const std::filesystem::path boards_;
+  std::map<std::string, std::vector<std::string>> nodes_;  // their addresses
 
   void look_up_members();
   void use(const FleetMembers& members);

@@ -18,10 +18,10 @@ TEST(Json, ARequestNamesTheJobAndItsProcess) {
   char first[] = "imagenet", second[] = "data:a \"b\"";
   char* names[] = {first, second};
   const NameList list{2, names};
-  const JobTag job{123, "alice", 77}, prolog{123, nullptr, 0};
+  const JobTag job{123, "alice", 77, "n[1-4]"}, prolog{123, nullptr, 0, nullptr};
   EXPECT_EQ(owned(json_staging(&list, &job, false)),
             R"({"datasets":["imagenet","data:a \"b\""],)"
-            R"("job":{"system":"slurm","id":"123","user":"alice","processes":[77]}})");
+            R"("job":{"system":"slurm","id":"123","user":"alice","nodes":"n[1-4]","processes":[77]}})");
   EXPECT_EQ(
       owned(json_staging(&list, &prolog, true)),
       R"({"datasets":["imagenet","data:a \"b\""],"job":{"system":"slurm","id":"123"},"prefetch":true})");

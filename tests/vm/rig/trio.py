@@ -50,14 +50,17 @@ class Trio:
         for index in range(len(self.hosts)):
             self.wait_whole(index)
 
-    def configure(self, index):
+    def configure(self, index, **fleet):
+        """`fleet`: keys that replace those of the section; None removes one."""
         peers = {host.name: [host.address] for host in self.hosts}  # a host ignores its own entry
         self.products[index].configure(config_text(
             targets={"rose": {"address": self.machine.address, "fast_fail": "5s"}},  # reads fail instead of hanging
             volumes={VOLUME: {"target": "rose", "subsystem": NQN, "mount": MOUNT}},
             cache=CACHE,
             datasets={"imagenet": {"volume": VOLUME, "path": "imagenet"}},
-            fleet={"listen": f"{self.hosts[index].address}:{PORT}", "key_file": KEY_FILE, "peers": peers}))
+            fleet={key: value for key, value in
+                   ({"listen": f"{self.hosts[index].address}:{PORT}", "key_file": KEY_FILE, "peers": peers} | fleet).items()
+                   if value is not None}))
 
     def wait_whole(self, index):
         """Waits until the host has the volume and both peers answer."""

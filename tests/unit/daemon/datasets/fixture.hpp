@@ -81,6 +81,8 @@ class DatasetsTest : public testing::Test {
     if (!doubt.empty()) place.doubt = Doubt{doubt, doubt_passes};
     place.generation = generation;
     place.drive = dataset.volume;
+    place.device = device;
+    place.is_exchanged = !device.empty();
     return place;
   }
   std::shared_ptr<Job> stage(std::optional<std::chrono::seconds> lease = {}, pid_t pid = 0) {
@@ -132,6 +134,7 @@ class DatasetsTest : public testing::Test {
   std::string doubt;  // for every source
   bool doubt_passes = false;
   std::uint64_t generation = 0;  // of every source's volume
+  std::string device;            // of every source's volume; empty: it is not exchanged with peers
   std::optional<Error> source_error;
   std::string away = "imagenet";  // the dataset that source_error applies to
   Timings timings{Duration(10),    3, Duration(10), Duration(200), Duration(300), Duration(20),

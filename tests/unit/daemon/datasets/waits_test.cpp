@@ -42,6 +42,24 @@ TEST_F(TroubleTest, GoesOnByItselfWhenTheVolumeIsBack) {
   EXPECT_EQ(worker.calls("stage"), 2);
 }
 
+TEST_F(TroubleTest, WhileItsVolumeIsAwayPeersAreAskedAgainUntilOneHasTheDataset) {
+  worker.on("stage",
+            std::string("read -r request; case $request in *'\"away\":true'*) if [ $n = 4 ]; then ") +
+                staged() + "; else " + kTrouble + "; fi;; *) " + lines({kBegun, "sleep 0.2", kTrouble}) +
+                ";; esac");
+  device = "/dev/nvme0n1";
+  settings.fleet.listen = nvmetcp::Portal{"10.0.0.1", 7789};
+  timings.peers = Duration(20);
+  start();
+  const auto job = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  source_error = gone;
+  ASSERT_TRUE(is_stalled());
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "done");
+  EXPECT_EQ(worker.calls("stage"), 4);
+}
+
 TEST_F(TroubleTest, AVolumeThatAnotherHostWritesIsNotStagedFromUnlessAllowed) {
   worker.on("stage",
             R"(cat >> stages.log; echo '{"error": {"kind": "not_found", "what": "no", "hint": ""}}')");

@@ -40,6 +40,15 @@ TEST(Board, TheWorkerSeesAtOnceWhoAsksTheServer) {
   EXPECT_EQ(worker->members(), (std::vector<NodeId>{7, 8}));
 }
 
+TEST(Board, AWorkerThatEndedIsNoticedAtOnce) {
+  const TempFolder folder;
+  auto worker = Board::create(folder.path(), kSet, "/x", kSize).value();
+  const auto server = Board::open(folder.path(), kSet).value();
+  EXPECT_TRUE(server->is_alive());
+  worker.reset();
+  EXPECT_FALSE(server->is_alive());
+}
+
 TEST(Board, OfOneSetThereIsOneWorkerAtATime) {
   const TempFolder folder;
   auto first = Board::create(folder.path(), kSet, "/x", kSize).value();

@@ -24,7 +24,7 @@ class FleetHost {
       : security_(Security::make(key, std::move(name)).value()),
         at_{"127.0.0.1", spark::test::LocalPort().portal.port},
         server_({at_, config_.path, config_.state_dir, boards(), self(), "1", 0, "", 0}, security_,
-                [](const std::string&, const std::string&) { return true; }) {
+                [](const auto&, const auto&) { return true; }) {
     ::signal(SIGPIPE, SIG_IGN);  // as in each worker
     EXPECT_TRUE(cache()) << "no cache";
     serving_ = std::thread([this] { EXPECT_TRUE(server_.run(stop_)); });
