@@ -156,7 +156,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   JobTag job = job_of(spank);
   job.user = getenv("SLURM_JOB_USER");
-  job.nodes = getenv("SLURM_JOB_NODELIST");
+  job.nodes = getenv("SLURM_NODELIST");  // Slurm 22.05 has no SLURM_JOB_NODELIST in a prolog
   for (int which = OptionStage; which <= OptionPrefetch; ++which) {
     if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
       log_failure(settings.node, &failure);
