@@ -251,7 +251,7 @@ TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBe
     return text_of("stage-outs.log").find(R"("source":"/out/step-2")") != std::string::npos;
   }));
   EXPECT_TRUE((**asked)->is_running());
-  (**asked)->cancel();
+  EXPECT_TRUE((**asked)->cancel().has_value());
 }
 
 TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
