@@ -26,7 +26,8 @@ class StagingTest : public testing::Test {
   int stage(const char* socket, int wake_fd = -1, int64_t reconnect_ms = 60'000) {
     char name[] = "a";
     char* names[] = {name};
-    const Staging staging{{socket, "n1"}, {1, names}, {5, "alice", 77}, wake_fd, {0, reconnect_ms, 0}};
+    const Staging staging{
+        {socket, "n1"}, {1, names}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
     Report report = start_report("n1", [](const char* line) { said.emplace_back(line); });
     const int result = stage_and_wait(&staging, &report, &staged_, &failure_);
     if (result == 0) path_ = staged_.paths[0];
