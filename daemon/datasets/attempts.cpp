@@ -132,7 +132,8 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     while (can_ask_peers(*task)) {
       auto from_peers = co_await attempt_from_peers(task);
       if (from_peers) co_return from_peers;
-      co_await wait_for_source(context_, task, reason, context_.timings.peers);
+      const SteadyTime again = context_.clock.steady() + context_.timings.peers;
+      co_await wait_for_source(context_, task, reason, again);
     }
     co_await wait_for_source(context_, task, std::move(reason));
     if (task->is_cancelled) co_return task->cancelled();

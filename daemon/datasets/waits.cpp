@@ -20,14 +20,13 @@ asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task) 
 }
 
 asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
-                                      Duration most) {
+                                      SteadyTime end) {
   task->show_stalled(reason);
-  const SteadyTime begin = context.clock.steady();
   while (!task->is_cancelled) {
     const auto source = context.find_source(task->dataset);
     if (source || source.error().kind == Errc::NotFound) break;
     task->show_stalled(goes_on_when_over(source.error()));
-    if (context.clock.steady() - begin >= most) co_return;
+    if (context.clock.steady() >= end) co_return;
     co_await pause_for(task, context.timings.look);
   }
   task->show_queued();

@@ -17,10 +17,10 @@ std::string goes_on_when_over(const Error& why);
 // For a volume on its first attempt: it may be ready in a moment.
 asio::awaitable<void> wait_while_settling(const Context& context, TaskPtr task);
 
-// Waits until the source can be read, or for `most`. Does not wait for a volume that was removed from the
+// Waits until the source can be read, or until `end`. Does not wait for a volume that was removed from the
 // configuration.
 asio::awaitable<void> wait_for_source(const Context& context, TaskPtr task, std::string reason,
-                                      Duration most = Duration::max());
+                                      SteadyTime end = SteadyTime::max());
 
 // Whether the doubt ended, or the task was cancelled.
 asio::awaitable<bool> doubt_passed(const Context& context, TaskPtr task);
