@@ -117,7 +117,7 @@ def test_release_leaves_another_servers_mount_and_what_a_silent_target_holds(sto
     finally:
         machine.thaw()
     assert "/srv/other (nfs4) is mounted there, and is not this volume's: left alone" in said, said
-    assert "left as it is; `nvme disconnect -n raid5-data`" in said, said
+    assert "left unchanged; `nvme disconnect -n raid5-data`" in said, said
     assert house.host.sh("grep ' /mnt/' /proc/self/mountinfo") == before
     assert house.host.get(f"{NAS_MOUNT}/file") == "theirs\n"
     house.host.sh("ls /mnt/rosa-storage/images", 60)
