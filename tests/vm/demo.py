@@ -52,7 +52,7 @@ datasets:
 REAL_HARDWARE = f"""
     make install                                             # README.md: what it needs on a DGX Spark
     spark-stage discover 192.168.0.100                       # what your target offers this host
-    spark-stage discover 192.168.0.100 --yaml > {CONFIG}
+    spark-stage discover 192.168.0.100 --output {CONFIG}
     spark-stage config check && systemctl enable --now spark-staged
     spark-stage status && spark-stage run VOLUME:FOLDER -- python train.py
 """
