@@ -92,7 +92,7 @@ def test_one_verdict_is_made_of_both(hosts, measured):
     table, record = measured
     assert any("Measured on 2 hosts at once (host1, host2)" in sentence for sentence in record["verdict"]["sentences"])
     # A busy machine may invalidate rounds or all results of a scenario, which the verdict reports; no other reason may prevent a verdict.
-    assert all("valid r" in reason for reason in record["verdict"].get("not_decided_because", [])), record["verdict"]
+    assert all("valid r" in reason for reason in record["verdict"].get("not_decided_because", [])), record["verdict"]["not_decided_because"]
     assert "TOGETHER" in table
     assert "Measured on 2 hosts" in " ".join(hosts.product.sh("bench report last").split())
     runs = hosts.first.sh("ls /var/lib/spark-stage/bench/*")
