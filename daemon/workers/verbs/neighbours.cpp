@@ -1,6 +1,7 @@
 #include "daemon/workers/verbs/neighbours.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "base/text.hpp"
@@ -9,7 +10,7 @@
 namespace spark::workers {
 namespace {
 
-constexpr std::chrono::milliseconds kAskPatience{1500};
+constexpr std::chrono::milliseconds kAskPatience{1500}, kLookUpAgain{30'000};
 constexpr Bytes kMostAboutNode = 4096, kMostDatasets = 16 * kMiB;
 
 json::value text_or_null(const json::object& object, std::string_view key) {
@@ -86,9 +87,12 @@ bool Neighbours::has(const std::string& address) {
   if (allowed_.contains(address)) return true;
   if (boards_.empty()) return false;
   for (const std::string& node : noted_nodes(boards_)) {
-    auto& addresses = nodes_[node];
-    if (addresses.empty()) addresses = fleet::resolve(node).value_or(std::vector<std::string>());
-    if (std::ranges::find(addresses, address) != addresses.end()) return true;
+    Node& known = nodes_[node];
+    const SteadyTime now = std::chrono::steady_clock::now();
+    // Any host can connect, with or without the key, so a name without an address is rarely looked up.
+    if (known.addresses.empty() && now - known.asked_at > kLookUpAgain)
+      known = {fleet::resolve(node).value_or(std::vector<std::string>()), now};
+    if (std::ranges::find(known.addresses, address) != known.addresses.end()) return true;
   }
   return false;
 }

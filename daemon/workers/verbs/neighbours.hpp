@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "daemon/workers/verbs/fleet.hpp"
 #include "fleet/fetch/peer.hpp"
@@ -42,7 +43,11 @@ class Neighbours {
   std::mutex mutex_;
   std::set<std::string> allowed_;
   const std::filesystem::path boards_;
-  std::map<std::string, std::vector<std::string>> nodes_;  // their addresses
+  struct Node {
+    std::vector<std::string> addresses;
+    SteadyTime asked_at{};  // the name service
+  };
+  std::map<std::string, Node> nodes_;
 
   void look_up_members();
   void use(const FleetMembers& members);
