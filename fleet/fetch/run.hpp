@@ -69,9 +69,8 @@ class ExchangeRun {
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
   struct {
-    std::size_t awaited =
-        0;  // to wait for until their first answer or failure, before choosing the first unit
-    std::chrono::milliseconds slowest{0};  // answer about the set, lately
+    std::size_t awaited = 0;  // whose first answer or failure comes before the choice of the first unit
+    std::chrono::milliseconds slowest{0};  // recent answer about the set
     SteadyTime slowest_at{};
     std::condition_variable ended;
   } watches_;  // of peers

@@ -152,7 +152,7 @@ class Run {
     return job;
   }
 
-  // Threads whose lanes are busy open and finish files only if nobody else does.
+  // A thread whose lanes are busy opens and finishes files only if there are no openers.
   Job pick(For whom) {
     if (failed_) return {};
     const bool moves = whom != For::Opener;

@@ -14,6 +14,14 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr char kTwoThere[] =
+    R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
+       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
+       "incomplete": ""}]}}' | tr -d '\n'; echo)";
+constexpr char kOlderBegunElsewhere[] =
+    R"(echo '{"result": {"copies": [], "begun": [
+       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
+       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)";
 constexpr char kOneThere[] =
     R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5, "incomplete": ""},
        {"name": "step-1", "mtime_ns": 10, "changed_ns": 11, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)";
@@ -214,14 +222,8 @@ TEST_F(WatchedOutputTest, WhileTheVolumeIsAwayNothingIsSentAndTheReasonIsShown) 
 
 TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpointIsHere) {
   settings.outputs["run7"].nodes = 2;
-  worker.on(
-      "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
-       "incomplete": ""}]}}' | tr -d '\n'; echo)");
-  worker.on("list-published", R"(echo '{"result": {"copies": [], "begun": [
-       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
-       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", kTwoThere);
+  worker.on("list-published", kOlderBegunElsewhere);
   watches->apply(settings);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("source":"/out/step-2")"));
@@ -230,11 +232,7 @@ TEST_F(WatchedOutputTest, AShardThatAnotherHostWaitsForIsSentThoughANewerCheckpo
 
 TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBeingSent) {
   settings.outputs["run7"].nodes = 2;
-  worker.on(
-      "scan-output",
-      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "changed_ns": 31,
-       "bytes": 5, "incomplete": ""}, {"name": "step-2", "mtime_ns": 20, "changed_ns": 21, "bytes": 5,
-       "incomplete": ""}]}}' | tr -d '\n'; echo)");
+  worker.on("scan-output", kTwoThere);
   worker.on("stage-out",
             note_request("stage-outs.log") +
                 R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')");
@@ -244,9 +242,7 @@ TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBe
   ASSERT_TRUE(calls("list-published", 1));
   const auto asked = await(context, watches->find("run7")->send_newest());
   ASSERT_TRUE(*asked) << (*asked).error().message();
-  worker.on("list-published", R"(echo '{"result": {"copies": [], "begun": [
-       {"name": "step-3", "own_mtime_ns": 30, "has_others": false},
-       {"name": "step-2", "own_mtime_ns": 0, "has_others": true}]}}' | tr -d '\n'; echo)");
+  worker.on("list-published", kOlderBegunElsewhere);
   EXPECT_TRUE(run_until(context, [&] {
     return text_of("stage-outs.log").find(R"("source":"/out/step-2")") != std::string::npos;
   }));
