@@ -135,7 +135,7 @@ class Site:
         return [lease["holder"] for row in self.product.datasets() for lease in row["leases"]]
 
     def mount_ids(self):
-        """Of all that is mounted on the node for the volume and for pods: what is mounted anew has another one."""
+        """Of all that is mounted on the node for the volume and for pods: a new mount has another one."""
         lines = [line.split() for line in self.node.machine.get("/proc/self/mountinfo").splitlines()]
         return {fields[4]: fields[0] for fields in lines if fields[4].startswith((MOUNT, "/var/lib/spark-stage/cache", "/var/lib/kubelet/pods"))}
 
@@ -238,7 +238,7 @@ def test_a_pod_reads_on_while_the_daemon_and_its_driver_are_replaced(site):
         site.start_daemon()
         site.start_driver()
         after = site.mount_ids()
-        assert {path: after.get(path) for path in before} == before, "nothing was unmounted or mounted anew"
+        assert {path: after.get(path) for path in before} == before, "a mount was removed or replaced"
         with site.reading_pod("u4") as other:
             assert other.digest() == site.digest("imagenet")
 
