@@ -21,7 +21,7 @@ DEADLINE_S = 30
 
 
 def watch(kubelet):
-    """As kubelet does: each socket that appears in its folder is asked, also that of a driver that was started anew."""
+    """As kubelet does: each socket that appears in its folder is asked, also that of a restarted driver."""
     known = None
     while True:
         try:
