@@ -11,6 +11,7 @@ A step's output goes to build/check/STEP.log; its end is printed if the step fai
 """
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS,
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build/check"
+NEEDED = 20 << 30  # bytes of builds, images and the machines' drives
 
 
 @dataclass
@@ -190,6 +192,12 @@ def run_all(steps):
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 
 
+def lack_of_space():
+    drive = shutil.disk_usage(LOGS)
+    needed = max(NEEDED, drive.total * 6 // 100)  # the benchmark's tests write only to a drive with 5 % left
+    return f"{drive.free >> 30} GiB is free at {LOGS}, all steps need {needed >> 30} GiB" if drive.free < needed else ""
+
+
 def main(arguments):
     is_long = "--long" in arguments
     names = [argument for argument in arguments if argument != "--long"]
@@ -200,6 +208,9 @@ def main(arguments):
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)
         return 2
     LOGS.mkdir(parents=True, exist_ok=True)
+    if not names and (lack := lack_of_space()):
+        print(f"check: {lack} - free some space; `make clean` removes the builds", file=sys.stderr)
+        return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # its children end with it
     began = time.monotonic()
     try:

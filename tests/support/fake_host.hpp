@@ -60,7 +60,7 @@ class FakeHost {
             has_config ? Result<config::Config>(config)
                        : Result<config::Config>(fail(Errc::NotFound, "there is no config file")),
             [this](const std::vector<std::string>& argv) { return answer(argv); },
-            [](const std::function<Result<json::object>()>& work) { return work(); },
+            [this](const std::function<Result<json::object>()>& work) { return with_room(work()); },
             "/run/spark-stage/api.sock",
             "6.17.0-1014-nvidia",
             true,
@@ -92,8 +92,18 @@ class FakeHost {
   std::string data_comes_in = "fast0";           // the card with increasing counters; empty: none
   bool reads_hang = false;
   std::vector<std::string> reads;  // devices
+  Bytes free = 78'700'000'000;     // on the cache's drive, of 1 TB
 
  private:
+  // The drive that holds this computer's temporary files may be full.
+  Result<json::object> with_room(Result<json::object> looked) const {
+    if (looked && looked->contains("free")) {
+      (*looked)["total"] = Bytes{1'000'000'000'000};
+      (*looked)["free"] = free;
+    }
+    return looked;
+  }
+
   Result<Bytes> read_beginning(const std::string& device) {
     reads.push_back(device);
     if (reads_hang) return fail(Errc::TimedOut, "no answer within 5 s");

@@ -155,7 +155,7 @@ TEST_F(Doctor, LeavesIdleManagersAlone) {
 }
 
 TEST_F(Doctor, SeesACacheWithoutRoom) {
-  fake.config.cache.keep_free = {0, 100};
+  fake.free = 49'000'000'000;
   expect("cache", {"keep_free holds back", "nothing can be staged"});
 }
 
