@@ -75,7 +75,7 @@ OF_DATA = ["test_stage_out", "test_outputs"]
 BENCHMARK = ["test_bench", "test_bench_hosts"]
 # Jobs of PyTorch's that are killed and resume.
 TRAINING = ["test_training", "test_training_hosts"]
-# Two hosts and a target.
+# Two hosts with PyTorch, and a target.
 TUTORIAL = ["test_tutorial"]
 # Four machines at once, beside other lanes too many for two cores.
 FLEET = ["test_fleet"]
@@ -103,8 +103,7 @@ LANES = [
     [machines("vm-newest", "newest", "scenarios of one host", *but(TWO_HOSTS + ANY_KERNEL + OF_DATA + BENCHMARK + APART))],
     [machines("vm-6.1", "6.1", "scenarios of one host and of two", *but(NOT_ON_6_1 + ANY_KERNEL + BENCHMARK + APART)),
      machines("walk", "newest", "15 steps of a random walk of faults, two hosts", *scenarios(WALK)),
-     machines("vm-data", "newest", "scenarios of stage-out, outputs and the benchmark, and the tutorial",
-              *scenarios(OF_DATA + BENCHMARK + TUTORIAL))],
+     machines("vm-data", "newest", "scenarios of stage-out, outputs and the benchmark", *scenarios(OF_DATA + BENCHMARK))],
     [machines("vm-more", "newest", "scenarios of two hosts, and those that a kernel does not change",
               *scenarios(TWO_HOSTS + ANY_KERNEL)), DEBIAN_13],
 ]
@@ -172,6 +171,7 @@ OTHERS = [
         [PYTHON, "-m", "pytest", *scenarios(["test_slurm"]), "-q", "-p", "no:cacheprovider"]]),
     replace(machines("training", "newest", "PyTorch jobs that are killed and resume a hundred times, on one host and on two; two hosts that write one volume",
                      *scenarios(TRAINING + BOTH_WRITE), SPARK_TRAINING_ROUNDS="100"), deadline_s=2 * 3600),
+    machines("tutorial", "newest", "every command of the tutorial, with PyTorch on two hosts and a pulled cable", *scenarios(TUTORIAL)),
     replace(KUBERNETES, commands=[SET_UP_OTHERS, ["tools/image.sh", "debian-12", "amd64", "build/deb"], [*IMAGE_TESTS, "tests/csi/test_podman.py"],
                                   *KUBERNETES.commands]),
     machines("many", "newest", "100 subsystems with 300 namespaces", *scenarios(TAKES_LONG)),

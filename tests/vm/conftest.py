@@ -87,12 +87,16 @@ def pair(house, second_host):
 
 
 @pytest.fixture(scope="module")
-def soak_world():
-    """Separate machines, since a walk does not restore their state."""
-    for rig in _started(Topology(install_tree=image.install_product())):
-        world = World(rig)
-        world.start()
-        yield world
+def own_rig():
+    """Machines of one module alone, which need not restore their state."""
+    yield from _started(Topology(install_tree=image.install_product()))
+
+
+@pytest.fixture(scope="module")
+def soak_world(own_rig):
+    world = World(own_rig)
+    world.start()
+    return world
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ STUBS = {
     "srun": """while [ "${1#-}" != "$1" ]; do [ "$1" != -N ] || shift; shift; done
 for name in node1 node2; do unshare --uts sh -c 'hostname "$0"; exec "$@"' $name "$@" & all="$all $!"; done
 for one in $all; do wait "$one" || exit; done""",
-    "docker": 'for one; do case $one in type=bind,src=*) from=${one#type=bind,src=}; ls "${from%%,*}" | grep -q . ;; esac; done',
     "ssh": 'shift; exec "$@"',
 }
 TRAIN = "import os, sys\nsys.exit(not any('data' in one for one in [*sys.argv[1:], *os.environ.values()]))\n"

@@ -1,58 +1,52 @@
-"""docs/two-sparks.md, typed on two machines: every command of its blocks, in order.
-
-torchrun is a replacement that runs a script with the same outputs: torch itself is too large for these machines.
-"""
+"""docs/two-sparks.md, typed on two machines: every command of its blocks, in order, with Debian's PyTorch and Gloo. The cable
+of the target is pulled and put back at the place where the page says so."""
 import re
 import shlex
 import shutil
+import signal
+from pathlib import Path
 
 import pytest
 
 from rig import blocks, image, packages
 from rig.disks import MIB, ext4
 from rig.machine import disk
+from rig.own_volume import assert_whole
 from rig.product import CONFIG, Product
 from rig.target import Target, stable_uuid
-from rig.topology import Topology
+from rig.trainer import PYTHON, TORCH
 from test_bench_hosts import CLIENT, LIBRARIES, SERVER, SSH
 
 PAGE = "docs/two-sparks.md"
 NAMES = ("spark1", "spark2")
-FILES = {f"imagenet/shard-{i}.bin": 8 for i in range(8)}
+FILES = {f"imagenet/shard-{i:02}.bin": 1 for i in range(64)}
+PACKAGES = {"ssh": ["openssh-server", "openssh-client"], "torch": ["python3-torch"]}
+OUT = "/data/out/run7"
+TRAINING = Path(__file__).parent / "training"
 # Blocks, by first line, that the page asks to type on each Spark.
 ON_EACH = ("sudo ip link set", "cat /etc/nvme/hostnqn", "sudo spark-stage config check", "spark-stage wait datasets --timeout")
-# Programs that are missing on these machines: sudo and torch.
+# Strings in the first lines of blocks: before these, the cable is pulled and put back, and the training is stopped.
+TARGET_IS_AWAY, TARGET_IS_BACK, IS_STOPPED = "# both volumes are `stalled`", "wait datasets checkpoints", "spark-stage stage-out"
+NEWEST = f"{{ echo step-0.pt; ls {OUT}; }} | sed -n 's/^step-\\([0-9]*\\)[.]pt$/\\1/p' | sort -n | tail -n 1"
+# sudo is missing on these machines; torchrun needs the paths of its packages, and a fix.
 STUBS = {
     "sudo": "#!/bin/sh\nexec \"$@\"\n",
-    "torchrun": "#!/bin/sh\nfor last; do :; done\nexec python3 \"$last\"\n",
+    "torchrun": f"#!/bin/sh\nexec {PYTHON} python3 /root/torchrun.py \"$@\"\n",
 }
-# Same as the page's script: reads every file and writes three checkpoints, on the first Spark only, renamed when complete.
-TRAIN = """
-import os, socket
-folder, out = os.environ["SPARK_STAGE_IMAGENET"], "/data/out/run7"
-size = sum(len(open(os.path.join(folder, name), "rb").read()) for name in os.listdir(folder))
-assert size == 64 << 20, size
-if socket.gethostname() == "spark1":
-    done = max((int(name[5:]) for name in os.listdir(out) if name.startswith("step-")), default=0)
-    for step in (100, 200, 300):
-        os.makedirs(f"{out}/tmp-step")
-        with open(f"{out}/tmp-step/model.pt", "wb") as file:
-            file.write(os.urandom(1 << 20))
-        os.rename(f"{out}/tmp-step", f"{out}/step-{done + step}")
-"""
 
 
 class Sparks:
     def __init__(self, rig):
         drive = ext4(rig.folder / "datasets.raw", 256 * MIB, stable_uuid("tutorial"), FILES)
-        tools = packages.drive("ssh", image.userland_folder(), ["openssh-server", "openssh-client"])
+        tools = {kind: packages.drive(kind, image.userland_folder(), names) for kind, names in PACKAGES.items()}
         self.target_machine = rig.add_target("rose", disks=[drive])
         self.hosts = []
         for name in NAMES:
             folder = rig.folder / f"drives-{name}"
             folder.mkdir()
             local = ext4(folder / "local.raw", 1 << 30, stable_uuid(name))
-            self.hosts.append(rig.add_host(name, disks=[local, shutil.copyfile(tools, folder / "ssh.raw")]))
+            copies = [shutil.copyfile(path, folder / f"{kind}.raw") for kind, path in tools.items()]
+            self.hosts.append(rig.add_host(name, disks=[local, *copies], memory="1536M"))
         self.products = [Product(host) for host in self.hosts]
         self.target = Target(self.target_machine)
 
@@ -67,13 +61,18 @@ class Sparks:
         names = "\n".join(f"{host.address} {host.name}" for host in self.hosts)
         for host in self.hosts:
             host.wait_until("mountpoint -q /local", 60)
-            host.sh(f"echo {shlex.quote(names)} >>/etc/hosts; mkdir -p {SSH} && mount -o ro,noload {disk(2)} {SSH}")
+            host.sh(f"echo {shlex.quote(names)} >>/etc/hosts")
+            for number, folder in enumerate((SSH, TORCH), 2):
+                host.sh(f"mkdir -p {folder} && mount -o ro,noload {disk(number)} {folder}")
             for name, text in STUBS.items():
                 host.put(f"/usr/local/bin/{name}", text, "755")
-            host.put("/root/train.py", TRAIN)
+            host.put("/root/torchrun.py", (TRAINING / "torchrun.py").read_text())
         self._open_ssh()
-        for index, block in enumerate(block for block in blocks.of_page(PAGE) if block.language == "yaml"):
-            self.hosts[index].put(CONFIG, self.here(block.text).replace("capacity: 2TiB", "path: /local/cache, capacity: 600MiB"))
+        written = {language: [self.here(block.text) for block in blocks.of_page(PAGE) if block.language == language]
+                   for language in ("yaml", "python")}
+        for host, text in zip(self.hosts, written["yaml"], strict=True):
+            host.put(CONFIG, text.replace("capacity: 2TiB", "path: /local/cache, capacity: 600MiB"))
+        self.hosts[0].put("/root/train.py", *written["python"])
 
     def _open_ssh(self):
         first, second = self.hosts
@@ -88,33 +87,90 @@ class Sparks:
         """Replaces the page's addresses, network card and packet size by those of these machines."""
         for page, machine in (("192.168.0.100", self.target_machine), ("192.168.0.1", self.hosts[0]), ("192.168.0.2", self.hosts[1])):
             text = re.sub(rf"\b{re.escape(page)}\b", machine.address, text)
-        return text.replace("enp1s0f1np1 mtu 9000", "eth0 mtu 1500").replace("-s 8972", "-s 1472")
+        return text.replace("enp1s0f1np1", "eth0").replace("mtu 9000", "mtu 1500").replace("-s 8972", "-s 1472")
+
+    def script(self, block):
+        return f"bash -c {shlex.quote(f'cd /root; export USER=root; set -eo pipefail; {self.here(block.text)}')}"
 
     def type(self, block, deadline=300):
-        script = f"cd /root; export USER=root; set -eo pipefail\n{self.here(block.text)}"
         answer = b"checkpoints\n" if "volumes format" in block.text else b""
         said = ""
         for host in self.hosts if block.lines[0].startswith(ON_EACH) else self.hosts[:1]:
-            result = host.run(f"bash -c {shlex.quote(script)}", deadline, stdin=answer)
+            result = host.run(self.script(block), deadline, stdin=answer)
             said += result.out
+            print(f"{block}\n{host.name}, exit status {result.rc}\n{result.out}{result.err}")
             assert result.rc == 0, f"{block}\n{host.name}\n{result.out}{result.err}"
         return said
 
 
+class Training:
+    """The training of step 7, in a terminal of its own."""
+
+    def __init__(self, sparks, block, first_step):
+        self.sparks, self.machine, self.block = sparks, sparks.hosts[0], block
+        self.terminal = self.machine.spawn(sparks.script(block))
+        for rank in range(len(NAMES)):
+            self.terminal.wait_said(f"rank {rank}: begins with step {first_step}\n", 600)
+
+    def newest(self):
+        """The step of the newest checkpoint on the first Spark's drive; 0 if there is none."""
+        return int(self.machine.sh(NEWEST))
+
+    def wait_newer(self, step):
+        """Waits for the checkpoint of a later step, and returns its step."""
+        self.machine.wait_until(f"[ $({NEWEST}) -gt {step} ]", 600, 1)
+        assert self.terminal.rc is None, self.terminal.out + self.terminal.err
+        return self.newest()
+
+    def lose_target(self):
+        """Pulls the cable; returns the step of a checkpoint that was saved while both volumes were away."""
+        self.sparks.target_machine.set_link(False)
+        for volume in ("datasets", "checkpoints"):
+            self.sparks.products[0].wait_volume(volume, "stalled", 120)
+        return self.wait_newer(self.newest())
+
+    def stop(self):
+        """Presses Ctrl-C, and waits until the other Spark's part has missed its peer."""
+        self.terminal.signal(signal.SIGINT)
+        self.terminal.wait(120)
+        for host in self.sparks.hosts:
+            host.wait_until("! pgrep -f '[t]rain.py'", 300)
+        return self.newest()
+
+
+def step_in(text):
+    return max(int(step) for step in re.findall(r"step-(\d+)[.]pt", text))
+
+
 @pytest.fixture(scope="module")
-def sparks():
-    with Topology(install_tree=image.install_product()) as rig:
-        made = Sparks(rig)
-        try:
-            made.start()
-            yield made
-        except BaseException:
-            print(rig.report())
-            raise
+def sparks(own_rig):
+    made = Sparks(own_rig)
+    made.start()
+    return made
 
 
 def test_the_tutorial_works_as_it_stands_there(sparks):
-    typed = {block.lines[0]: sparks.type(block) for block in blocks.of_page(PAGE) if block.language == "sh"}
-    assert "checkpoints" in typed["cat /etc/nvme/hostnqn"]
-    assert "step-300" in typed["sudo spark-stage volumes publish checkpoints"]
-    assert sparks.products[1].dataset("imagenet")["state"] == "ready"
+    typed, training, away, last = {}, None, 0, 0
+    for block in (block for block in blocks.of_page(PAGE) if block.language == "sh"):
+        begin = block.lines[0]
+        if "torchrun" in block.text:
+            training = Training(sparks, block, 1)
+            training.wait_newer(0)
+            continue
+        if TARGET_IS_AWAY in begin:
+            away = training.lose_target()
+        elif TARGET_IS_BACK in begin:
+            sparks.target_machine.set_link(True)
+        elif begin.startswith(IS_STOPPED):
+            last = training.stop()
+        typed[begin] = sparks.type(block)
+    said = lambda word: next(text for begin, text in typed.items() if word in begin)
+    assert "checkpoints" in said("/etc/nvme/hostnqn")
+    assert re.findall(r"^(\w+) +stalled", said(TARGET_IS_AWAY), re.M) == ["datasets", "checkpoints"]
+    assert f"step-{away}.pt" in said(TARGET_IS_AWAY)
+    assert step_in(said(TARGET_IS_BACK)) >= away
+    assert step_in(said(IS_STOPPED)) == last, "spark2 does not see the last checkpoint"
+    whole = assert_whole(sparks.products[0], "checkpoints", "/mnt/checkpoints")
+    assert f"run7/step-{last}.pt" in whole and len(whole) <= 3, whole
+    again = Training(sparks, training.block, last + 1)
+    again.stop()
