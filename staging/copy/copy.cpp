@@ -28,7 +28,7 @@ Result<> check_apart(const Tree& source, const Destination& destination) {
 class Copy {
  public:
   Copy(const CopyHooks& hooks, const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop)
-      : hooks_(hooks), options_(options), stop_(stop), monitor_(progress) {}
+      : hooks_(hooks), options_(options), progress_(progress), stop_(stop), monitor_(progress) {}
 
   Result<CopyReport> go(const std::filesystem::path& from, const std::filesystem::path& to) {
     auto source = open_tree(from);
@@ -45,9 +45,7 @@ class Copy {
     auto earlier = earlier_copy(*destination);
     if (!earlier) return earlier.take_error();
     if (*earlier) {
-      auto intact =
-          monitor_.during(CopyPhase::Walking, [&] { return check_intact(*destination, **earlier); });
-      if (!intact) return intact.take_error();
+      if (auto intact = check_intact(*destination, **earlier); !intact) return intact.take_error();
     }
     auto walked = monitor_.during(CopyPhase::Walking, [&] { return walk(*source); });
     if (!walked) return walked.take_error();
@@ -64,6 +62,7 @@ class Copy {
  private:
   const CopyHooks& hooks_;
   const CopyOptions& options_;
+  const ProgressSink& progress_;
   const StopFlag& stop_;
   Monitor monitor_;
 
@@ -76,13 +75,28 @@ class Copy {
   Result<> check_intact(const Destination& destination, ManifestReader& manifest) {
     const auto copy = open_tree(destination.path());
     if (!copy) return copy.take_error();
-    const auto differences = compare_metadata(*copy, manifest, 1, stop_);
+    auto differences =
+        monitor_.during(CopyPhase::Walking, [&] { return compare_metadata(*copy, manifest, 1, stop_); });
+    if (differences && !differences->empty() && options_.times == FileTimes::Ignored)
+      differences = compare_contents(*copy, manifest);
     if (!differences) return differences.take_error();
     if (differences->empty()) return {};
     return fail(
         Errc::Refused,
         "copying to " + copy->shown("") + ": it was changed since it was copied: " + differences->front(),
         "move it away or delete it, then copy again");
+  }
+
+  // Restored times spare the next call this comparison.
+  Result<std::vector<std::string>> compare_contents(const Tree& copy, ManifestReader& manifest) {
+    if (auto again = manifest.rewind(); !again) return again.take_error();
+    Monitor monitor(progress_);
+    const auto verified = verify_copy(copy, manifest, options_, monitor, stop_, FileTimes::Ignored);
+    if (!verified && verified.error().kind == Errc::Mismatch) return std::vector{verified.error().what};
+    if (!verified) return verified.take_error();
+    if (auto again = manifest.rewind(); !again) return again.take_error();
+    if (auto restored = restore_times(copy, manifest); !restored) return restored.take_error();
+    return std::vector<std::string>();
   }
 
   Result<CopyReport> unchanged(const Destination& destination, ManifestReader& manifest, const Walked& walked,

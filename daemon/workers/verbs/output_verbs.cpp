@@ -37,6 +37,7 @@ staging::CopyOptions options_of(const json::object& request) {
   options.chunk = number("chunk");
   options.max_rate = number("max_rate");
   options.needs_quiet_source = true;
+  options.times = staging::FileTimes::Ignored;
   options.leaves_drive_to_others = true;
   return options;
 }

@@ -15,6 +15,11 @@ namespace spark::staging {
 
 class Exchange;
 
+// Whether modification times of files must equal the manifest's. On NFS they may differ: Linux's server sets
+// the present time when it recalls a write delegation (nfsd, "freeze c/mtime updates with outstanding
+// WRITE_ATTRS delegation").
+enum class FileTimes { Compared, Ignored };
+
 struct CopyOptions {
   // Threads that copy small files, and the maximum for large files; 0 means from the CPUs.
   unsigned threads = 0;
@@ -33,6 +38,8 @@ struct CopyOptions {
   // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
+  // Of an earlier copy. If they are ignored and differ, its content decides whether somebody changed it.
+  FileTimes times = FileTimes::Compared;
   // In the idle I/O class, reads little from the source's drive while others use the drive.
   bool leaves_drive_to_others = false;
   bool verify = false;  // before publishing, reads the copy back from the disk and compares

@@ -223,6 +223,17 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
   return all->summary;
 }
 
+Result<> restore_times(const Tree& copy, ManifestReader& manifest) {
+  while (const auto entry = manifest.next()) {
+    if (entry->type != EntryType::File) continue;
+    const Parent parent = open_parent(copy, entry->path);
+    if (!parent.folder || ::utimensat(parent.folder.get(), parent.name.c_str(), times_of(*entry).data(),
+                                      AT_SYMLINK_NOFOLLOW) != 0)
+      return fail_errno(errno, "setting the times of " + copy.shown(entry->path));
+  }
+  return manifest.error();
+}
+
 Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,
                         const StopFlag& stop) {
   const auto copy = open_tree(area.data());

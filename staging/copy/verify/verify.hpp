@@ -12,11 +12,6 @@
 
 namespace spark::staging {
 
-// Whether modification times of files must equal the manifest's. On NFS they may differ: Linux's server sets
-// the present time when it recalls a write delegation (nfsd, "freeze c/mtime updates with outstanding
-// WRITE_ATTRS delegation").
-enum class FileTimes { Compared, Ignored };
-
 // Compares names, types, sizes, permissions, owners (as root), modification times of files, and link targets;
 // reads no content. Returns the differences, printable, at most `limit`.
 Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestReader& manifest,
@@ -27,6 +22,9 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
 // differ. `manifest` must be at its beginning; returns its summary.
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
                             Monitor& monitor, const StopFlag& stop, FileTimes times = FileTimes::Compared);
+
+// Gives the files of a verified copy the manifest's modification times; the manifest must be at its beginning.
+Result<> restore_times(const Tree& copy, ManifestReader& manifest);
 
 // verify_copy of a sealed partial area. After a Mismatch the next attempt takes over nothing of it.
 Result<> verify_partial(PartialArea& area, const CopyOptions& options, Monitor& monitor,

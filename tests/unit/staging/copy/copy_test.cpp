@@ -207,36 +207,6 @@ TEST_F(CopyTest, SomethingElseAtTheDestinationIsRefusedAndKept) {
   EXPECT_FALSE(has_partial());
 }
 
-TEST_F(CopyTest, AnEarlierCopyIsReplacedWhenTheSourceChanged) {
-  write_text(source_ / "f", "one");
-  write_text(source_ / "gone", "x");
-  ASSERT_OK(copy_now());
-  write_text(source_ / "f", "two!");
-  std::filesystem::remove(source_ / "gone");
-  const auto report = copy_now();
-  ASSERT_OK(report);
-  EXPECT_FALSE(report->unchanged);
-  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
-  EXPECT_FALSE(has_partial());
-}
-
-TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
-  write_text(source_ / "f", "one");
-  ASSERT_OK(copy_now());
-  write_text(copy_ / "notes", "work");
-  write_text(source_ / "f", "two!");
-  EXPECT_KIND(copy_now(), Errc::Refused);
-  EXPECT_EQ(read_text(copy_ / "notes"), "work");
-}
-
-TEST_F(CopyTest, AnotherFolderUnderTheNameOfAnEarlierCopyIsNotOurs) {
-  write_text(source_ / "f", "one");
-  ASSERT_OK(copy_now());
-  std::filesystem::remove_all(copy_);
-  write_text(copy_ / "f", "one");
-  EXPECT_KIND(copy_now(), Errc::Refused);
-}
-
 TEST_F(CopyTest, OneInsideTheOtherIsInvalid) {
   write_text(source_ / "sub/f", "x");
   copy_ = source_ / "sub/copy";

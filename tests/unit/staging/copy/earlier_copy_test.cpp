@@ -1,0 +1,71 @@
+// A destination that has a copy already.
+#include "staging/copy/copy.hpp"
+#include "tests/unit/staging/copy/copy_fixture.hpp"
+
+namespace spark::staging {
+namespace {
+
+using namespace test;
+
+TEST_F(CopyTest, AnEarlierCopyIsReplacedWhenTheSourceChanged) {
+  write_text(source_ / "f", "one");
+  write_text(source_ / "gone", "x");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "f", "two!");
+  std::filesystem::remove(source_ / "gone");
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_FALSE(report->unchanged);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_FALSE(has_partial());
+}
+
+TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(copy_ / "notes", "work");
+  write_text(source_ / "f", "two!");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+  EXPECT_EQ(read_text(copy_ / "notes"), "work");
+}
+
+// As an NFS server does.
+TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBack) {
+  options_.times = FileTimes::Ignored;
+  write_text(source_ / "folder/f", "one");
+  ASSERT_OK(copy_now());
+  std::filesystem::last_write_time(copy_ / "folder/f", std::filesystem::file_time_type::clock::now());
+  const auto again = copy_now();
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->unchanged);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  std::filesystem::last_write_time(copy_ / "folder/f", std::filesystem::file_time_type::clock::now());
+  write_text(source_ / "folder/f", "two");
+  const auto changed = copy_now();
+  ASSERT_OK(changed);
+  EXPECT_EQ(changed->bytes, 3u);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, AnEarlierCopyWithOtherTimesAndOtherContentIsNotReplaced) {
+  options_.times = FileTimes::Ignored;
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(copy_ / "f", "own");
+  write_text(source_ / "f", "two");
+  const auto refused = copy_now();
+  EXPECT_KIND(refused, Errc::Refused);
+  EXPECT_NE(refused.error().what.find("f has other content"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(read_text(copy_ / "f"), "own");
+}
+
+TEST_F(CopyTest, AnotherFolderUnderTheNameOfAnEarlierCopyIsNotOurs) {
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  std::filesystem::remove_all(copy_);
+  write_text(copy_ / "f", "one");
+  EXPECT_KIND(copy_now(), Errc::Refused);
+}
+
+}  // namespace
+}  // namespace spark::staging
