@@ -124,14 +124,14 @@ MountOutcome call_remount(const Mount& mount, bool read_only) {
   return outcome_of(context, mnt_context_mount(context.get()));
 }
 
-MountOutcome call_unmount(const std::filesystem::path& target, Unmount how) {
+MountOutcome call_unmount(const std::filesystem::path& target, UnmountCall how) {
   const Context context = make_context();
   if (!context) return failed_with(ENOMEM);
   int prepared = mnt_context_set_target(context.get(), target.c_str());
   if (prepared == 0) prepared = mnt_context_disable_helpers(context.get(), 1);
   if (prepared == 0) prepared = mnt_context_disable_swapmatch(context.get(), 1);
-  if (prepared == 0) prepared = mnt_context_enable_lazy(context.get(), how == Unmount::Detach ? 1 : 0);
-  if (prepared == 0) prepared = mnt_context_enable_force(context.get(), how == Unmount::Plain ? 0 : 1);
+  if (prepared == 0) prepared = mnt_context_enable_lazy(context.get(), how == UnmountCall::Detach ? 1 : 0);
+  if (prepared == 0) prepared = mnt_context_enable_force(context.get(), how == UnmountCall::Plain ? 0 : 1);
   if (prepared != 0) return failed_with(-prepared);
   return outcome_of(context, mnt_context_umount(context.get()));
 }

@@ -24,8 +24,8 @@ MountOutcome call_mount(const std::string& source, const std::filesystem::path& 
 MountOutcome call_remount(const Mount& mount, bool read_only);
 // Force: MNT_FORCE, by which NFS aborts requests that wait for its server; a mount in use stays mounted.
 // Detach: MNT_FORCE and MNT_DETACH.
-enum class Unmount { Plain, Force, Detach };
+enum class UnmountCall { Plain, Force, Detach };
 // Without helpers: umount.nfs would contact a dead server.
-MountOutcome call_unmount(const std::filesystem::path& target, Unmount how);
+MountOutcome call_unmount(const std::filesystem::path& target, UnmountCall how);
 
 }  // namespace spark::mounts

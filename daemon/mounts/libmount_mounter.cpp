@@ -116,7 +116,7 @@ Result<> verify(const MountRequest& request, const Source& source) {
   const auto there = is_there(request, source, *table);
   if (there && *there) return {};
   const Mount* top = mounted_at(*table, request.target);
-  if (top != nullptr && source.is_source_of(*top)) call_unmount(request.target, Unmount::Plain);
+  if (top != nullptr && source.is_source_of(*top)) call_unmount(request.target, UnmountCall::Plain);
   if (!there) return fail_with(there.error(), "after the mount");
   return fail(Errc::Failed, doing(request) + ": reported as done, but nothing is mounted there");
 }
@@ -190,14 +190,25 @@ Result<Change> put_back(const Mount& mount, const std::string& doing) {
               "stop its users, perhaps a container, and try again");
 }
 
+std::string_view server_of(const Mount& mount) {
+  return std::string_view(mount.source).substr(0, mount.source.find(":/"));
+}
+
+// Kernels from 6.5 to 6.13 can't shut down one mount without its server's other mounts.
+bool has_others_of_server(const Table& table, const Mount& mount) {
+  return std::ranges::any_of(table, [&](const Mount& other) {
+    return other.id != mount.id && other.type.starts_with("nfs") && server_of(other) == server_of(mount);
+  });
+}
+
 // Makes requests that wait for a dead server fail. A program may send further requests as it handles the
 // error, or as it exits, so this is repeated while the mount is in use. True if that has unmounted it.
-// Kernels since 6.5 need one call only.
-bool give_up_waiting(const Mount& mount) {
-  if (shut_down_nfs({}, mount)) return false;
+// Kernels since 6.5 need one call only, unless `spares_server`.
+bool give_up_waiting(const Mount& mount, bool spares_server) {
+  if (!spares_server && shut_down_nfs({}, mount)) return false;
   const auto end = std::chrono::steady_clock::now() + kGivingUp;
   do {
-    const MountOutcome outcome = call_unmount(mount.target, Unmount::Force);
+    const MountOutcome outcome = call_unmount(mount.target, UnmountCall::Force);
     if (outcome.done() || outcome.error_number != EBUSY) return outcome.done();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   } while (std::chrono::steady_clock::now() < end);
@@ -226,17 +237,19 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   return Change::Done;
 }
 
-Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, bool detach) {
+Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, Unmount how) {
   const std::string doing = "unmounting " + quote(target);
   const auto table = read_mount_table({});
   if (!table) return fail_with(table.error(), doing);
   const Mount* mount = mounted_at(*table, target);
   if (mount == nullptr) return Change::AlreadyThere;
-  if (auto only = detach ? Result<>() : check_only_mount(*table, *mount, doing); !only)
+  const bool is_plain = how == Unmount::Plain;
+  if (auto only = is_plain ? check_only_mount(*table, *mount, doing) : Result<>(); !only)
     return only.take_error();
-  if (detach && is_nfs(mount->type) && give_up_waiting(*mount)) return Change::Done;
-  const MountOutcome outcome = call_unmount(target, detach ? Unmount::Detach : Unmount::Plain);
-  if (outcome.done() && !detach && mount->source.starts_with("/dev/") && is_claimed(*mount))
+  const bool spares_server = how == Unmount::Force && has_others_of_server(*table, *mount);
+  if (!is_plain && is_nfs(mount->type) && give_up_waiting(*mount, spares_server)) return Change::Done;
+  const MountOutcome outcome = call_unmount(target, is_plain ? UnmountCall::Plain : UnmountCall::Detach);
+  if (outcome.done() && is_plain && mount->source.starts_with("/dev/") && is_claimed(*mount))
     return put_back(*mount, doing);
   if (outcome.done()) return Change::Done;
   if (outcome.error_number != EBUSY) return fail_errno(outcome.error_number, doing);

@@ -9,7 +9,7 @@ namespace spark::mounts {
 class LibmountMounter final : public Mounter {
  public:
   Result<Change> mount(const MountRequest& request) override;
-  Result<Change> unmount(const std::filesystem::path& target, bool detach) override;
+  Result<Change> unmount(const std::filesystem::path& target, Unmount how) override;
 };
 
 }  // namespace spark::mounts

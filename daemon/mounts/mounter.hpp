@@ -32,6 +32,11 @@ struct MountRequest {
   bool may_hide_files = false;          // otherwise a target that is not empty is refused
 };
 
+// Plain: refused while it is in use. Detach: lazily, even if it is in use; for a dead mount. Force: for an
+// NFS mount whose server is gone; requests that wait for the server fail, and the mount is detached if it
+// stays.
+enum class Unmount { Plain, Detach, Force };
+
 class Mounter {
  public:
   virtual ~Mounter() = default;
@@ -44,8 +49,7 @@ class Mounter {
   // table.
   virtual Result<Change> mount(const MountRequest& request) = 0;
   // AlreadyThere: nothing is mounted there. Refused: in use, with the users' names and pids in the error.
-  // `detach` (lazy) is for dead mounts only.
-  virtual Result<Change> unmount(const std::filesystem::path& target, bool detach) = 0;
+  virtual Result<Change> unmount(const std::filesystem::path& target, Unmount how) = 0;
 };
 
 }  // namespace spark::mounts

@@ -34,6 +34,11 @@ tl::unexpected<Error> refuse_refused(const volumes::Volume& volume) {
 Result<VolumePlace> place_if_ready(const volumes::Volume& volume, bool is_simulated) {
   const std::string& name = volume.settings().name;
   const volumes::Status& status = volume.status();
+  if (status.state == State::Down && status.taken_down) {
+    return fail(Errc::Unavailable,
+                "volume " + name + " was taken down by " + printable(status.taken_down->by),
+                "`sudo spark-stage volumes up " + name + "` brings it up");
+  }
   if (status.state != State::Ready) {
     return fail(Errc::Unavailable,
                 "volume " + name + " is " + to_string(status.state) +

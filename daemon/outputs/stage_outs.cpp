@@ -47,7 +47,10 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
                         "sending " + printable(request.source) + " to " + printable(request.destination()));
   }
   if (const TransferPtr other = find(request)) {
-    if (other->request().is_same(request)) co_return other->job();
+    if (other->request().is_same(request)) {
+      if (request.waits) other->wait_for_all_hosts();
+      co_return other->job();
+    }
     co_return fail(
         Errc::Unavailable,
         "sending " + printable(request.source) + " to " + printable(request.destination()) + ": job " +
@@ -104,9 +107,9 @@ asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
     co_await transfer->wait_for_shards(*sent);
     sent = co_await send_in_turn(transfer);
   }
+  std::erase(transfers_, transfer);  // first, so that no later request joins it
   std::string id = transfer->request().id;
   co_await store_.forget(std::move(id));
-  std::erase(transfers_, transfer);
   count(sent);
   if (sent) {
     sent->insert_or_assign("name", printable(transfer->request().destination()));

@@ -25,6 +25,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const std::shared_ptr<Job>& job() const { return job_; }
   const json::object& progress() const { return progress_; }
   bool is_cancelled() const { return is_cancelled_; }
+  // From now on it ends only when the shards of all hosts are published: a requester waits for that.
+  void wait_for_all_hosts() { request_.waits = true; }
 
   // While another copy is being sent to its volume.
   void show_queued();

@@ -159,7 +159,7 @@ class Release {
     link_.is_silent = true;
     std::string said = "its target does not answer: released by force, unwritten data is lost";
     if (volume_.nvme) co_return said;
-    const auto detached = co_await seams_.mounts.unmount(volume_.mount, true);
+    const auto detached = co_await seams_.mounts.unmount(volume_.mount, mounts::Unmount::Detach);
     if (!detached) said += ", " + detached.error().what;
     co_return said;
   }

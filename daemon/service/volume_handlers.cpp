@@ -35,8 +35,8 @@ asio::awaitable<void> bring_up(JobPtr job, VolumePtr volume) {
   finish(job, *volume, up ? writable : up);
 }
 
-asio::awaitable<void> take_down(JobPtr job, VolumePtr volume, std::string by) {
-  const auto down = co_await volume->requests().keep_down(std::move(by));
+asio::awaitable<void> take_down(JobPtr job, VolumePtr volume, std::string by, volumes::OnDown on_down) {
+  const auto down = co_await volume->requests().keep_down(std::move(by), on_down);
   finish(job, *volume, down);
 }
 
@@ -93,8 +93,12 @@ Answer post_down(const DaemonParts& daemon, const Request& request) {
   constexpr std::size_t kLongestName = 64;
   std::string by = printable(get_string(request.body, "by").value_or("")).substr(0, kLongestName);
   if (by.empty()) by = "uid " + std::to_string(request.caller.uid);
-  return ask_volume(daemon, request,
-                    [by](JobPtr job, VolumePtr volume) { return take_down(job, volume, by); });
+  const bool is_forced = get_bool(request.body, "force").value_or(false);
+  const auto on_down = is_forced ? volumes::OnDown::Force : volumes::OnDown::Disconnect;
+  if (is_forced) log::warning("volume " + printable(request.path[2]) + ": " + by + " takes it down by force");
+  return ask_volume(daemon, request, [by, on_down](JobPtr job, VolumePtr volume) {
+    return take_down(job, volume, by, on_down);
+  });
 }
 
 Answer post_take(const DaemonParts& daemon, const Request& request) {

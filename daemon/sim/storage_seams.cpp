@@ -50,7 +50,7 @@ asio::awaitable<Result<mounts::Guard>> SimulatedMounts::guard(std::filesystem::p
 }
 
 asio::awaitable<Result<volumes::Unmounted>> SimulatedMounts::unmount(std::filesystem::path target,
-                                                                     bool detach) {
+                                                                     mounts::Unmount how) {
   const Storage& storage = world_.targets().storage_of(volume_);
   co_await wait_for(storage.mounts, pace_);
   volumes::Unmounted unmounted;
@@ -58,7 +58,7 @@ asio::awaitable<Result<volumes::Unmounted>> SimulatedMounts::unmount(std::filesy
     unmounted.change = Change::AlreadyThere;
     co_return unmounted;
   }
-  if (!detach && !storage.users.empty()) co_return fail(in_use(target, storage.users));
+  if (how == mounts::Unmount::Plain && !storage.users.empty()) co_return fail(in_use(target, storage.users));
   world_.unmount(target);
   unmounted.users = storage.users;
   co_return unmounted;

@@ -20,7 +20,8 @@ class SimulatedMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(std::filesystem::path target, bool detach) override;
+  asio::awaitable<Result<volumes::Unmounted>> unmount(std::filesystem::path target,
+                                                      mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path target, std::string device,
                                                   mounts::AfterPublish then, bool alone) override;

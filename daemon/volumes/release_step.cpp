@@ -28,11 +28,17 @@ Result<std::string> where_mounted(const Seams& seams, dev_t device) {
 
 }  // namespace
 
+std::string hint_of_force(const config::Volume& volume) {
+  return "if its server is gone for good, `sudo spark-stage volumes down " + volume.name +
+         " --force` unmounts it; writes that the server has not received are lost";
+}
+
 bool wants_reservation(const config::Volume& volume) {
   return is_writer(volume) && volume.fence != config::Fence::None && volume.fence != config::Fence::Mmp;
 }
 
-asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume) {
+asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
+                                                OnDown on_down) {
   const Standing standing = look_at_place(seams, volume);
   const std::string where = printable(volume.mount.native());
   Released released;
@@ -40,8 +46,15 @@ asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config
     co_return fail(Errc::Failed, "the mount on " + where + " can't be read", "try again");
   if (standing.place == Place::Covered) co_return fail(covered(volume, standing));
   if (is_own(standing.place)) {
-    const auto unmounted = co_await seams.mounts.unmount(volume.mount, may_detach(volume, standing.place));
-    if (!unmounted) co_return fail(unmounted.error());
+    const mounts::Unmount how = on_down == OnDown::Force             ? mounts::Unmount::Force
+                                : may_detach(volume, standing.place) ? mounts::Unmount::Detach
+                                                                     : mounts::Unmount::Plain;
+    const auto unmounted = co_await seams.mounts.unmount(volume.mount, how);
+    // A worker may wait for the server with unwritten data, although the mount is detached.
+    const bool is_detached =
+        how == mounts::Unmount::Force && look_at_place(seams, volume).place == Place::Empty;
+    if (!unmounted && !is_detached) co_return fail(unmounted.error());
+    if (unmounted) released.users = unmounted->users;
   } else {
     released.change = Change::AlreadyThere;
     if (standing.top)

@@ -10,16 +10,24 @@
 
 namespace spark::volumes {
 
+// Whether the connection is kept, and whether a mount of an NFS server that is gone is removed by force.
+enum class OnDown { Disconnect, KeepConnection, Force };
+
 struct Released {
   Change change = Change::Done;  // AlreadyThere: the volume was not mounted
   std::string foreign;           // a sentence: the other mount there, which was left alone
   bool gave_back = false;        // a reservation
   std::string still_reserved;    // a sentence: why its reservation was not released; empty means no remark
+  std::string users;             // processes with open files on a detached mount; empty means none
 };
 
 // Refused, without a change: in use, another mount is on top, or its device is mounted elsewhere too. Only a
-// dead mount is ever detached.
-asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume);
+// dead mount is ever detached, or by Force one of an NFS server.
+asio::awaitable<Result<Released>> release_mount(const Seams& seams, const config::Volume& volume,
+                                                OnDown on_down = OnDown::Disconnect);
+
+// The next step for an NFS volume whose server does not answer.
+std::string hint_of_force(const config::Volume& volume);
 
 // Releases an exclusive volume's reservation, once nothing of it is mounted. If the target does not answer,
 // it keeps the reservation for this host.

@@ -48,6 +48,17 @@ Change change_from_json(const json::object& object) {
   return get_bool(object, "done").value_or(false) ? Change::Done : Change::AlreadyThere;
 }
 
+std::string_view to_string(mounts::Unmount how) {
+  if (how == mounts::Unmount::Detach) return "detach";
+  return how == mounts::Unmount::Force ? "force" : "plain";
+}
+
+Result<mounts::Unmount> unmount_from_string(std::string_view word) {
+  for (const auto how : {mounts::Unmount::Plain, mounts::Unmount::Detach, mounts::Unmount::Force})
+    if (to_string(how) == word) return how;
+  return fail(Errc::Invalid, "an unmount is plain, detach or force");
+}
+
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir) {
   const auto amount = [](const config::Amount& one) {
     return json::object{{"bytes", one.bytes}, {"percent", one.percent}};

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "base/threads.hpp"
 #include "daemon/config/model.hpp"
+#include "daemon/mounts/mounter.hpp"
 #include "staging/cache/cache.hpp"
 #include "staging/cache/catalog.hpp"
 
@@ -15,6 +16,9 @@ inline const StopFlag kNeverStopped{false};
 
 json::object to_json(Change change);
 Change change_from_json(const json::object& object);
+
+std::string_view to_string(mounts::Unmount how);
+Result<mounts::Unmount> unmount_from_string(std::string_view word);
 
 // The worker converts percentages of the file system to bytes, because it may read the file system's size.
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir);

@@ -57,12 +57,12 @@ class FakeMounter final : public mounts::Mounter {
     return Change::Done;
   }
 
-  Result<Change> unmount(const std::filesystem::path& target, bool detach) override {
+  Result<Change> unmount(const std::filesystem::path& target, mounts::Unmount how) override {
     if (auto error = take_error()) return fail(std::move(*error));
     const mounts::Mount* there = mounts::mounted_at(table, target);
     if (there == nullptr) return Change::AlreadyThere;
     const auto busy = users.find(target);
-    if (busy != users.end() && !detach) {
+    if (busy != users.end() && how == mounts::Unmount::Plain) {
       return fail(Errc::Refused, "unmounting " + target.string() + ": it is in use by " + busy->second);
     }
     table.erase(table.begin() + (there - table.data()));

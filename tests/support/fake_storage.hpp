@@ -22,7 +22,8 @@ class FakeMounts final : public Mounts {
     world_.while_mounting();
     std::string users;
     if (const auto& dead = request.replaces) {
-      const auto gone = co_await unmount(request.target, dead->detach);
+      const auto gone =
+          co_await unmount(request.target, dead->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
       if (!gone) co_return fail(gone.error());
       users = gone->users;
     }
@@ -39,17 +40,18 @@ class FakeMounts final : public Mounts {
     guard.is_ours = guard.is_ours || is_in_use;
     co_return guard;
   }
-  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) override {
-    world_.touched.emplace_back(detach ? "detach" : "unmount");
+  asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, mounts::Unmount how) override {
+    const bool is_plain = how == mounts::Unmount::Plain;
+    world_.touched.emplace_back(is_plain ? "unmount" : how == mounts::Unmount::Force ? "force" : "detach");
     world_.while_unmounting();
-    if (!detach && world_.unmount_takes.count() > 0) {
+    if (is_plain && world_.unmount_takes.count() > 0) {
       asio::steady_timer timer(co_await asio::this_coro::executor, world_.unmount_takes);
       co_await timer.async_wait(asio::use_awaitable);
     }
     if (world_.unmount_error) co_return fail(*world_.unmount_error);
     const mounts::Mount* top = mounts::mounted_at(world_.mounts, target);
     if (top != nullptr) world_.mounts.erase(world_.mounts.begin() + (top - world_.mounts.data()));
-    co_return Unmounted{Change::Done, detach ? world_.users : ""};
+    co_return Unmounted{Change::Done, is_plain ? "" : world_.users};
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
   asio::awaitable<Result<mounts::Closed>> publish(std::filesystem::path, std::string,

@@ -1,5 +1,8 @@
 """Two hosts write one volume: its holder exports it to the other with the kernel's NFS server, as described in docs/stage-out.md."""
-from rig.holder_export import HolderExport
+import time
+from contextlib import contextmanager
+
+from rig.holder_export import BOTH, HolderExport
 from rig.house import LOCAL, TARGET_ADDRESS
 from rig.pair import MOUNT, NAME
 from rig.product import config_text
@@ -45,15 +48,34 @@ def let_go(pair):
     export_of(pair).stop()
 
 
-def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
+@contextmanager
+def exported(pair):
+    """The holder's volume is `both` on each host."""
     pair.configure(0, "exclusive")
     pair.products[0].wait_volume(NAME, "ready", 120)
-    holder, export = pair.hosts[0], export_of(pair)
+    export = export_of(pair)
     try:
         export.start()
         for index in (0, 1):
             configure(pair, index, export.volumes())
             pair.products[index].wait_volume("both", "ready", 120)
+        yield export
+    finally:
+        let_go(pair)
+
+
+def begin_slowly(pair, step):
+    """Sends a checkpoint from the other host; returns the job's number once some of it is copied."""
+    save(pair, 1, step, 32)
+    job = pair.products[1].sh(f"stage-out {OUT}/{step} both:run7/{step} --max-rate 2MB/s --detach").strip()
+    wait_progress(pair.products[1], lambda row: row.get("bytes_done", 0) > 4 << 20)
+    return job
+
+
+def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power(pair):
+    holder = pair.hosts[0]
+    with exported(pair) as export:
+        for index in (0, 1):
             save(pair, index, "step-1000", 8)
         typed = export.line("spark-stage stage-out /data/out/step-1000 both:")
         for sending in [machine.spawn(f"exec {typed}") for machine in pair.hosts]:
@@ -61,9 +83,7 @@ def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder
             assert sent.rc == 0, sent.err
         assert_published(pair, "step-1000", (0, 1))
 
-        save(pair, 1, "step-1100", 32)
-        job = pair.products[1].sh(f"stage-out {OUT}/step-1100 both:run7/step-1100 --max-rate 2MB/s --detach").strip()
-        wait_progress(pair.products[1], lambda row: row.get("bytes_done", 0) > 4 << 20)
+        job = begin_slowly(pair, "step-1100")
         holder.sh("sync -f /etc/spark-stage")
         holder.kill()
         wait_progress(pair.products[1], lambda row: row["phase"] == "stalled", 120)
@@ -75,5 +95,38 @@ def test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder
         assert ended.rc == 0, ended.err
         assert_published(pair, "step-1100", (1,))
         pair.house.wait_ready()
-    finally:
-        let_go(pair)
+
+
+def test_the_other_host_goes_on_alone_after_a_holder_that_does_not_come_back(pair):
+    holder, (machine, product) = pair.hosts[0], (pair.hosts[1], pair.products[1])
+    with exported(pair) as export:
+        save(pair, 1, "step-1000", 8)
+        product.sh(f"stage-out {OUT}/step-1000 both:run7/step-1000", 180)
+        job = begin_slowly(pair, "step-1100")
+        holder.sh("sync -f /etc/spark-stage")
+        holder.kill()
+        product.wait_volume("both", "stalled", 120)
+        refused = product.run("volumes down both")
+        assert refused.rc == 7 and "volumes down both --force" in refused.err, refused.err
+        began = time.monotonic()
+        product.machine.sh(export.line("sudo spark-stage volumes down both --force"), 60)
+        print(f"forced down in {time.monotonic() - began:.1f} s")
+        assert product.volume("both")["state"] == "down" and machine.run(f"mountpoint -q {BOTH}").rc != 0
+        told = wait_progress(product, lambda row: "was taken down by" in row.get("reason", ""))
+        assert told["phase"] == "stalled", told
+
+        configure(pair, 1, {NAME: pair.body("exclusive")})
+        ended = product.run(f"wait --job {job}", 120)
+        assert ended.rc == 3 and "no volume both in the configuration" in ended.err, ended.err
+        product.wait_volume(NAME, "refused", 120)
+        machine.sh(export.line("sudo spark-stage volumes take checkpoints") + " --yes", 300)
+        product.wait_volume(NAME, "ready", 120)
+        assert machine.sh(f"ls {MOUNT}/run7").split() == ["step-1000"]
+        machine.sh(export.line("spark-stage stage-out /data/out/step-1100 checkpoints:"), 180)
+        for step in ("step-1000", "step-1100"):
+            assert sum_of(machine, f"{MOUNT}/run7/{step}/__1_0.distcp") == sum_of(machine, f"{OUT}/{step}/__1_0.distcp")
+            assert product.run(f"verify {NAME}:run7/{step}", 120).rc == 0
+        pair.house.start_host()
+        holder.wait_until("spark-stage status", 120)
+        pair.products[0].wait_volume(NAME, "refused", 180)
+        pair.house.wait_ready()

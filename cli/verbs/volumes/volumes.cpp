@@ -11,7 +11,7 @@ namespace {
 
 struct ChangeOptions {
   std::vector<std::string> names;
-  bool as_json = false;
+  bool force = false, as_json = false;
 };
 
 Result<std::vector<std::string>> all_volumes(Context& context) {
@@ -39,6 +39,10 @@ Result<int> list(Context& context, bool as_json) {
 // status; further ones are printed as well.
 Result<int> change_volumes(Context& context, const ChangeOptions& options, const std::string& verb) {
   std::vector<std::string> names = options.names;
+  if (names.empty() && options.force) {
+    return fail(Errc::Invalid, "--force is for volumes that are named",
+                "name the NFS volume whose server is gone");
+  }
   if (names.empty()) {
     auto all = all_volumes(context);
     if (!all) return all.take_error();
@@ -46,7 +50,9 @@ Result<int> change_volumes(Context& context, const ChangeOptions& options, const
   }
   context.catch_interrupts();
   std::vector<Result<Job>> jobs;
-  const std::string body = verb == "down" ? json::serialize(json::object{{"by", context.person}}) : "";
+  json::object down{{"by", context.person}};
+  if (options.force) down["force"] = true;
+  const std::string body = verb == "down" ? json::serialize(down) : "";
   for (const std::string& name : names) {
     jobs.push_back(start_job(context, {"POST", "/v1/volumes/" + percent_encoded(name) + "/" + verb, body}));
   }
@@ -80,14 +86,14 @@ Result<int> change_volumes(Context& context, const ChangeOptions& options, const
   return status;
 }
 
-void add_change(App& app, Verb group, const std::string& name, const std::string& summary,
-                const std::string& examples) {
-  const auto options = std::make_shared<ChangeOptions>();
+Verb add_change(App& app, Verb group, const std::string& name, const std::string& summary,
+                const std::string& examples, const std::shared_ptr<ChangeOptions>& options) {
   Verb verb = app.verb_of(group, name, summary, examples, [options, name](Context& context) {
     return change_volumes(context, *options, name);
   });
   verb.optional_argument("NAME", options->names, "volumes of the config; none: all of them");
   verb.flag("--json", options->as_json, "the volumes' states, as JSON");
+  return verb;
 }
 
 }  // namespace
@@ -106,10 +112,17 @@ void add_volumes(App& app) {
   group.flag("--json", *as_json, "the list, as JSON");
   add_change(app, group, "up", "connect and mount",
              "  sudo spark-stage volumes up            also makes published ones writable\n"
-             "  sudo spark-stage volumes up datasets && spark-stage wait datasets");
-  add_change(app, group, "down", "unmount, disconnect, stay down; refused while in use",
-             "  sudo spark-stage volumes down datasets\n"
-             "  sudo spark-stage volumes down              all of them");
+             "  sudo spark-stage volumes up datasets && spark-stage wait datasets",
+             std::make_shared<ChangeOptions>());
+  const auto options = std::make_shared<ChangeOptions>();
+  Verb down = add_change(app, group, "down", "unmount, disconnect, stay down; refused while in use",
+                         "  sudo spark-stage volumes down datasets\n"
+                         "  sudo spark-stage volumes down              all of them\n"
+                         "  sudo spark-stage volumes down nas --force  its NFS server is gone for good",
+                         options);
+  down.flag("--force", options->force,
+            "unmount an NFS volume whose server is gone, also while\nin use; writes that it has not received "
+            "are lost");
   add_publish(app, group);
   add_take(app, group);
   add_format(app, group);

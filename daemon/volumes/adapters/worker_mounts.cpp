@@ -40,14 +40,15 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
   co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
-asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(std::filesystem::path target, bool detach) {
-  json::object request{{"target", target.native()}, {"detach", detach}};
+asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(std::filesystem::path target, mounts::Unmount how) {
+  json::object request{{"target", target.native()}, {"how", workers::to_string(how)}};
   // Another program may mount something else there before the worker runs.
   const auto& table = mount_table();
   const mounts::Mount* seen = table ? mounts::mounted_at(*table, target) : nullptr;
   if (seen != nullptr) request["seen"] = seen->device_number;
   const Duration detaching = seen != nullptr && seen->type.starts_with("nfs") ? kDetachNfs : kDetach;
-  auto answer = co_await asker_.act("unmount", std::move(request), detach ? detaching : kUnmount);
+  const Duration limit = how == mounts::Unmount::Plain ? kUnmount : detaching;
+  auto answer = co_await asker_.act("unmount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
   co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
 }

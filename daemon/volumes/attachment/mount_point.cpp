@@ -15,7 +15,8 @@ asio::awaitable<void> MountPoint::guard() {
 
 asio::awaitable<Result<>> MountPoint::clear_broken() {
   const std::string fence_lost = volume_.mount.fence_lost;
-  const auto unmounted = co_await volume_.seams.mounts.unmount(volume_.settings.mount, false);
+  const auto unmounted =
+      co_await volume_.seams.mounts.unmount(volume_.settings.mount, mounts::Unmount::Plain);
   if (unmounted) {
     volume_.mount.is_broken = volume_.mount.is_exchanged = false;
     volume_.mount.fence_lost.clear();

@@ -74,7 +74,8 @@ void Publication::look_for_writers(const ProbeAnswer& answer) {
 
 asio::awaitable<bool> Publication::leave_outdated() {
   if (volume_.clock.steady() < next_leave_) co_return false;
-  const auto unmounted = co_await volume_.seams.mounts.unmount(volume_.settings.mount, false);
+  const auto unmounted =
+      co_await volume_.seams.mounts.unmount(volume_.settings.mount, mounts::Unmount::Plain);
   next_leave_ = volume_.clock.steady() + leaving_.next();
   const bool was_in_use = !users_.empty();
   users_ = unmounted ? "" : unmounted.error().what;

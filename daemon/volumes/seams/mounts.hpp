@@ -39,7 +39,7 @@ class Mounts {
   // Prevents writes to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`: the
   // volume is mounted there.
   virtual asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) = 0;
-  virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, bool detach) = 0;
+  virtual asio::awaitable<Result<Unmounted>> unmount(std::filesystem::path target, mounts::Unmount how) = 0;
   // The processes with open files on the mount, as text; empty means none. Reads /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
   // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable. With an empty device, if

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/log.hpp"
 #include "daemon/volumes/release_step.hpp"
 #include "daemon/volumes/volume/volume.hpp"
 
@@ -10,7 +11,9 @@ namespace spark::volumes {
 // A volume that can't be taken down stays unchanged; the caller gets the reason.
 asio::awaitable<void> Volume::take_down() {
   Result<> done;
-  if (status().state != State::Down) done = co_await leave_host(requests_.on_down());
+  const OnDown on_down = requests_.on_down();
+  if (status().state != State::Down) done = co_await leave_host(on_down);
+  if (!done && requests_.on_down() != on_down && !context_.wanted_up) co_return;  // asked by force meanwhile
   const bool is_down = done.has_value();
   requests_.answer_down(std::move(done));
   if (is_down && !context_.wanted_up && !context_.stopped) co_await context_.sleep(Duration::max());
@@ -26,9 +29,16 @@ asio::awaitable<Result<>> Volume::leave_host(OnDown on_down) {
     if (auto may = co_await nvme_.check_may_unmount(); !may) co_return may;
   }
   Status& status = context_.status;
-  const auto released = co_await release_mount(context_.seams, settings());
-  if (!released) co_return released.take_error();
+  const auto released = co_await release_mount(context_.seams, settings(), on_down);
+  if (!released) {
+    Error error = released.error();
+    // An NFS server may have gone since it last answered.
+    if (!is_nvme && error.kind == Errc::TimedOut) error.hint = hint_of_force(settings());
+    co_return fail(std::move(error));
+  }
   if (!released->still_reserved.empty()) status.warnings.push_back(released->still_reserved);
+  if (!released->users.empty())
+    log::warning("volume " + settings().name + ": detached, although in use by " + released->users);
   const bool disconnects = is_nvme && on_down == OnDown::Disconnect;
   if (disconnects && !context_.seams.neighbours.subsystem_shared()) {
     auto gone =

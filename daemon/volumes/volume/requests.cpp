@@ -20,13 +20,14 @@ asio::awaitable<Result<>> Requests::keep_up() {
   co_return Result<>{};
 }
 
-asio::awaitable<Result<>> Requests::keep_down(std::string by) {
+asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
   const auto self = volume_.keep_alive();
+  if (auto may = check_may_leave(on_down); !may) co_return may;
   const bool was_down = intent_ && !intent_->up;
   Intent down{false, volume_.clock.wall(), std::move(by)};
   if (auto recorded = co_await record(std::move(down)); !recorded) co_return recorded;
   is_new_down_ = is_new_down_ || !was_down;
-  auto result = co_await ask_down();
+  auto result = co_await go_down(on_down);
   if (result) co_await note_released();
   if (!result && intent_ && intent_->up && volume_.wanted_up) {  // for example in use: it stays unchanged
     Intent up;
@@ -49,6 +50,28 @@ void Requests::ask_up() {
 
 asio::awaitable<Result<>> Requests::ask_down(OnDown on_down) {
   const auto self = volume_.keep_alive();
+  if (auto may = check_may_leave(on_down); !may) co_return may;
+  co_return co_await go_down(on_down);
+}
+
+// An unmount would wait in the kernel for the server. A block device's I/O ends with its connection instead.
+Result<> Requests::check_may_leave(OnDown on_down) const {
+  const std::string& name = volume_.settings.name;
+  if (on_down == OnDown::Force && !volume_.settings.nfs) {
+    const std::string nqn = volume_.settings.nvme->subsystem;
+    return fail(Errc::Refused, "volume " + name + " is not taken down by force: it is no NFS volume",
+                "if its target is gone for good, `sudo nvme disconnect -n " + nqn +
+                    "` ends the I/O that waits for it, and unwritten data is lost; then `sudo spark-stage "
+                    "volumes down " +
+                    name + "`");
+  }
+  if (on_down == OnDown::Force || !volume_.settings.nfs || volume_.status.state != State::Stalled) return {};
+  return fail(Errc::Refused,
+              "volume " + name + " is stalled, and unmounting it would wait: " + volume_.status.reason,
+              hint_of_force(volume_.settings));
+}
+
+asio::awaitable<Result<>> Requests::go_down(OnDown on_down) {
   volume_.wanted_up = false;
   on_down_ = on_down;
   down_answer_.reset();

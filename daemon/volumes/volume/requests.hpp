@@ -9,11 +9,9 @@
 
 #include "daemon/volumes/context.hpp"
 #include "daemon/volumes/fence/fence.hpp"
+#include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
-
-// Whether the connection is kept when a volume goes down.
-enum class OnDown { Disconnect, KeepConnection };
 
 class Requests {
  public:
@@ -21,8 +19,11 @@ class Requests {
 
   // From now on, also after a restart. `by`: the requester. A volume that can't be taken down stays up.
   asio::awaitable<Result<>> keep_up();
-  asio::awaitable<Result<>> keep_down(std::string by);
-  // Until the next start. `ask_down` returns when the volume is down, or with the reason why it can't be.
+  // Refused at once: its NFS server is silent, and it is not taken down by force; or Force, and it is not of
+  // an NFS server.
+  asio::awaitable<Result<>> keep_down(std::string by, OnDown on_down = OnDown::Disconnect);
+  // Until the next start. `ask_down` returns when the volume is down, or with the reason why it can't be;
+  // refused as by keep_down().
   void ask_up();
   asio::awaitable<Result<>> ask_down(OnDown on_down = OnDown::Disconnect);
   // Returns when the volume is taken over, with the name of the previous holder (empty if there was none), or
@@ -46,6 +47,8 @@ class Requests {
   asio::awaitable<void> note_released();
 
  private:
+  Result<> check_may_leave(OnDown on_down) const;
+  asio::awaitable<Result<>> go_down(OnDown on_down);
   asio::awaitable<Result<>> record(Intent intent);
   asio::awaitable<Result<>> save(Intent intent);
   void note(Result<Intent> intent);

@@ -75,14 +75,14 @@ struct Unmounted {
 };
 
 // `seen`: the device number of the mount to remove.
-Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, bool detach) {
+Result<Unmounted> unmount(const std::string& target, std::optional<dev_t> seen, mounts::Unmount how) {
   if (seen) {
     if (auto same = check_still_there(target, *seen); !same) return same.take_error();
   }
   Unmounted done;
-  if (detach) done.users = users_of_mount(target);
+  if (how != mounts::Unmount::Plain) done.users = users_of_mount(target);
   mounts::LibmountMounter mounter;
-  const auto change = mounter.unmount(target, detach);
+  const auto change = mounter.unmount(target, how);
   if (!change) return change.take_error();
   done.change = *change;
   return done;
@@ -106,7 +106,8 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   const mounts::MountRequest& mount = *wanted;
   Unmounted dead;
   if (const auto& replaced = mount.replaces) {
-    auto gone = unmount(mount.target, replaced->device, replaced->detach);
+    auto gone = unmount(mount.target, replaced->device,
+                        replaced->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
     if (!gone) return gone.take_error();
     dead = std::move(*gone);
   }
@@ -114,7 +115,7 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   if (!change) return change.take_error();
   if (auto noted = note_mount(mount, request); !noted) {
     // The caller treats it as not mounted, and releases its fence.
-    if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, false);
+    if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, mounts::Unmount::Plain);
     return noted.take_error();
   }
   json::object answer = to_json(*change);
@@ -122,13 +123,14 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
   return answer;
 }
 
-// {"target", "detach", "seen"?: the device number of the mount to remove} → {"done", "users"?}: processes
-// that still use the detached mount.
+// {"target", "how", "seen"?: the device number of the mount to remove} → {"done", "users"?}: processes that
+// still use the detached mount.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto seen = get_int(request, "seen");
+  const auto how = unmount_from_string(get_string(request, "how").value_or(""));
+  if (!how) return how.take_error();
   const auto done = unmount(get_string(request, "target").value_or(""),
-                            seen ? std::optional<dev_t>(static_cast<dev_t>(*seen)) : std::nullopt,
-                            get_bool(request, "detach").value_or(false));
+                            seen ? std::optional<dev_t>(static_cast<dev_t>(*seen)) : std::nullopt, *how);
   if (!done) return done.take_error();
   json::object answer = to_json(done->change);
   if (!done->users.empty()) answer["users"] = done->users;

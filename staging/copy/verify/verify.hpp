@@ -23,7 +23,8 @@ Result<std::vector<std::string>> compare_metadata(const Tree& copy, ManifestRead
 Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const CopyOptions& options,
                             Monitor& monitor, const StopFlag& stop, FileTimes times = FileTimes::Compared);
 
-// Gives the files of a verified copy the manifest's modification times; the manifest must be at its beginning.
+// Gives the files of a verified copy the manifest's modification times; the manifest must be at its
+// beginning.
 Result<> restore_times(const Tree& copy, ManifestReader& manifest);
 
 // verify_copy of a sealed partial area. After a Mismatch the next attempt takes over nothing of it.

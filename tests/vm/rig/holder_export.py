@@ -12,7 +12,7 @@ class HolderExport:
     def __init__(self, holder, other, volume, mount, out):
         self.holder = holder
         self._here = (("10.0.0.1", holder.address), ("10.0.0.2", other.address), ("/mnt/checkpoints", mount),
-                      ("wait checkpoints", f"wait {volume}"), ("take checkpoints", f"take {volume}"), ("/data/out", out), ("sudo ", ""))
+                      ("wait checkpoints", f"wait {volume}"), ("take checkpoints", f"take {volume}"), ("checkpoints:", f"{volume}:"), ("/data/out", out), ("sudo ", ""))
 
     def on_these_hosts(self, text):
         """Replaces the page's names and addresses by the scenario's."""

@@ -6,6 +6,7 @@ NOT_COMMANDS = {"text", "cpp", "json"}
 HERE = "tests/vm/test_docs.py"
 API = ("tests/api/test_examples.py", "test_every_example_of_the_api_page_works_in_its_order", "examples()")
 EXPORT = ("tests/vm/test_export.py", "test_both_hosts_write_a_volume_that_its_holder_exports_and_wait_for_a_holder_that_lost_its_power")
+ALONE = ("tests/vm/test_export.py", "test_the_other_host_goes_on_alone_after_a_holder_that_does_not_come_back")
 # Blocks by the beginning of their first line: the test that runs them, and a string in its source as proof.
 BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock http://localhost/v1": API,
@@ -23,6 +24,8 @@ BLOCKS_ELSEWHERE = {
                                "test_a_checkpoint_is_complete_on_the_volume_and_the_page_cache_is_as_it_was",
                                "stage-out {NEW} {VOLUME}:run7/step-1000"),
     "spark-stage stage-out /data/out/step-1000 both:": (*EXPORT, 'step-1000 both:"'),
+    "sudo spark-stage volumes down both --force": (*ALONE, 'sudo spark-stage volumes down both --force'),
+    "sudo systemctl reload spark-staged": (*ALONE, 'step-1100 checkpoints:'),
     "# /etc/systemd/system/export-checkpoints.service": (
         "tests/vm/rig/holder_export.py", "start", '"# /etc/systemd/system/export-checkpoints.service"'),
     "sudo systemctl disable --now nfs-server": (

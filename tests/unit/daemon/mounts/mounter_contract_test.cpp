@@ -55,7 +55,7 @@ class RealWorld final : public World {
  public:
   ~RealWorld() override {
     release();
-    for (const auto& point : points_) std::ignore = mounter_.unmount(point, false);
+    for (const auto& point : points_) std::ignore = mounter_.unmount(point, Unmount::Plain);
   }
   Mounter& mounter() override { return mounter_; }
   std::string make_ext4() override {
@@ -118,8 +118,8 @@ TEST_P(MounterContract, EveryStepCanBeRepeated) {
   const auto point = world_->mount_point("point/made/for/it");
   EXPECT_CHANGE(Change::Done, mount(device, point));
   EXPECT_CHANGE(Change::AlreadyThere, mount(device, point));
-  EXPECT_CHANGE(Change::Done, world_->mounter().unmount(point, false));
-  EXPECT_CHANGE(Change::AlreadyThere, world_->mounter().unmount(point, false));
+  EXPECT_CHANGE(Change::Done, world_->mounter().unmount(point, Unmount::Plain));
+  EXPECT_CHANGE(Change::AlreadyThere, world_->mounter().unmount(point, Unmount::Plain));
   EXPECT_CHANGE(Change::Done, mount(device, point));
 }
 
@@ -165,12 +165,12 @@ TEST_P(MounterContract, ABusyMountIsRefusedWithItsUsersAndCanBeDetached) {
   const auto point = world_->mount_point("point");
   EXPECT_CHANGE(Change::Done, mount(device, point));
   world_->keep_busy(point);
-  const auto outcome = world_->mounter().unmount(point, false);
+  const auto outcome = world_->mounter().unmount(point, Unmount::Plain);
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().kind, Errc::Refused);
   EXPECT_THAT(outcome.error().what, HasSubstr("pid " + std::to_string(::getpid()) + ", open file"));
-  EXPECT_CHANGE(Change::Done, world_->mounter().unmount(point, true));
-  EXPECT_CHANGE(Change::AlreadyThere, world_->mounter().unmount(point, true));
+  EXPECT_CHANGE(Change::Done, world_->mounter().unmount(point, Unmount::Detach));
+  EXPECT_CHANGE(Change::AlreadyThere, world_->mounter().unmount(point, Unmount::Detach));
   world_->release();
 }
 

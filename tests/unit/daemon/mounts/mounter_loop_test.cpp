@@ -34,8 +34,8 @@ class LoopMount : public testing::Test {
     if (!why.empty()) GTEST_SKIP() << "the real Mounter: " << why;
   }
   void TearDown() override {
-    std::ignore = mounter_.unmount(folder_ / "second", false);
-    std::ignore = mounter_.unmount(point_, false);
+    std::ignore = mounter_.unmount(folder_ / "second", Unmount::Plain);
+    std::ignore = mounter_.unmount(point_, Unmount::Plain);
   }
   fs::path make(std::vector<std::string> mkfs, std::size_t bytes = 16 << 20) {
     const fs::path image = folder_ / "image";
@@ -72,7 +72,7 @@ class LoopMount : public testing::Test {
     std::ofstream(point_ / "file") << "written";
     ::sync();
     fs::copy_file(image, copy);
-    EXPECT_TRUE(mounter_.unmount(point_, false));
+    EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
     return copy;
   }
 
@@ -99,7 +99,7 @@ TEST_F(LoopMount, ExclusiveWritesAndMakesTheMountPointForAll) {
   EXPECT_FALSE(is_read_only(mounted()));
   std::ofstream(point_ / "file") << "x";
   EXPECT_TRUE(fs::exists(point_ / "file"));
-  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
   struct stat status {};
   ASSERT_EQ(::stat(point_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777u, 0755u);
@@ -126,7 +126,7 @@ TEST_F(LoopMount, ADeadWritersExt4IsReadWithoutReplayingItsJournal) {
     const test::LoopDevice loop(copy);
     expect_mounted(request(loop, "ext4", true));
   }
-  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
   EXPECT_TRUE(*read_file(copy, 64 << 20) == before) << "the mount wrote";
 }
 
@@ -144,12 +144,12 @@ TEST_F(LoopMount, WhatIsMountedElsewhereOnThisHostIsInUse) {
   expect_mounted(request(loop, "ext4", true));
   fs::create_directory(bound);
   ASSERT_EQ(::mount(point_.c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
-  const auto refused = mounter_.unmount(point_, false);
+  const auto refused = mounter_.unmount(point_, Unmount::Plain);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().what, HasSubstr("is mounted at " + bound.native() + " too"));
   ASSERT_EQ(::umount(bound.c_str()), 0);
-  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
 }
 
 TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
@@ -167,7 +167,7 @@ TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
   char is_apart = 'n';
   ASSERT_EQ(::read(ready[0], &is_apart, 1), 1);
   ASSERT_EQ(is_apart, 'y');
-  const auto refused = mounter_.unmount(point_, false);
+  const auto refused = mounter_.unmount(point_, Unmount::Plain);
   EXPECT_FALSE(refused);
   if (!refused) {
     EXPECT_EQ(refused.error().kind, Errc::Refused);
@@ -177,7 +177,7 @@ TEST_F(LoopMount, WhatAContainerHasMountedIsInUseAndStaysMountedHere) {
   EXPECT_TRUE(is_read_only(mounted())) << "put back";
   ::kill(container, SIGKILL);
   ::waitpid(container, nullptr, 0);
-  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
 }
 
 // If the other mount's disk is gone, the file system is mounted. A scenario of tests/vm covers that case,
@@ -189,12 +189,12 @@ TEST_F(LoopMount, AnXfsBesideItsDetachedMountOnAnotherDiskThatLivesIsUnavailable
   {
     const UniqueFd user(::open(point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ASSERT_TRUE(user);
-    ASSERT_TRUE(mounter_.unmount(point_, true));
+    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Detach));
     const Error error = error_of(request(now, "xfs", true));
     EXPECT_EQ(error.kind, Errc::Unavailable);
     EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID")) << error.message();
   }
-  EXPECT_TRUE(mounter_.unmount(point_, false));
+  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
 }
 
 TEST_F(LoopMount, AHostThatHasItOpenIsNamedByMmp) {
@@ -259,7 +259,7 @@ TEST_F(LoopMount, ABusyMountNamesTheProcessThatWorksInIt) {
   expect_mounted(request(loop, "ext4", false));
   const fs::path before = fs::current_path();
   fs::current_path(point_);
-  const auto outcome = mounter_.unmount(point_, false);
+  const auto outcome = mounter_.unmount(point_, Unmount::Plain);
   fs::current_path(before);
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().what, HasSubstr("(pid " + std::to_string(::getpid()) + ", working folder)"));
@@ -273,8 +273,8 @@ TEST_F(LoopMount, AMountBelowAnotherIsNamedAsWhatKeepsItBusy) {
   test::make_image(other_image, 16 << 20, {"mkfs.ext4", "-q"});
   const test::LoopDevice other(other_image);
   expect_mounted({other.path(), below, "ext4", true, {}});
-  const auto outcome = mounter_.unmount(point_, false);
-  EXPECT_TRUE(mounter_.unmount(below, false));
+  const auto outcome = mounter_.unmount(point_, Unmount::Plain);
+  EXPECT_TRUE(mounter_.unmount(below, Unmount::Plain));
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().what, HasSubstr("the mount at " + below.string()));
 }
@@ -294,10 +294,10 @@ TEST_F(LoopMount, AFileSystemThatIsShutDownWritesNothingMoreAndCanBeUnmounted) {
     const auto stopped = shut_down_filesystem(point_, loop.path());
     ASSERT_TRUE(stopped) << stopped.error().message();
     EXPECT_FALSE(std::ofstream(point_ / "more").is_open());
-    ASSERT_TRUE(mounter_.unmount(point_, false));
+    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
     expect_mounted(request(loop, is_xfs ? "xfs" : "ext4", false));
     EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");
-    ASSERT_TRUE(mounter_.unmount(point_, false));
+    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
   }
 }
 
@@ -318,7 +318,7 @@ TEST_F(LoopMount, AWritableFileSystemTellsWhetherItIsShutDownAndNothingOfItChang
     const auto shut_down = read_mounted_state(point_);
     ASSERT_TRUE(shut_down) << shut_down.error().message();
     EXPECT_TRUE(shut_down->is_shut_down) << type;
-    EXPECT_TRUE(mounter_.unmount(point_, false));
+    EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
     fs::remove(folder_ / "image");
   }
 }

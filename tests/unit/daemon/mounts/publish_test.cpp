@@ -75,7 +75,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
     MountRequest request{loop_->path(), point_, type, false, {"noatime", "nodev"}};
     ASSERT_TRUE(mounter_.mount(request));
   }
-  void TearDown() override { std::ignore = mounter_.unmount(point_, false); }
+  void TearDown() override { std::ignore = mounter_.unmount(point_, Unmount::Plain); }
 
   Result<Closed> publish(AfterPublish then = AfterPublish::ReadOnly) {
     return mounts::publish(point_, loop_->path(), "spark1", SystemClock().wall(), then, false);
@@ -98,7 +98,7 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
     if (type == "xfs") options.emplace_back("nouuid");
     EXPECT_TRUE(mounter_.mount({other.path(), elsewhere, type, true, options}));
     const auto text = read_file(elsewhere / name);
-    EXPECT_TRUE(mounter_.unmount(elsewhere, false));
+    EXPECT_TRUE(mounter_.unmount(elsewhere, Unmount::Plain));
     return text ? *text : "";
   }
 

@@ -250,5 +250,44 @@ TEST_F(StageOutsTest, AShardOfAnOutputThatIsWatchedDoesNotWait) {
   EXPECT_EQ(worker.calls("stage-out"), 1);
 }
 
+class JoinedShardTest : public StageOutsTest {
+ protected:
+  JoinedShardTest() {
+    worker.on("stage-out", "while [ ! -e go ]; do sleep 0.02; done; [ -e joined ] || { " + waiting_ +
+                               "; exit; }; " + std::string(kSent));
+    watched_.nodes = asked_.nodes = 2;
+    watched_.waits = false;
+  }
+  void make(const std::string& file) { std::ofstream(worker.folder() / file); }
+
+  const std::string waiting_ =
+      R"(echo '{"result": {"state": "waiting", "served_from": "copied", "hosts": ["spark1"]}}')";
+  StageOutRequest watched_ = request(), asked_ = request();
+};
+
+TEST_F(JoinedShardTest, AUserWhoJoinsTheSendingOfAWatchedOutputGetsTheEndOfTheWholeCheckpoint) {
+  const auto job = send(watched_);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  EXPECT_EQ(send(asked_), job);
+  make("go");
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") >= 2; }));
+  make("joined");
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(json::serialize(job->to_json()["result"].at("state")), R"("ready")");
+}
+
+TEST_F(JoinedShardTest, ASendingThatIsOverIsNotJoined) {
+  worker.on("forget", R"(while [ ! -e forgotten ]; do sleep 0.02; done; echo '{"result": {}}')");
+  make("go");
+  const auto job = send(watched_);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("forget") == 1; }));
+  make("joined");
+  const auto asked = send(asked_);
+  EXPECT_NE(asked, job);
+  make("forgotten");
+  ASSERT_TRUE(ends(asked));
+  EXPECT_EQ(json::serialize(asked->to_json()["result"].at("state")), R"("ready")");
+}
+
 }  // namespace
 }  // namespace spark::outputs

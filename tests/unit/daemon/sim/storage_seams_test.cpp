@@ -107,12 +107,12 @@ TEST_F(StorageSeams, WhoUsesAMountKeepsItUnlessItIsDetached) {
   ASSERT_TRUE(mount());
   change([](VolumeChange& all) { all.users = "python3 (pid 4711)"; });
   EXPECT_EQ(**await(context, mounts.users(kMount)), "python3 (pid 4711)");
-  const auto refused = await(context, mounts.unmount(kMount, false)).value();
+  const auto refused = await(context, mounts.unmount(kMount, mounts::Unmount::Plain)).value();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("it is in use by python3 (pid 4711)"));
-  EXPECT_EQ((*await(context, mounts.unmount(kMount, true)))->users, "python3 (pid 4711)");
-  EXPECT_EQ((*await(context, mounts.unmount(kMount, false)))->change, Change::AlreadyThere);
+  EXPECT_EQ((*await(context, mounts.unmount(kMount, mounts::Unmount::Detach)))->users, "python3 (pid 4711)");
+  EXPECT_EQ((*await(context, mounts.unmount(kMount, mounts::Unmount::Plain)))->change, Change::AlreadyThere);
 }
 
 TEST_F(StorageSeams, PublishingCountsGenerationsAndIsReadOnlyUntilItIsMadeWritable) {

@@ -41,6 +41,19 @@ TEST_F(Volumes, AllOfThemWhenNoneIsNamed) {
   EXPECT_EQ(program.client.sent[2], R"(POST /v1/volumes/b/down {"by":"alice"})");
 }
 
+TEST_F(Volumes, AreTakenDownByForceOnlyByName) {
+  EXPECT_EQ(program.run({"volumes", "down", "--force"}), 2);
+  EXPECT_TRUE(program.client.sent.empty());
+}
+
+TEST_F(Volumes, AreTakenDownByForce) {
+  job("nas", "down", "1", R"({"event": "done", "result": {"volume": "nas", "state": "down"}})");
+  program.context.person = "alice";
+  EXPECT_EQ(program.run({"volumes", "down", "nas", "--force"}), 0);
+  EXPECT_EQ(program.output(), "nas: down\n");
+  EXPECT_EQ(program.client.sent[0], R"(POST /v1/volumes/nas/down {"by":"alice","force":true})");
+}
+
 TEST_F(Volumes, ArePublishedAndSayHowToWriteAgain) {
   job("models", "publish", "1", R"({"event": "done", "result": {"volume": "models", "state": "ready",
     "published": {"generation": 8, "host": "spark1", "at": "2026-11-22T05:00:00Z"}}})");

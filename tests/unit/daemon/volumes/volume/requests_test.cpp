@@ -1,10 +1,9 @@
-// Taking a volume down, and a volume of an NFS server.
+// Taking a volume down.
 #include <gmock/gmock.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
-#include "daemon/volumes/attachment/nfs_attachment.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/unit/daemon/volumes/volume_fixture.hpp"
 
@@ -18,12 +17,12 @@ using testing::HasSubstr;
 
 class DownTest : public VolumeTest {
  protected:
-  Result<> ask_down() {
+  Result<> ask_down(OnDown on_down = OnDown::Disconnect) {
     std::optional<Result<>> answer;
-    auto ask = [](Volume& asked, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
-      into = co_await asked.requests().keep_down("alice");
+    auto ask = [](Volume& asked, OnDown how, std::optional<Result<>>& into) -> boost::asio::awaitable<void> {
+      into = co_await asked.requests().keep_down("alice", how);
     };
-    boost::asio::co_spawn(context, ask(*volume, answer), boost::asio::detached);
+    boost::asio::co_spawn(context, ask(*volume, on_down, answer), boost::asio::detached);
     EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
     return answer.value_or(Result<>(fail(Errc::Failed, "no answer")));
   }
@@ -233,46 +232,16 @@ TEST_F(CoveredTest, ItGoesDownOnceWhatWasOnTopIsGone) {
   EXPECT_EQ(world.count("release"), 1);
 }
 
-class NfsVolumeTest : public VolumeTest {
- protected:
-  NfsVolumeTest() {
-    settings.nvme.reset();
-    settings.nfs = config::NfsSource{"10.0.0.9", "/data"};
-    target.reset();
-  }
-};
-
-TEST(NfsConnections, AreAsManyAsNvmeHasQueuesUnlessTheOptionsSayOtherwise) {
-  using Options = std::vector<std::string>;
-  EXPECT_EQ(with_connections({"vers=4.2"}, 20), (Options{"vers=4.2", "nconnect=8"}));
-  EXPECT_EQ(with_connections({}, 2), (Options{"nconnect=2"}));
-  EXPECT_EQ(with_connections({}, 1), Options{});
-  EXPECT_EQ(with_connections({"nconnect=1"}, 20), Options{"nconnect=1"});
-  EXPECT_EQ(with_connections({"proto=rdma"}, 20), Options{"proto=rdma"});
-}
-
-TEST_F(NfsVolumeTest, IsMountedAndReadyOnlyOnceItsServerHasAnswered) {
+TEST_F(DownTest, AVolumeOfATargetIsNotTakenDownByForce) {
   start();
   ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_THAT(world.touched, testing::Contains("probe"));
-}
-
-TEST_F(NfsVolumeTest, AMountWithAnotherAccessThanConfiguredIsNotAdopted) {
-  world.mount("/mnt/data", settings.access != config::Access::ReadOnly, 7, "10.0.0.9:/data", "nfs4");
-  start();
-  ASSERT_TRUE(becomes(State::Refused));
-  EXPECT_THAT(reason(), HasSubstr("already, and not by spark-stage"));
-  EXPECT_EQ(world.count("unmount"), 0);
-}
-
-TEST_F(NfsVolumeTest, StallsWhileItsServerIsSilent) {
-  start();
-  ASSERT_TRUE(becomes(State::Ready));
-  world.answers = false;
-  ASSERT_TRUE(becomes(State::Stalled));
-  world.answers = true;
-  ASSERT_TRUE(becomes(State::Ready));
-  EXPECT_EQ(volume->status().history.reconnects(), 1u);
+  const auto down = ask_down(OnDown::Force);
+  ASSERT_FALSE(down);
+  EXPECT_EQ(down.error().kind, Errc::Refused);
+  EXPECT_THAT(down.error().what, HasSubstr("it is no NFS volume"));
+  EXPECT_THAT(down.error().hint, HasSubstr("`sudo nvme disconnect -n raid5-data`"));
+  EXPECT_EQ(world.count("record down"), 0);
+  EXPECT_EQ(volume->status().state, State::Ready);
 }
 
 }  // namespace
