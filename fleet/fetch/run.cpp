@@ -13,7 +13,7 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtSilent{1000}, kLately{30'000};
+constexpr std::chrono::milliseconds kLookAtSilent{1000};
 constexpr unsigned kMostLanes = 12, kFewestLanes = 4;
 constexpr int kFewHosts = 8;
 constexpr unsigned kAtOnceOfFew = 4, kAtOnceOfMany = 2;
@@ -36,10 +36,9 @@ ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& 
     : exchange_(exchange),
       job_(job),
       schedule_(exchange.self, exchange.peers.size(),
-                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany) {
-  watches_.awaited = static_cast<std::size_t>(
-      std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }));
-}
+                exchange.peers.size() < kFewHosts ? kAtOnceOfFew : kAtOnceOfMany),
+      watches_(static_cast<std::size_t>(
+          std::ranges::count_if(exchange.peers, [](const auto& peer) { return !peer->is_silent(); }))) {}
 
 Result<> ExchangeRun::go() {
   sort_out();
@@ -103,35 +102,27 @@ void ExchangeRun::watch(std::size_t index) {
   request.from = exchange_.self;
   const auto every = look_every(exchange_.peers.size());
   auto asked_at = std::chrono::steady_clock::now();  // for the first time since the last answer
-  for (bool is_first = true; !is_over_; is_first = false) {
+  for (bool is_first = true; !watches_.has_ended(); is_first = false) {
     const auto text = peer.get_text(request, kMostState, patience());
     auto state = text ? parse_set_state(*text, exchange_.layout.units()) : text.take_error();
     const auto now = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
     if (state) {
-      note_answer(now - asked_at, now);
+      watches_.answered(now - asked_at, now);
       schedule_.heard(index, std::move(*state), now);
     } else {
       schedule_.unheard(index, now);
     }
-    if (is_first && !peer.is_silent()) --watches_.awaited;
+    if (is_first && !peer.is_silent()) watches_.first_ended();
     changed_.notify_all();
-    watches_.ended.wait_for(lock, text ? every : kLookAtSilent, [this] { return is_over_.load(); });
+    watches_.pause(lock, text ? every : kLookAtSilent);
     if (state) asked_at = std::chrono::steady_clock::now();
   }
 }
 
-// Requires mutex_.
-void ExchangeRun::note_answer(SteadyTime::duration took, SteadyTime now) {
-  if (took < watches_.slowest && now - watches_.slowest_at < kLately) return;
-  watches_.slowest = std::chrono::duration_cast<std::chrono::milliseconds>(took);
-  watches_.slowest_at = now;
-}
-
-// Where answers take long because computers are busy, a peer is not silent as soon as elsewhere.
 std::chrono::milliseconds ExchangeRun::patience() {
   const std::scoped_lock lock(mutex_);
-  return std::clamp(4 * watches_.slowest, kSilent, kLongestSilence);
+  return watches_.patience();
 }
 
 void ExchangeRun::work(std::size_t number) {
@@ -141,7 +132,7 @@ void ExchangeRun::work(std::size_t number) {
   {
     // The set of active peers decides which units this host reads first.
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFirstLook, [&] { return is_over_ || watches_.awaited == 0; });
+    changed_.wait_for(lock, kFirstLook, [&] { return watches_.has_ended() || !watches_.is_awaiting(); });
   }
   while (!job_.context.is_stopped()) {
     open_more();
@@ -160,9 +151,8 @@ void ExchangeRun::work(std::size_t number) {
 
 void ExchangeRun::end() {
   const std::scoped_lock lock(mutex_);
-  is_over_ = true;
+  watches_.end();
   changed_.notify_all();
-  watches_.ended.notify_all();
 }
 
 // Claims a unit on the board before reading it from the source, then checks again. If a peer arrived at the

@@ -13,6 +13,7 @@
 
 #include "fleet/board/board.hpp"
 #include "fleet/fetch/peer.hpp"
+#include "fleet/fetch/peer_watches.hpp"
 #include "fleet/fetch/schedule.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "staging/copy/exchange.hpp"
@@ -68,18 +69,11 @@ class ExchangeRun {
   std::vector<staging::Entry*> left_;
   std::vector<std::string> warnings_;
   std::optional<Error> error_;
-  struct {
-    std::size_t awaited = 0;  // whose first answer or failure comes before the choice of the first unit
-    std::chrono::milliseconds slowest{0};  // recent answer about the set
-    SteadyTime slowest_at{};
-    std::condition_variable ended;
-  } watches_;  // of peers
-  std::atomic<bool> is_over_{false};
+  PeerWatches watches_;
 
   void sort_out();
   void watch(std::size_t peer);
   std::chrono::milliseconds patience();
-  void note_answer(SteadyTime::duration took, SteadyTime now);
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
   void open_more();

@@ -54,7 +54,7 @@ void Schedule::heard(std::size_t index, SetState state, SteadyTime now) {
   asked_.erase(state.node);
   peer.state = std::move(state);
   peer.was_staging = peer.was_staging || peer.state.kind == SetState::Kind::Staging;
-  std::erase_if(undelivered_, [&](std::uint64_t unit) { return has(peer.at(unit)); });
+  undelivered_.delivered([&](std::uint64_t unit) { return has(peer.at(unit)); });
   look_anew();
 }
 
@@ -200,14 +200,14 @@ Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   if (choice.peer) {
     ++peers_[*choice.peer].under_way;
   } else if (has_others && choice.why != Why::Changed) {
-    undelivered_.insert(choice.unit);
+    undelivered_.begun(choice.unit);
   }
   return choice;
 }
 
 std::optional<Choice> Schedule::next(From first, SteadyTime now) {
-  const bool is_ahead = undelivered_.size() >= kMostUndelivered;
-  if (first == From::Source || (first == From::Balanced && !is_ahead)) {
+  const bool is_ahead = first == From::Source ? undelivered_.are_many_late(now) : undelivered_.are_many();
+  if (first != From::Peers && !is_ahead) {
     if (auto choice = find_at_source(now)) return choice;
     return find_at_peers(now);
   }
@@ -220,8 +220,9 @@ bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
   return is_for_source(unit, all, now);
 }
 
-void Schedule::done(const Choice& choice) {
+void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
+  undelivered_.read(choice.unit, now);
   if (choice.peer && peers_[*choice.peer].under_way-- == at_once_) at_peers_ = {};  // a slot is free
 }
 
@@ -236,7 +237,7 @@ void Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime no
       peer.rests_until = now + kRest;
     }
   }
-  undelivered_.erase(choice.unit);
+  undelivered_.failed(choice.unit);
   waiting_.insert(waiting_.begin(), choice.unit);
   look_anew();
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "fleet/board/board.hpp"
+#include "fleet/fetch/undelivered.hpp"
 #include "fleet/protocol/owner.hpp"
 #include "fleet/protocol/set_state.hpp"
 
@@ -26,11 +27,9 @@ inline constexpr std::chrono::milliseconds kLookAgain{100};
 inline constexpr std::chrono::milliseconds kUnheard{3000};
 // A peer that failed to send a unit is not asked for units for this time.
 inline constexpr std::chrono::milliseconds kRest{500};
-// See From::Balanced.
-inline constexpr std::size_t kMostUndelivered = 2;
 
-// Balanced: the source, or peers while kMostUndelivered of the units that this host read are on no other
-// host. If the host fails, these have to be read again.
+// Source: peers come first only while peers are late to fetch what this host read.
+// Balanced: they come first while any kMostUndelivered units that it read are on no other host.
 enum class From { Source, Balanced, Peers };
 
 // Why a unit is read from the source.
@@ -78,7 +77,7 @@ class Schedule {
   std::optional<Choice> next(From first, SteadyTime now);
   // True if the unit should still be read from the source; call it after other hosts can see the claim.
   bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
-  void done(const Choice& choice);
+  void done(const Choice& choice, SteadyTime now);
   // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it.
   void failed(const Choice& choice, bool is_missing_there, SteadyTime now);
 
@@ -112,7 +111,7 @@ class Schedule {
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
   std::set<std::uint64_t> source_only_;
-  std::set<std::uint64_t> undelivered_;  // read from the source by this host, and not known to be elsewhere
+  Undelivered undelivered_;
   std::size_t under_way_ = 0;
   bool has_source_ = true;
   SteadyTime chosen_at_{};  // time of the last choice; used without a source

@@ -145,7 +145,7 @@ Result<> ExchangeRun::finish_piece(const FilePtr& file, std::uint64_t unit,
   }
   {
     const std::scoped_lock lock(mutex_);
-    schedule_.done(choice);
+    schedule_.done(choice, std::chrono::steady_clock::now());
   }
   changed_.notify_all();
   return done;
@@ -206,7 +206,7 @@ Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {
   {
     const std::scoped_lock lock(mutex_);
     if (fetched == Fetched::Whole) {
-      schedule_.done(choice);
+      schedule_.done(choice, std::chrono::steady_clock::now());
     } else {
       schedule_.failed(choice, fetched == Fetched::Missing, std::chrono::steady_clock::now());
     }

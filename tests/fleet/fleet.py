@@ -1,4 +1,5 @@
 """A fleet on one computer: hosts in namespaces, each with a daemon, and one shared drive with their datasets."""
+import contextlib
 import os
 import shutil
 import signal
@@ -88,6 +89,18 @@ class FleetDaemon(Daemon):
     def workers(self, verb):
         return self.host.pids_of("spark-staged", "worker", verb)
 
+    def workers_of_exchange(self):
+        """The processes that stage and that serve peers, while a staging runs."""
+        stage, serve = self.workers("stage"), self.workers("serve-peers")
+        assert stage and serve, (stage, serve)
+        return stage + serve
+
+    def kill_with(self, workers):
+        self.kill()
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):  # it may have ended with its daemon
+                os.kill(pid, signal.SIGKILL)
+
 
 class Fleet:
     def __init__(self, number, files):
@@ -120,11 +133,9 @@ class Fleet:
 
     def unplug(self, daemon):
         """Like a power loss: its link is silent, then all of its processes are gone."""
+        workers = daemon.workers_of_exchange()
         self.hosts[0].do("ip", "link", "set", daemon.host.name, "down")
-        daemon.kill()
-        for verb in ("stage", "serve-peers"):
-            for pid in daemon.workers(verb):
-                os.kill(pid, signal.SIGKILL)
+        daemon.kill_with(workers)
 
     def plug_in(self, daemon):
         self.hosts[0].do("ip", "link", "set", daemon.host.name, "up")

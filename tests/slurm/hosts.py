@@ -47,7 +47,9 @@ class Host:
             try:
                 if entry.name.isdigit() and os.stat(entry / "ns/pid").st_ino == mine:
                     line = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if (entry / "comm").read_text().strip() == program and all(word in " ".join(line) for word in words):
+                    # A worker is started by /proc/self/exe, and has the name "exe".
+                    names = [(entry / "comm").read_text().strip(), (entry / "exe").readlink().name]
+                    if program in names and all(word in " ".join(line) for word in words):
                         found.append(int(entry.name))
             except OSError:
                 pass  # it has ended

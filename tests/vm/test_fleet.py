@@ -7,10 +7,10 @@ from rig.topology import Topology
 from rig.trio import FILES, MOUNT, NQN, SIZE, VOLUME, Trio, result
 from rig import image
 
-# The amount read by two hosts that stage separately, without the third. The limit in tests/fleet, where hosts are not
-# emulated, is 1.15. Here a busy machine may keep a host silent for more than the two seconds after which other hosts no
-# longer rely on it.
-ALONE = 2
+# Two hosts that stage separately read 2 x the dataset, and the lost third host has read a third before. The limit in
+# tests/fleet, where hosts are not emulated, is 1.15. Here a busy machine may keep a host silent for more than the two
+# seconds after which other hosts no longer rely on it.
+MOST_WITH_A_LOSS = 1.5
 SLOW = "--max-rate 10MB/s"  # for each host: slow enough for a fault in the middle
 
 
@@ -120,7 +120,7 @@ def test_a_frozen_owner_costs_the_others_little(trio):
     finally:
         trio.hosts[2].run(f"systemctl kill --signal CONT {UNIT}")
     print(f"the target read {ratio:.3f} x the dataset; {[one['read_because'] for one in staged]}")
-    assert ratio <= ALONE
+    assert ratio <= MOST_WITH_A_LOSS
     check_same(trio, staged, (0, 1))
     running[2].wait(600)  # the watchdog may have replaced its daemon meanwhile
     trio.wait_whole(2)
@@ -138,7 +138,7 @@ def test_an_owner_that_loses_its_power_costs_the_others_little(trio):
     trio.hosts[1].start()
     trio.hosts[1].wait_ready()
     trio.hosts[1].wait_until("spark-stage status", 120)
-    assert ratio <= ALONE
+    assert ratio <= MOST_WITH_A_LOSS
     check_same(trio, staged, (0, 2))
     trio.wait_whole(1)
     check_same(trio, staged + trio.stage((1,)), (0, 1, 2))

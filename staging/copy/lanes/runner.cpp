@@ -23,7 +23,7 @@ struct OpenFile {
 struct Job {
   enum class Kind { Piece, Open, Finish, Later, Nothing };  // Later: other threads may find more work
   Kind kind = Kind::Nothing;
-  std::shared_ptr<OpenFile> file;
+  std::shared_ptr<OpenFile> file{};
   std::uint64_t index = 0;  // of the piece, or of the file to open
 };
 
@@ -52,7 +52,6 @@ class Run {
     std::shared_ptr<OpenFile> file;
     std::uint64_t piece = 0;
   };
-  enum class For { Lane, IdleLane, Opener };  // IdleLane: its thread has no requests in progress
 
   const RunPlan& plan_;
   std::atomic<bool>& failed_;
@@ -86,7 +85,8 @@ class Run {
       const std::scoped_lock lock(mutex_);
       ++openers_;
     }
-    for (Job job = next(For::Opener); job.kind != Job::Kind::Nothing; job = next(For::Opener)) handle(job);
+    const auto next = [this] { return wait_for([this] { return next_for_opener(); }); };
+    for (Job job = next(); job.kind != Job::Kind::Nothing; job = next()) handle(job);
   }
 
   // Gives idle lanes work; waits for work if all are idle. False if no work is left, except files that have
@@ -94,7 +94,7 @@ class Run {
   bool fill_seats(Io& io, std::deque<Seat>& seats, unsigned& busy) {
     for (Seat& seat : seats) {
       while (seat.lane.is_idle()) {
-        Job job = next(busy == 0 ? For::IdleLane : For::Lane);
+        Job job = busy == 0 ? wait_for([this] { return next_for_idle_thread(); }) : next_for_busy_thread();
         if (job.kind == Job::Kind::Nothing) return false;
         if (job.kind == Job::Kind::Later) return true;
         if (job.kind != Job::Kind::Piece) {
@@ -142,33 +142,52 @@ class Run {
     changed_.notify_all();
   }
 
-  Job next(For whom) {
+  // Waits for a change while `next` returns Later.
+  template <class Next>
+  Job wait_for(const Next& next) {
     std::unique_lock lock(mutex_);
-    Job job = pick(whom);
-    while (job.kind == Job::Kind::Later && whom != For::Lane) {
+    for (;;) {
+      Job job = next();
+      if (job.kind != Job::Kind::Later) return job;
       changed_.wait(lock);
-      job = pick(whom);
     }
-    return job;
   }
 
-  // A thread whose lanes are busy opens and finishes files only if there are no openers.
-  Job pick(For whom) {
+  // For a thread that has requests in progress and must not wait. It leaves files to the openers.
+  Job next_for_busy_thread() {
+    const std::scoped_lock lock(mutex_);
+    if (openers_ == 0) return next_for_idle_thread();
     if (failed_) return {};
-    const bool moves = whom != For::Opener;
-    const bool handles = whom != For::Lane || openers_ == 0;
-    if (moves && !open_.empty() && has_room()) return take_piece();
-    if (handles && !ended_.empty()) return take_ended();
-    if (handles && next_file_ < plan_.files && (moves ? open_.empty() : open_.size() < look_ahead())) {
-      ++in_hands_;
-      return {Job::Kind::Open, nullptr, next_file_++};
-    }
-    const bool is_over = next_file_ == plan_.files && in_hands_ == 0 && open_.empty() && ended_.empty();
-    if (is_over && (moves || under_way_ == 0)) return {};
-    return {Job::Kind::Later, nullptr, 0};
+    if (has_piece()) return take_piece();
+    return has_work_left() ? Job{Job::Kind::Later} : Job{};
   }
 
-  bool has_room() const { return plan_.limit == nullptr || under_way_ < plan_.limit->most(); }
+  // For a thread that moves bytes and has no requests in progress. Requires mutex_, as the functions below.
+  Job next_for_idle_thread() {
+    if (failed_) return {};
+    if (has_piece()) return take_piece();
+    if (!ended_.empty()) return take_ended();
+    if (next_file_ < plan_.files && open_.empty()) return take_unopened();
+    return has_work_left() ? Job{Job::Kind::Later} : Job{};
+  }
+
+  // A piece in progress may end a file, so an opener stays until the last one.
+  Job next_for_opener() {
+    if (failed_) return {};
+    if (!ended_.empty()) return take_ended();
+    if (next_file_ < plan_.files && open_.size() < look_ahead()) return take_unopened();
+    return has_work_left() || under_way_ > 0 ? Job{Job::Kind::Later} : Job{};
+  }
+
+  // Besides pieces in progress.
+  bool has_work_left() const {
+    return next_file_ < plan_.files || in_hands_ > 0 || !open_.empty() || !ended_.empty();
+  }
+
+  bool has_piece() const {
+    return !open_.empty() && (plan_.limit == nullptr || under_way_ < plan_.limit->most());
+  }
+
   std::size_t look_ahead() const { return std::size_t{plan_.shape.threads} * plan_.shape.lanes; }
 
   Job take_piece() {
@@ -177,6 +196,11 @@ class Run {
     if (job.file->to_do.empty()) open_.pop_front();
     ++under_way_;
     return job;
+  }
+
+  Job take_unopened() {
+    ++in_hands_;
+    return {Job::Kind::Open, nullptr, next_file_++};
   }
 
   Job take_ended() {

@@ -151,7 +151,7 @@ TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
   for (std::size_t i = 0; i < kMostUndelivered; ++i) {
     const auto choice = schedule.next(From::Balanced, kNow);
     ASSERT_TRUE(choice && !choice->peer);
-    schedule.done(*choice);
+    schedule.done(*choice, kNow);
     read.push_back(choice->unit);
   }
   for (std::uint64_t unit = 0; unit < kUnits; ++unit)
@@ -159,10 +159,32 @@ TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
   schedule.heard(0, state, kNow);
   const auto fetched = schedule.next(From::Balanced, kNow);
   ASSERT_EQ(fetched->peer, 0U);
-  schedule.done(*fetched);
+  schedule.done(*fetched, kNow);
   state.units[read.front()] = UnitState::HasPiece;
   schedule.heard(0, state, kNow);
   EXPECT_FALSE(schedule.next(From::Balanced, kNow)->peer);
+}
+
+TEST(Schedule, TheSourceComesFirstUntilPeersAreLateToFetch) {
+  Schedule schedule(kSelf, 1, 4);
+  schedule.add(all_units());
+  SetState state = staging_of(kFirst);
+  schedule.heard(0, state, kNow);
+  std::vector<std::uint64_t> read;
+  for (std::size_t i = 0; i < kMostUndelivered; ++i) {
+    const auto choice = schedule.next(From::Source, kNow);
+    ASSERT_TRUE(choice && !choice->peer);
+    schedule.done(*choice, kNow);
+    read.push_back(choice->unit);
+  }
+  for (std::uint64_t unit = 0; unit < kUnits; ++unit)
+    if (owner_of(unit, std::vector{kSelf, kFirst}) == kFirst) state.units[unit] = UnitState::HasPiece;
+  schedule.heard(0, state, kNow);
+  EXPECT_FALSE(schedule.next(From::Source, kNow)->peer);
+  EXPECT_TRUE(schedule.next(From::Source, kNow + kDelivery)->peer);
+  state.units[read.front()] = UnitState::HasPiece;
+  schedule.heard(0, state, kNow + kDelivery);
+  EXPECT_FALSE(schedule.next(From::Source, kNow + kDelivery)->peer);
 }
 
 TEST(Schedule, APeerThatFailsToSendAUnitIsAskedForItAgain) {
@@ -214,7 +236,7 @@ TEST(Schedule, AUnitThatAPeerCouldNotSendIsGotElsewhere) {
   const auto again = schedule.next(From::Peers, kNow);
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->peer);
-  schedule.done(*again);
+  schedule.done(*again, kNow);
   EXPECT_TRUE(schedule.is_empty());
 }
 
@@ -235,7 +257,7 @@ TEST(Schedule, WithoutASourceItWaitsForPeersAndGivesUpWhenNoneHasMore) {
   schedule.heard(0, published_by(kFirst), kNow + kStuck);
   const auto choice = schedule.next(From::Source, kNow + kStuck);
   ASSERT_EQ(choice->peer, 0U);
-  schedule.done(*choice);
+  schedule.done(*choice, kNow);
   EXPECT_FALSE(schedule.is_hopeless(kNow + 2 * kStuck));
   EXPECT_TRUE(schedule.is_hopeless(kNow + 2 * kStuck + 1ms));
 }
