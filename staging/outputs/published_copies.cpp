@@ -27,7 +27,7 @@ bool is_there(const std::filesystem::path& path) {
 bool is_ours(const Destination& destination) {
   const auto identity = identity_of(destination.path());
   const auto manifest = ManifestReader::open(destination.manifest());
-  return identity && manifest && manifest->header().root == *identity;
+  return identity && manifest && is_same_object(manifest->header().root, *identity);
 }
 
 // The rename is durable before anything is deleted: after a power cut the copy is either complete or its name
@@ -103,7 +103,7 @@ std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop
   if (!destination || !is_there(destination->manifest())) return std::nullopt;
   const auto identity = identity_of(destination->path());
   auto manifest = ManifestReader::open(destination->manifest());
-  if (!identity || !manifest || manifest->header().root != *identity) return std::nullopt;
+  if (!identity || !manifest || !is_same_object(manifest->header().root, *identity)) return std::nullopt;
   const auto differences = compare_metadata(tree, *manifest, 1, stop, FileTimes::Ignored);
   if (!differences || !differences->empty() || !manifest->rewind()) return std::nullopt;
   const auto summary = summary_of(*manifest);
@@ -118,7 +118,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   const auto identity = identity_of(destination->path());
   if (!identity) return fail_with(identity.error(), "verifying " + shown);
   auto manifest = ManifestReader::open(destination->manifest());
-  if (!manifest || manifest->header().root != *identity) {
+  if (!manifest || !is_same_object(manifest->header().root, *identity)) {
     return fail(Errc::NotFound, "verifying " + shown + ": it has no manifest of its own",
                 "only copies published by stage-out can be compared");
   }

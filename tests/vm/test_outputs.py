@@ -26,11 +26,12 @@ done
 
 
 @contextmanager
-def outputs(house, size="256M", **rules):
+def outputs(house, size="256M", engine=None, **rules):
     """An output that is sent to a volume written by this host alone; the volume is checked afterwards."""
     house.host.sh(f"rm -rf {OUT}; mkdir -p {OUT}")
+    sent = {"run7": {"path": OUT, "volume": VOLUME, "to": "run7", **rules}}
     try:
-        with own_volume(house, VOLUME, size=size, outputs={"run7": {"path": OUT, "volume": VOLUME, "to": "run7", **rules}}):
+        with own_volume(house, VOLUME, size=size, outputs=sent, cache=engine):
             yield
     finally:
         house.host.sh(f"rm -rf {OUT}")
@@ -47,6 +48,16 @@ def saving(machine, first_step):
         if machine.is_running():
             saver.signal(9)
             saver.wait(30)
+
+
+@contextmanager
+def slow_sending(machine):
+    """Limits the host's sending rate to 3 MB/s."""
+    machine.sh("tc qdisc add dev eth0 root tbf rate 24mbit burst 256k latency 200ms")
+    try:
+        yield
+    finally:
+        machine.sh("tc qdisc del dev eth0 root")
 
 
 def wait(house, holds, deadline=120):
@@ -170,6 +181,28 @@ def test_a_full_volume_is_told_and_the_local_checkpoint_stays(house):
         assert names(house, THERE) == ["latest", "step-1"] and pointer(house, THERE) == "step-1"
         assert house.host.sh(f"stat -c %s {OUT}/step-2/model").strip() == str(100 << 20)
         assert output(house)["backlog_bytes"] >= 100 << 20
+
+
+def test_a_volume_that_fills_up_midway_keeps_the_former_checkpoint_and_gets_the_new_one_once_it_has_space(house):
+    with outputs(house, size="128M", engine={"chunk": "256KiB", "depth": 1}, complete="rename"):  # one file at a time reserves its space
+        save(house, "step-1")
+        wait(house, lambda: pointer(house, THERE) == "step-1")
+        house.host.sh(f"mkdir {OUT}/.new; for i in $(seq 10); do head -c 4M /dev/urandom >{OUT}/.new/model-$i; done;"
+                      f"cd {OUT}/.new && sha256sum model-* >sums && mv {OUT}/.new {OUT}/step-2")
+        with slow_sending(house.host):
+            wait(house, lambda: any(row["bytes_done"] > 4 << 20 for row in house.product.status()["stage_outs"]))
+            house.host.run(f"fallocate -l 256M {THERE}/../full")  # as much as there is
+            wait(house, lambda: output(house)["failures"] > 0)
+        told = house.product.sh("status")
+        print(told)
+        assert "step-2" in told and "space" in output(house)["reason"], output(house)
+        assert "nothing incomplete is visible there, and the local copy is as it was" in output(house)["reason"]
+        assert names(house, THERE) == ["latest", "step-1"] and pointer(house, THERE) == "step-1"
+        assert_right(house.host, f"{OUT}/step-2")
+        house.host.sh(f"rm {THERE}/../full")
+        wait(house, lambda: pointer(house, THERE) == "step-2", 300)
+        assert_right(house.host, f"{THERE}/step-2")
+        assert output(house)["reason"] is None and output(house)["backlog_bytes"] == 0, output(house)
 
 
 def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(house):

@@ -87,13 +87,18 @@ Result<Destination> destination_of(const std::filesystem::path& path) {
   return destination;
 }
 
+bool is_same_object(const RootIdentity& recorded, const RootIdentity& now) {
+  const bool is_birth_unknown = recorded.birth_ns == 0 || now.birth_ns == 0;
+  return recorded.inode == now.inode && (is_birth_unknown || recorded.birth_ns == now.birth_ns);
+}
+
 Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination) {
   if (!is_there(destination.path())) return std::optional<ManifestReader>();
   const std::string shown = printable(destination.path().native());
   const auto identity = identity_of(destination.path());
   if (!identity) return identity.take_error();
   auto manifest = ManifestReader::open(destination.manifest());
-  if (!manifest || manifest->header().root != *identity) {
+  if (!manifest || !is_same_object(manifest->header().root, *identity)) {
     return fail(Errc::Refused,
                 "copying to " + shown + ": the file or folder there is not a copy made by spark-stage",
                 "choose another name, or delete it first");
@@ -139,7 +144,7 @@ Result<> recover_publishing(const Destination& destination, PartialArea& area) {
   if (!manifest && !is_answer(manifest.error())) return manifest.take_error();
   const auto published = identity_of(destination.path());
   if (!published && !is_answer(published.error())) return published.take_error();
-  if (!manifest || !published || *published != manifest->header().root) return {};
+  if (!manifest || !published || !is_same_object(manifest->header().root, *published)) return {};
   const auto root = manifest->next();
   if (!root) return manifest->error();
   if (auto settled = settle_root(destination, *root); !settled) return settled;

@@ -31,6 +31,10 @@ struct Destination {
 // NotFound if its folder does not exist; Invalid for an impossible name.
 Result<Destination> destination_of(const std::filesystem::path& path);
 
+// Whether a manifest's copy is the object that is there now. An output may be published through NFS and read
+// on its device, or the other way round, and the NFS clients of many kernels report no birth time.
+bool is_same_object(const RootIdentity& recorded, const RootIdentity& now);
+
 // The manifest of the earlier copy at the destination; none if nothing is there. Refused if the destination
 // differs from the copy that was published.
 Result<std::optional<ManifestReader>> earlier_copy(const Destination& destination);

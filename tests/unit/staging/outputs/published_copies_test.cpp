@@ -1,6 +1,7 @@
 #include "staging/outputs/published_copies.hpp"
 
 #include "staging/copy/copy_with.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/staging/support.hpp"
 
 namespace spark::staging {
@@ -104,6 +105,23 @@ TEST_F(PublishedCopies, VerifyFindsOtherContentOfTheSameSizeAndTime) {
 TEST_F(PublishedCopies, VerifyOfWhatWasNotPublishedSaysSo) {
   std::filesystem::create_directories(volume_ / "by-hand");
   EXPECT_KIND(verify_published(volume_ / "by-hand", {}, kQuiet, stop_), Errc::NotFound);
+}
+
+// Many kernels' NFS clients report no birth time; the device itself has one.
+TEST_F(PublishedCopies, OneThatWasPublishedThroughNfsIsVerifiedOnItsDevice) {
+  send("step-1");
+  const auto file = volume_ / ".step-1.spark-manifest";
+  auto reader = ManifestReader::open(file);
+  ASSERT_OK(reader);
+  Manifest manifest;
+  static_cast<ManifestHeader&>(manifest) = reader->header();
+  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
+  manifest.root.birth_ns = 0;
+  ASSERT_OK(write_manifest(file, manifest));
+  ASSERT_OK(verify_published(volume_ / "step-1", {}, kQuiet, stop_));
+  ++manifest.root.inode;
+  ASSERT_OK(write_manifest(file, manifest));
+  EXPECT_KIND(verify_published(volume_ / "step-1", {}, kQuiet, stop_), Errc::NotFound);
 }
 
 TEST_F(PublishedCopies, TheirHashIsKnownUntilTheyAreChanged) {
