@@ -104,7 +104,7 @@ std::vector<BegunCheckpoint> begun_from_json(const json::object& answer) {
   for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
     const json::object& row = (*rows)[i].as_object();
     all.push_back({text_of(row, "name"), get_int(row, "own_mtime_ns").value_or(0),
-                   get_bool(row, "has_others").value_or(false)});
+                   get_bool(row, "has_others").value_or(false), get_int(row, "others_progress").value_or(0)});
   }
   return all;
 }

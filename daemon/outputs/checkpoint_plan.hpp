@@ -31,8 +31,9 @@ struct PublishedCheckpoint {
 // A checkpoint of several hosts of which some shards are on the volume.
 struct BegunCheckpoint {
   std::string name;
-  std::int64_t own_mtime_ns = 0;  // of the local checkpoint when it was sent; 0 means not sent
-  bool has_others = false;        // another host has sent its shard
+  std::int64_t own_mtime_ns = 0;     // of the local checkpoint when it was sent; 0 means not sent
+  bool has_others = false;           // another host has sent its shard
+  std::int64_t others_progress = 0;  // changes while other hosts send theirs
 };
 
 struct CheckpointPlan {

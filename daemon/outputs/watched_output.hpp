@@ -55,8 +55,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // to_json() after a check of the folder and the volume.
   asio::awaitable<Result<json::object>> look_now();
   // {"local": PATH} or {"dataset": "VOLUME:PATH"}; waits for one that changed a moment ago. NotFound if there
-  // is neither. With several hosts also {"pending": {"name", "is_sending"}} if this host has a newer one,
-  // which is published when all hosts have sent it.
+  // is neither. With several hosts also {"pending": {"name", "is_sending", "others_progress"}} if this host
+  // has a newer one, which is published when all hosts have sent it.
   asio::awaitable<Result<json::object>> latest();
 
  private:

@@ -8,11 +8,12 @@
 #include <cerrno>
 
 #include "fleet/protocol/set_id.hpp"
+#include "fleet/serve/connections.hpp"
 
 namespace spark::fleet {
 namespace {
 
-constexpr unsigned kMostConnections = 512;
+constexpr std::size_t kMostConnections = 512;
 constexpr unsigned kMostBuffers = 8;
 constexpr std::size_t kSlowedPart = 256 * 1024;
 constexpr std::size_t kMostOffers = 8;  // sets with their file lists in memory
@@ -33,29 +34,18 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
 Result<> Server::run(const StopFlag& stop) {
   const auto listening = listen_on(settings_.listen);
   if (!listening) return listening.take_error();
+  Connections connections(kMostConnections, [this](UniqueFd socket) {
+    [[maybe_unused]] const Result<> served = no_throw([&] {
+      serve(std::move(socket));
+      return Result<>();
+    });
+  });
   while (!stop) {
+    connections.join_ended();
     pollfd poll{listening->get(), POLLIN, 0};
     if (::poll(&poll, 1, static_cast<int>(kTick.count())) <= 0) continue;
     UniqueFd socket(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) continue;
-    if (open_ >= kMostConnections) {
-      ++counts_.refused;
-      continue;
-    }
-    ++open_;
-    auto shared = std::make_shared<UniqueFd>(std::move(socket));
-    auto thread = start_thread([this, shared] {
-      [[maybe_unused]] const Result<> served = no_throw([&] {
-        serve(std::move(*shared));
-        return Result<>();
-      });
-      --open_;
-    });
-    if (thread.joinable()) {
-      thread.detach();
-    } else {
-      --open_;
-    }
+    if (socket && !connections.open(std::move(socket))) ++counts_.refused;
   }
   return {};
 }

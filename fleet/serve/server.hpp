@@ -47,7 +47,7 @@ class Server {
   using MayAsk = std::function<bool(const std::optional<std::string>& identity, const std::string& address)>;
   Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
 
-  // Runs until `stop`, or until the listening socket fails.
+  // Runs until `stop`, or until the listening socket fails. Its threads end with it.
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
@@ -61,7 +61,6 @@ class Server {
   Walks walks_;
   ServedCounts counts_;
   staging::Throttle throttle_;
-  std::atomic<unsigned> open_{0};  // number of open connections
 
   std::mutex offers_mutex_;
   std::map<std::string, std::shared_ptr<Offer>> offers_;  // recently requested, by set name

@@ -1,10 +1,28 @@
 #include "staging/outputs/begun_checkpoints.hpp"
 
+#include "staging/copy/partial/publish.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/removed.hpp"
 #include "staging/outputs/shards.hpp"
 
 namespace spark::staging {
+namespace {
+
+std::uint64_t progress_of_others(const std::filesystem::path& shards, const std::string& host) {
+  const std::filesystem::path own = Destination{shards, host}.partial();
+  std::uint64_t progress = 0;
+  const auto names = names_of(shards);
+  for (std::size_t i = 0; names && i < names->size(); ++i) {
+    const std::filesystem::path partial = shards / (*names)[i];
+    if (!(*names)[i].starts_with('.') || partial == own) continue;
+    std::error_code is_none;
+    const auto size = std::filesystem::file_size(partial / "journal", is_none);
+    if (!is_none) progress += size;
+  }
+  return progress;
+}
+
+}  // namespace
 
 Result<std::vector<BegunCheckpoint>> begun_checkpoints(const std::filesystem::path& folder,
                                                        const std::string& host) {
@@ -15,12 +33,14 @@ Result<std::vector<BegunCheckpoint>> begun_checkpoints(const std::filesystem::pa
     if (!name.starts_with('.') || !name.ends_with(kShardsSuffix)) continue;
     const auto shards = published_copies(folder / name);
     if (!shards) continue;  // another host has just published it
-    BegunCheckpoint one{name.substr(1, name.size() - sizeof kShardsSuffix), 0, false};
+    BegunCheckpoint one{name.substr(1, name.size() - sizeof kShardsSuffix), 0, false,
+                        progress_of_others(folder / name, host)};
     for (const PublishedCopy& shard : *shards) {
       if (shard.name == host) {
         one.own_mtime_ns = shard.mtime_ns;
       } else {
         one.has_others = true;
+        ++one.others_progress;
       }
     }
     begun.push_back(std::move(one));

@@ -19,7 +19,7 @@ _CALL = re.compile(rf"\b(?:fs|filesystem)::(?P<name>{_PATH_CALLS})\s*\(")
 _ITERATOR = re.compile(r"\b(?:fs|filesystem)::(?:recursive_)?directory_iterator\b(?:\s+\w+)?\s*\(")
 _CODES = re.compile(r"\bstd::error_code\s*&?\s*([\w, ]+)")
 _STATUSES = re.compile(r"\bfile_status\s+(\w+)")
-_THREAD = re.compile(r"\bstd::j?thread\b(?!::|&|\s+\w+_;)")  # a member is empty until a thread is assigned
+_THREAD = re.compile(r"\bstd::j?thread\b(?!::|&|\s+\w+;)")  # a variable is empty until a thread is assigned
 _ASYNC = re.compile(r"\bstd::async\s*\((?![^;]*\bdeferred\b)")
 
 

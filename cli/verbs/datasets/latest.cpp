@@ -27,11 +27,12 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
 }
 
 // Of several hosts' checkpoints, none is complete here. Right after a job was killed, the hosts' daemons
-// still publish the newest that all of them have; one that another host does not have is not waited for any
-// longer.
+// still publish the newest that all of them have. One that another host does not have is waited for as long
+// as some host sends.
 Result<json::object> find_latest(Context& context, const std::string& output) {
   const Request request{"GET", "/v1/outputs/" + percent_encoded(output) + "/latest", {}};
   std::string awaited;
+  std::int64_t others_progress = 0;
   SteadyTime until{};
   for (;;) {
     auto found = call(*context.client, request);
@@ -39,7 +40,10 @@ Result<json::object> find_latest(Context& context, const std::string& output) {
     if (pending == nullptr) return found;
     const std::string name = printable(get_string(*pending, "name").value_or(""));
     const bool is_sending = get_bool(*pending, "is_sending").value_or(false);
-    if (name != awaited || is_sending) until = context.timer.steady() + kLongestWait;
+    const std::int64_t progress_now = get_int(*pending, "others_progress").value_or(0);
+    if (name != awaited || is_sending || progress_now != others_progress)
+      until = context.timer.steady() + kLongestWait;
+    others_progress = progress_now;
     if (context.timer.steady() >= until || context.stop) {
       if (found->contains("dataset")) return found;
       return fail(Errc::NotFound,

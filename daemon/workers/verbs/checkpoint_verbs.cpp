@@ -118,8 +118,8 @@ Result<json::object> scan_output_verb(const json::object& request, const Progres
 }
 
 // {"root", "mount", "path", "uid"} → {"copies": [{"name", "mtime_ns"}], "begun": [{"name", "own_mtime_ns",
-// "has_others"}]}. "copies", newest first: the copies that stage-out published in that folder. "begun": those
-// of which only some hosts' shards are there.
+// "has_others", "others_progress"}]}. "copies", newest first: the copies that stage-out published in that
+// folder. "begun": those of which only some hosts' shards are there.
 Result<json::object> list_published_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto held = hold_volume(value_of(request, "mount"), false);
   if (!held) return held.take_error();
@@ -137,8 +137,10 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
   json::array begun_rows;
   for (std::size_t i = 0; begun && i < begun->size(); ++i) {
     const staging::BegunCheckpoint& one = (*begun)[i];
-    begun_rows.push_back(
-        json::object{{"name", one.name}, {"own_mtime_ns", one.own_mtime_ns}, {"has_others", one.has_others}});
+    begun_rows.push_back(json::object{{"name", one.name},
+                                      {"own_mtime_ns", one.own_mtime_ns},
+                                      {"has_others", one.has_others},
+                                      {"others_progress", one.others_progress}});
   }
   return json::object{{"copies", std::move(rows)}, {"begun", std::move(begun_rows)}};
 }

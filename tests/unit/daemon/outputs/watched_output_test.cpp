@@ -250,6 +250,28 @@ TEST_F(WatchedOutputTest, AnAskedSendingThatWaitsForOtherHostsKeepsNoOtherFromBe
   EXPECT_TRUE((**asked)->cancel().has_value());
 }
 
+TEST_F(WatchedOutputTest, AShardOfACheckpointThatWasSavedAnewIsBeingSent) {
+  settings.outputs["run7"].nodes = 2;
+  const auto there = [](const std::string& own_mtime) {
+    return R"(echo '{"result": {"copies": [], "begun": [{"name": "step-2", "own_mtime_ns": )" + own_mtime +
+           R"(, "has_others": false, "others_progress": 7}]}}')";
+  };
+  worker.on("list-published", there("5"));
+  worker.on("stage-out", R"(echo '{"progress": {"phase": "copying"}}'; sleep 60)");
+  watches->apply(settings);
+  const auto pending_is_sending = [&] {
+    const auto latest = await(context, watches->find("run7")->latest());
+    return get_bool((**latest).at("pending").as_object(), "is_sending");
+  };
+  bool is_sending = false;
+  for (int i = 0; i < 500 && !is_sending; ++i) is_sending = pending_is_sending().value_or(false);
+  EXPECT_TRUE(is_sending);
+  worker.on("list-published", there("20"));
+  EXPECT_EQ(pending_is_sending(), false);
+  const auto latest = await(context, watches->find("run7")->latest());
+  EXPECT_EQ(get_int((**latest).at("pending").as_object(), "others_progress"), 7);
+}
+
 TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
   settings.outputs["run7"].nodes = 2;
   worker.on("stage-out",

@@ -21,6 +21,10 @@ TEST(BegunCheckpoints, AreThoseOfWhichSomeShardsAreThere) {
     ASSERT_OK(path);
     ASSERT_OK(copy(source, *path, {}, kQuiet, stop));
   };
+  const auto progress_of = [&](const std::string& step, const std::string& host) {
+    const auto all = begun_checkpoints(folder / "volume", host);
+    return std::ranges::find(all.value(), step, &BegunCheckpoint::name)->others_progress;
+  };
   send("step-1", "a");
   send("step-2", "a");
   send("step-2", "bb");
@@ -34,6 +38,13 @@ TEST(BegunCheckpoints, AreThoseOfWhichSomeShardsAreThere) {
   EXPECT_EQ(begun->back().name, "step-2");
   EXPECT_GT(begun->back().own_mtime_ns, 0);
   EXPECT_TRUE(begun->back().has_others);
+  EXPECT_EQ(begun->back().others_progress, 1u);
+  const auto partial = folder / "volume/.step-2.spark-shards/.ccc.spark-partial";
+  std::filesystem::create_directory(partial);
+  write_text(partial / "journal", "ten bytes.");
+  EXPECT_EQ(progress_of("step-2", "bb"), 11u);
+  EXPECT_EQ(progress_of("step-2", "ccc"), 2u) << "its own copy does not count";
+  std::filesystem::remove_all(partial);
   ASSERT_OK(join_shards({folder / "volume", "step-2"}, 2));
   EXPECT_EQ(begun_checkpoints(folder / "volume", "bb")->size(), 1u);
 }

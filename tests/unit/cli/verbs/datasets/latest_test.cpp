@@ -32,6 +32,17 @@ TEST(Latest, WaitsWhileThisHostSends) {
   EXPECT_EQ(program.run({"latest", "run7"}), 0);
 }
 
+TEST(Latest, WaitsWhileOtherHostsSend) {
+  Program program;
+  for (int i = 0; i < 100; ++i) {
+    program.client.answer(kAsk, 200,
+                          R"({"pending": {"name": "step-3", "is_sending": false, "others_progress": )" +
+                              std::to_string(i) + "}}");
+  }
+  program.client.answer(kAsk, 200, R"({"name": "step-3", "local": "/out/step-3"})");
+  EXPECT_EQ(program.run({"latest", "run7"}), 0);
+}
+
 TEST(Latest, EndsWithoutACheckpointThatSomeHostNeverSends) {
   Program program;
   program.client.answer(kAsk, 200, R"({"pending": {"name": "step-3", "is_sending": false}})");

@@ -1,0 +1,41 @@
+#include "fleet/serve/connections.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "base/threads.hpp"
+
+namespace spark::fleet {
+
+Connections::~Connections() {
+  for (Connection& connection : connections_) ::shutdown(connection.socket.get(), SHUT_RDWR);
+  for (Connection& connection : connections_) connection.thread.join();
+}
+
+bool Connections::open(UniqueFd socket) {
+  join_ended();
+  UniqueFd second(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+  if (!second || connections_.size() >= most_) return false;
+  Connection& connection = connections_.emplace_back();
+  connection.socket = std::move(second);
+  const auto served = std::make_shared<UniqueFd>(std::move(socket));
+  connection.thread = start_thread([this, served, &connection] {
+    serve_(std::move(*served));
+    connection.has_ended = true;
+  });
+  if (connection.thread.joinable()) return true;
+  connections_.pop_back();
+  return false;
+}
+
+void Connections::join_ended() {
+  std::erase_if(connections_, [](Connection& connection) {
+    if (!connection.has_ended) return false;
+    connection.thread.join();
+    return true;
+  });
+}
+
+}  // namespace spark::fleet
