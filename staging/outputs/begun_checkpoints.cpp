@@ -16,6 +16,7 @@ std::uint64_t progress_of_others(const std::filesystem::path& shards, const std:
     const std::filesystem::path partial = shards / (*names)[i];
     if (!(*names)[i].starts_with('.') || partial == own) continue;
     std::error_code is_none;
+    if (std::filesystem::is_directory(partial, is_none)) ++progress;
     const auto size = std::filesystem::file_size(partial / "journal", is_none);
     if (!is_none) progress += size;
   }

@@ -7,7 +7,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr Duration kPause{1'000}, kLongestWait{12'000};
+constexpr Duration kPause{1'000}, kLongestWait{30'000};
 
 struct LatestOptions {
   std::string output;
