@@ -202,7 +202,7 @@ def test_a_volume_that_fills_up_midway_keeps_the_former_checkpoint_and_gets_the_
         house.host.sh(f"rm {THERE}/../full")
         wait(house, lambda: pointer(house, THERE) == "step-2", 300)
         assert_right(house.host, f"{THERE}/step-2")
-        assert output(house)["reason"] is None and output(house)["backlog_bytes"] == 0, output(house)
+        wait(house, lambda: output(house)["reason"] is None and output(house)["backlog_bytes"] == 0)
 
 
 def test_after_a_power_cut_only_what_is_known_to_be_on_the_drive_is_trusted(house):
