@@ -130,7 +130,8 @@ class Copy {
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;
-      return publish(destination, area, sealed.root, hooks_.step);
+      const Replacing replacing = options_.replaces_in_two_steps ? Replacing::InTwoSteps : Replacing::AtOnce;
+      return publish(destination, area, sealed.root, hooks_.step, replacing);
     };
     PipelineJob job{&source,
                     std::move(walked),

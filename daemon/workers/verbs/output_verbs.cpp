@@ -147,7 +147,9 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   if (!host) return host.take_error();
   const auto shard = staging::make_shard_path(checkpoint, *host);
   if (!shard) return shard.take_error();
-  const auto report = staging::copy(source, *shard, options_of(request), sink, kNeverStopped);
+  staging::CopyOptions options = options_of(request);
+  options.replaces_in_two_steps = true;  // nobody reads a shard before all are there
+  const auto report = staging::copy(source, *shard, options, sink, kNeverStopped);
   if (!report) return report.take_error();
   const auto joined = staging::join_shards(checkpoint, nodes, {*host, text_of(request, "marker")});
   if (!joined) return joined.take_error();

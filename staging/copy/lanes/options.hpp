@@ -40,6 +40,9 @@ struct CopyOptions {
   bool needs_quiet_source = false;
   // Of an earlier copy. If they are ignored and differ, its content decides whether somebody changed it.
   FileTimes times = FileTimes::Compared;
+  // NFS can't exchange two names. Between the two steps neither the earlier copy nor the new one has the
+  // name.
+  bool replaces_in_two_steps = false;
   // In the idle I/O class, reads little from the source's drive while others use the drive.
   bool leaves_drive_to_others = false;
   bool verify = false;  // before publishing, reads the copy back from the disk and compares

@@ -129,7 +129,8 @@ PartialArea::~PartialArea() {
 
 Result<> PartialArea::clear() {
   // The state last: after an interruption the next attempt still knows the state of the data.
-  for (const char* name : {"manifest", "manifest.new", "journal", "journal.new", "data", "state"}) {
+  for (const char* name :
+       {"manifest", "manifest.new", "journal", "journal.new", "data", "replaced", "state"}) {
     if (auto removed = remove_tree(folder_, name); !removed) return removed;
   }
   return {};

@@ -2,6 +2,7 @@
 //   FOLDER/data      the data being copied    FOLDER/journal   its finished and flushed parts
 //   FOLDER/manifest  of the complete copy, from just before publishing until just after
 //   FOLDER/state     state of the source that is copied, if it has an identifier
+//   FOLDER/replaced  the earlier copy, between the two steps of its replacement
 #pragma once
 
 #include <chrono>
@@ -38,6 +39,7 @@ class PartialArea {
   std::filesystem::path data() const { return folder_ / "data"; }
   std::filesystem::path journal() const { return folder_ / "journal"; }
   std::filesystem::path manifest() const { return folder_ / "manifest"; }
+  std::filesystem::path replaced() const { return folder_ / "replaced"; }
 
   // Deletes its content.
   Result<> clear();

@@ -115,15 +115,21 @@ Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   return Sealed{header, manifest.entries.front(), summary_of(manifest.entries, block_of(area.folder()))};
 }
 
-Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook) {
+Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook,
+                 Replacing replacing) {
   // The manifest proves `data`; after an exchange the journal would be about other data.
   if (auto removed = remove_tree(area.folder(), "journal"); !removed) return removed;
   if (auto flushed = flush_folder(area.folder()); !flushed) return flushed;
   if (auto go_on = after(hook, "manifest"); !go_on) return go_on;
 
-  const bool replaces = is_there(destination.path());
+  bool replaces = is_there(destination.path());
   open_for_rename(area.data());
   if (replaces) open_for_rename(destination.path());
+  if (replaces && replacing == Replacing::InTwoSteps) {
+    if (auto aside = rename_to_new(destination.path(), area.replaced()); !aside) return aside;
+    if (auto go_on = after(hook, "aside"); !go_on) return go_on;
+    replaces = false;
+  }
   auto renamed =
       replaces ? exchange(area.data(), destination.path()) : rename_to_new(area.data(), destination.path());
   if (!renamed) return renamed;

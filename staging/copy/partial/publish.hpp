@@ -50,8 +50,12 @@ struct Sealed {
 // data.
 Result<Sealed> seal(PartialArea& area, Manifest manifest);
 
+// InTwoSteps: where names can't be exchanged (NFS); nothing has the name in between.
+enum class Replacing { AtOnce, InTwoSteps };
+
 // Publishes the area's data with its manifest; the previous content is deleted.
-Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook);
+Result<> publish(const Destination& destination, PartialArea& area, const Entry& root, const StepHook& hook,
+                 Replacing replacing = Replacing::AtOnce);
 
 // Whether the error is a valid answer (the data is missing or incomplete) and not a failure to read.
 bool is_answer(const Error& error);

@@ -1,5 +1,5 @@
 // A destination that has a copy already.
-#include "staging/copy/copy.hpp"
+#include "staging/copy/copy_with.hpp"
 #include "tests/unit/staging/copy/copy_fixture.hpp"
 
 namespace spark::staging {
@@ -45,6 +45,27 @@ TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBa
   ASSERT_OK(changed);
   EXPECT_EQ(changed->bytes, 3u);
   EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(CopyTest, AnEarlierCopyIsReplacedInTwoStepsAlsoAfterAnInterruption) {
+  options_.replaces_in_two_steps = true;
+  write_text(source_ / "f", "one");
+  ASSERT_OK(copy_now());
+  write_text(source_ / "f", "two");
+  CopyHooks hooks;
+  hooks.step = [](std::string_view step) -> Result<> {
+    if (step != "aside") return {};
+    return fail(Errc::Failed, "interrupted");
+  };
+  EXPECT_FALSE(copy_with(hooks, source_, copy_, options_, kQuiet, stop_));
+  EXPECT_FALSE(std::filesystem::exists(copy_));
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+  EXPECT_FALSE(has_partial());
+  write_text(source_ / "f", "three");
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(read_text(copy_ / "f"), "three");
+  EXPECT_FALSE(has_partial());
 }
 
 TEST_F(CopyTest, AnEarlierCopyWithOtherTimesAndOtherContentIsNotReplaced) {
