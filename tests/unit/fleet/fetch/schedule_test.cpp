@@ -142,21 +142,30 @@ TEST(Schedule, AUnitThatOnlyOneHostHasIsFetchedFirst) {
   EXPECT_EQ(schedule.next(From::Peers, kNow)->unit, 4U);
 }
 
-TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
-  Schedule schedule(kSelf, 1, 4);
-  schedule.add(all_units());
-  SetState state = staging_of(kFirst);
-  schedule.heard(0, state, kNow);
-  std::vector<std::uint64_t> read;
-  for (std::size_t i = 0; i < kMostUndelivered; ++i) {
-    const auto choice = schedule.next(From::Balanced, kNow);
-    ASSERT_TRUE(choice && !choice->peer);
-    schedule.done(*choice, kNow);
-    read.push_back(choice->unit);
+// Reads units from the source that no other host has; the peer has all of its own.
+struct Undelivering {
+  explicit Undelivering(From from) {
+    schedule.add(all_units());
+    schedule.heard(0, state, kNow);
+    for (std::size_t i = 0; i < kMostUndelivered; ++i) {
+      const auto choice = schedule.next(from, kNow);
+      EXPECT_TRUE(choice && !choice->peer);
+      if (!choice) continue;
+      schedule.done(*choice, kNow);
+      read.push_back(choice->unit);
+    }
+    for (std::uint64_t unit = 0; unit < kUnits; ++unit)
+      if (owner_of(unit, std::vector{kSelf, kFirst}) == kFirst) state.units[unit] = UnitState::HasPiece;
+    schedule.heard(0, state, kNow);
   }
-  for (std::uint64_t unit = 0; unit < kUnits; ++unit)
-    if (owner_of(unit, std::vector{kSelf, kFirst}) == kFirst) state.units[unit] = UnitState::HasPiece;
-  schedule.heard(0, state, kNow);
+  Schedule schedule{kSelf, 1, 4};
+  SetState state = staging_of(kFirst);
+  std::vector<std::uint64_t> read;
+};
+
+TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
+  Undelivering host(From::Balanced);
+  auto& [schedule, state, read] = host;
   const auto fetched = schedule.next(From::Balanced, kNow);
   ASSERT_EQ(fetched->peer, 0U);
   schedule.done(*fetched, kNow);
@@ -166,20 +175,8 @@ TEST(Schedule, AHostWhoseUnitsNobodyHasYetPrefersToFetch) {
 }
 
 TEST(Schedule, TheSourceComesFirstUntilPeersAreLateToFetch) {
-  Schedule schedule(kSelf, 1, 4);
-  schedule.add(all_units());
-  SetState state = staging_of(kFirst);
-  schedule.heard(0, state, kNow);
-  std::vector<std::uint64_t> read;
-  for (std::size_t i = 0; i < kMostUndelivered; ++i) {
-    const auto choice = schedule.next(From::Source, kNow);
-    ASSERT_TRUE(choice && !choice->peer);
-    schedule.done(*choice, kNow);
-    read.push_back(choice->unit);
-  }
-  for (std::uint64_t unit = 0; unit < kUnits; ++unit)
-    if (owner_of(unit, std::vector{kSelf, kFirst}) == kFirst) state.units[unit] = UnitState::HasPiece;
-  schedule.heard(0, state, kNow);
+  Undelivering host(From::Source);
+  auto& [schedule, state, read] = host;
   EXPECT_FALSE(schedule.next(From::Source, kNow)->peer);
   EXPECT_TRUE(schedule.next(From::Source, kNow + kDelivery)->peer);
   state.units[read.front()] = UnitState::HasPiece;
