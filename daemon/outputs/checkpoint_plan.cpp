@@ -17,7 +17,7 @@ enum class Turn { AwaitedByOthers, New, Sent, None };
 Turn turn_of(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
   const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
   if (found == begun.end()) return Turn::New;
-  if (found->own_mtime_ns == local.mtime_ns) return Turn::Sent;
+  if (has_sent(local, begun)) return Turn::Sent;
   return found->has_others ? Turn::AwaitedByOthers : Turn::New;
 }
 
@@ -29,6 +29,11 @@ std::string text_of(const json::object& object, std::string_view key) {
 
 std::string path_on_volume(const config::Output& output, const std::string& name) {
   return output.to == "." ? name : output.to + "/" + name;
+}
+
+bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun) {
+  const auto found = std::ranges::find(begun, local.name, &BegunCheckpoint::name);
+  return found != begun.end() && found->own_mtime_ns == local.mtime_ns;
 }
 
 const LocalCheckpoint* newest_complete(const std::vector<LocalCheckpoint>& local) {

@@ -36,6 +36,9 @@ struct BegunCheckpoint {
   std::int64_t others_progress = 0;  // changes while other hosts send theirs
 };
 
+// Whether this host's shard there is of the checkpoint as it is now: a job may save a checkpoint again.
+bool has_sent(const LocalCheckpoint& local, const std::vector<BegunCheckpoint>& begun);
+
 struct CheckpointPlan {
   std::optional<LocalCheckpoint> send;  // the next to send; none means that nothing is left to send
   std::vector<std::string> remove;      // local checkpoints that are not kept

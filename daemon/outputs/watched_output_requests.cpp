@@ -62,16 +62,12 @@ asio::awaitable<Result<json::object>> WatchedOutput::latest() {
 // Checks immediately: a job waits for it.
 json::object WatchedOutput::pending(const Seen& seen, const LocalCheckpoint& newest) {
   timer_.cancel();
-  // A shard that is there is sent again in case that the last host's call was interrupted. That of a
-  // checkpoint which the job has saved anew is sent for the first time.
-  const auto sent = std::ranges::find(seen.local, retry_.failed, &LocalCheckpoint::name);
-  const std::int64_t mtime_ns = sent == seen.local.end() ? 0 : sent->mtime_ns;
+  // A shard that the volume has already is sent again, in case the last host's call was interrupted.
+  const bool was_sent = std::ranges::any_of(seen.local, [&](const LocalCheckpoint& one) {
+    return one.name == retry_.failed && has_sent(one, seen.begun);
+  });
   std::int64_t others_progress = 0;
-  bool was_sent = false;
-  for (const BegunCheckpoint& one : seen.begun) {
-    others_progress += one.others_progress;
-    was_sent |= one.name == retry_.failed && one.own_mtime_ns == mtime_ns;
-  }
+  for (const BegunCheckpoint& one : seen.begun) others_progress += one.others_progress;
   const auto progress = sending_ && sending_->is_running() ? sending_->progress() : std::nullopt;
   return {{"name", newest.name},
           {"is_sending", progress.has_value() && get_string(*progress, "phase") != "stalled" && !was_sent},

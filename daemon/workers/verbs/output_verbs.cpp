@@ -148,7 +148,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   const auto shard = staging::make_shard_path(checkpoint, *host);
   if (!shard) return shard.take_error();
   staging::CopyOptions options = options_of(request);
-  options.replaces_in_two_steps = true;  // nobody reads a shard before all are there
+  options.replaces_in_two_steps = true;  // no program reads a shard before it is published
   const auto report = staging::copy(source, *shard, options, sink, kNeverStopped);
   if (!report) return report.take_error();
   const auto joined = staging::join_shards(checkpoint, nodes, {*host, text_of(request, "marker")});

@@ -38,7 +38,8 @@ struct CopyOptions {
   // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
-  // Of an earlier copy. If they are ignored and differ, its content decides whether somebody changed it.
+  // Of an earlier copy, which is replaced only if it is unchanged. Ignored: a file with another time is
+  // unchanged if the copy's content equals the manifest's hashes.
   FileTimes times = FileTimes::Compared;
   // NFS can't exchange two names. Between the two steps neither the earlier copy nor the new one has the
   // name.

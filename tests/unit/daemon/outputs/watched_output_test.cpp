@@ -257,7 +257,9 @@ TEST_F(WatchedOutputTest, AShardOfACheckpointThatWasSavedAnewIsBeingSent) {
            R"(, "has_others": false, "others_progress": 7}]}}')";
   };
   worker.on("list-published", there("5"));
-  worker.on("stage-out", R"(echo '{"progress": {"phase": "copying"}}'; sleep 60)");
+  worker.on(
+      "stage-out",
+      R"(echo '{"progress": {"phase": "copying"}}'; until [ -e go -o ! -e worker ]; do sleep 0.02; done)");
   watches->apply(settings);
   const auto pending_is_sending = [&] {
     const auto latest = await(context, watches->find("run7")->latest());
@@ -270,6 +272,7 @@ TEST_F(WatchedOutputTest, AShardOfACheckpointThatWasSavedAnewIsBeingSent) {
   EXPECT_EQ(pending_is_sending(), false);
   const auto latest = await(context, watches->find("run7")->latest());
   EXPECT_EQ(get_int((**latest).at("pending").as_object(), "others_progress"), 7);
+  std::ofstream(worker.folder() / "go") << "now";
 }
 
 TEST_F(WatchedOutputTest, AShardIsLookedAtAgainUntilTheCheckpointIsPublishedAndLatestIsThatOfTheVolume) {
