@@ -155,12 +155,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--source", help="a folder of the drive that the checkpoint is on, instead of a drive in memory")
     parser.add_argument("--target", help="a folder of the drive that it is sent to")
+    parser.add_argument("--images", help="a folder for the files that the loop drives are on, instead of memory")
     parser.add_argument("--rates", default="", help="MiB/s, with commas: stage-out with each --max-rate too")
-    parser.add_argument("--scheduler", help="the I/O scheduler of the drive in memory that the checkpoint is on (none, mq-deadline, bfq)")
+    parser.add_argument("--scheduler", help="the I/O scheduler of the loop drive that the checkpoint is on (none, mq-deadline, bfq)")
     parser.add_argument("--require", action="store_true", help="exit status 1 for a missed goal")
     options = parser.parse_args()
     if options.scheduler and options.source:
-        parser.error("--scheduler is for drives in memory")
+        parser.error("--scheduler is for loop drives")
     if os.geteuid() != 0:
         sys.exit("bench-stage-out: needs root, for drives of its own and to drop caches")
     size = int(options.gib * GIB)
@@ -168,7 +169,7 @@ def main():
     drives = None
     try:
         drives = (Folders(options.source, options.target, 2 * size) if options.source
-                  else LoopDrives(size + size // 8 + GIB, 2 * size))
+                  else LoopDrives(size + size // 8 + GIB, 2 * size, options.images))
         drives.empty_source([])
         if options.scheduler:
             drives.schedule_source(options.scheduler)

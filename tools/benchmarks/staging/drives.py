@@ -37,15 +37,19 @@ def _let_go(path):
 
 
 class _LoopDrive:
-    """An ext4 drive: a direct-I/O loop device on a file in the tmpfs."""
+    """An ext4 drive: a direct-I/O loop device on a file without a name in the given folder."""
 
-    def __init__(self, name, size):
+    def __init__(self, name, size, images):
         self.path = f"{PLACE}/{name}"
-        self._backing = f"{PLACE}/{name}.img"
-        with open(self._backing, "wb", buffering=0) as file:   # filled, so that later writes find allocated memory
-            for _ in range(size // MIB):
-                file.write(_BLOCK)
-        self._device = _run("losetup", "--find", "--show", "--direct-io=on", self._backing)
+        backing = f"{images}/{FOLDER}-{name}.img"
+        try:
+            with open(backing, "wb", buffering=0) as file:   # filled, so that later writes find allocated memory or blocks
+                for _ in range(size // MIB):
+                    file.write(_BLOCK)
+                os.fsync(file)
+            self._device = _run("losetup", "--find", "--show", "--direct-io=on", backing)
+        finally:
+            os.unlink(backing)
         self._handle = os.open(self._device, os.O_RDONLY)
         _run("losetup", "--detach", self._device)   # takes effect when our handle closes, even if this process is killed
         self._mounted = False
@@ -85,18 +89,16 @@ class _LoopDrive:
 
 
 class LoopDrives:
-    """Two drives in our own tmpfs, in our own mount namespace, on loop devices that detach automatically, so that nothing
-    is left even after kill -9. The empty folder PLACE is reused."""
+    """Two drives in our own mount namespace, on loop devices that detach automatically, so that nothing is left even after
+    kill -9. Their files are in our own tmpfs, or in the folder `images`. The empty folder PLACE is reused."""
 
-    kind = "ext4 on direct-I/O loop devices in memory"
-
-    def __init__(self, size, cache):
+    def __init__(self, size, cache, images=None):
         """Drives of `size` bytes each. `cache`: bytes of page cache that the contenders need."""
-        wanted, there = 2 * size + cache + GIB, machine.memory("MemAvailable")
-        if there < wanted:
-            raise Problem(f"two drives of {size / GIB:.1f} GiB and room for the page cache need {wanted / GIB:.1f} GiB "
-                          f"of free memory, {there / GIB:.1f} GiB are available - choose smaller sets (--sets), "
-                          f"--scale 0.5, or folders (--source, --target)")
+        self.kind = f"ext4 on direct-I/O loop devices {f'on files in {images}' if images else 'in memory'}"
+        if images:
+            self._need(2 * size + GIB, shutil.disk_usage(images).free, f"of free space in {images}")
+        else:
+            self._need(2 * size + cache + GIB, machine.memory("MemAvailable"), "of free memory, with the page cache's")
         os.makedirs(PLACE, exist_ok=True)
         self._lock = _lock(PLACE)
         machine.own_mount_namespace()
@@ -104,13 +106,20 @@ class LoopDrives:
         self._drives = []
         try:
             for name in ("source", "target"):
-                self._drives.append(_LoopDrive(name, size))
+                self._drives.append(_LoopDrive(name, size, images or PLACE))
         except BaseException:
             self.close()
             raise
         self._source, self._target = self._drives
         self.source, self.target = self._source.path, self._target.path
-        machine.touch_memory(PLACE, cache)
+        if not images:
+            machine.touch_memory(PLACE, cache)
+
+    @staticmethod
+    def _need(wanted, there, of_what):
+        if there < wanted:
+            raise Problem(f"two drives need {wanted / GIB:.1f} GiB {of_what}, {there / GIB:.1f} GiB are there - choose less "
+                          f"data, or folders (--source, --target)")
 
     def empty_source(self, mkfs_options):
         self._mkfs_options = mkfs_options
