@@ -66,7 +66,7 @@ class Fill {
   Result<Filled> go() {
     Result<> done = monitor_.during(CopyPhase::Copying, [this] { return copy_all(); });
     if (!done && done.error().kind == Errc::NoSpace) {
-      done.error().hint = "free some space and start again: the copied part is kept";
+      done.error().hint = "free some space: the next attempt continues from the copied part";
     }
     if (!done) return done.take_error();
     done = monitor_.during(CopyPhase::Flushing, [this] { return flush(); });

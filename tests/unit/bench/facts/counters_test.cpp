@@ -201,12 +201,13 @@ TEST(Storage, NfsIsANasAndATmpfsIsMemory) {
   Tree tree;
   tree.put("sys/class/bdi/0:0/read_ahead_kb", "128\n");
   const StorageFacts nfs = read_storage_facts(
-      tree.root(), {"/mnt/nas", "nas:/a", "nfs4", "rw,vers=4.2,nconnect=8,addr=127.0.0.1"}, 0);
+      tree.root(), {"/mnt/nas", "nas:/a", "nfs4", "rw,vers=4.2,rsize=1048576,nconnect=8,addr=127.0.0.1"}, 0);
   EXPECT_EQ(nfs.kind, PathKind::Nas);
   EXPECT_EQ(nfs.address, "127.0.0.1");
   EXPECT_EQ(nfs.origin.nfs_mount, "/mnt/nas");
-  EXPECT_EQ(nfs.settings, (std::vector<std::pair<std::string, std::string>>{
-                              {"vers", "4.2"}, {"nconnect", "8"}, {"read-ahead KiB", "128"}}));
+  EXPECT_EQ(nfs.settings,
+            (std::vector<std::pair<std::string, std::string>>{
+                {"vers", "4.2"}, {"nconnect", "8"}, {"rsize", "1048576"}, {"read-ahead KiB", "128"}}));
   EXPECT_EQ(read_storage_facts(tree.root(), {"/tmp", "tmpfs", "tmpfs", "rw"}, 0).kind, PathKind::Memory);
 }
 
