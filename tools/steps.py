@@ -125,6 +125,7 @@ SERVED = [
           needs_programs=True)],
 ]
 
+THREADED = ["base", "staging", "fleet"]
 # Two lanes, so that neither core is idle while the other's step waits. Steps that work on file systems come last, since the
 # kernel does that work at its own priority. The machines may leave them almost no CPU time for most of an hour.
 GIVING_WAY_S = 5400
@@ -133,9 +134,10 @@ BUILDS = [
           [*configure_and_build("asan"), ctest("asan")], {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
      # Without address randomisation: g++ 12's thread sanitizer does not support the memory layouts of newer kernels.
      Step("tsan", "the threaded parts under the thread sanitizer", GIVING_WAY_S,
-          [*configure_and_build("tsan", "spark_staging_tests"),
+          [*configure_and_build("tsan", *(f"spark_{part}_tests" for part in THREADED)),
            # The failing calls are made by one thread, thousands of times; the step `unit` covers them.
-           ["setarch", "-R", "build/tsan/tests/unit/staging/spark_staging_tests", "--gtest_filter=-*CacheFaults*"]],
+           *(["setarch", "-R", f"build/tsan/tests/unit/{part}/spark_{part}_tests", "--gtest_filter=-*CacheFaults*"]
+             for part in THREADED)],
           {"TSAN_OPTIONS": "halt_on_error=1"}),
      Step("tidy", "clang-tidy over every source file", GIVING_WAY_S, [["tools/lint/tidy.sh", JOBS]])],
     [Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "6"]]),
