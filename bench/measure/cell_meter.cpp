@@ -212,7 +212,7 @@ class Meter {
     if (error) return fail_errno(error.value(), "making the folder " + printable(folder.string()));
     staging::CopyOptions engine;
     engine.only = work.only;
-    engine.max_rate = bench_.options.rate_limit;
+    engine.rate.most = bench_.options.rate_limit;
     engine.keep_free = bench_.local->record.size / 20;
     const auto show = [&](const staging::CopyProgress& now) {
       if (counter.get() != nullptr) *counter.get() = now.bytes_done;

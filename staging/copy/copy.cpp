@@ -77,7 +77,7 @@ class Copy {
     if (!copy) return copy.take_error();
     auto differences =
         monitor_.during(CopyPhase::Walking, [&] { return compare_metadata(*copy, manifest, 1, stop_); });
-    if (differences && !differences->empty() && options_.times == FileTimes::Ignored)
+    if (differences && !differences->empty() && options_.earlier.times == FileTimes::Ignored)
       differences = compare_contents(*copy, manifest);
     if (!differences) return differences.take_error();
     if (differences->empty()) return {};
@@ -130,7 +130,8 @@ class Copy {
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;
-      const Replacing replacing = options_.replaces_in_two_steps ? Replacing::InTwoSteps : Replacing::AtOnce;
+      const Replacing replacing =
+          options_.earlier.replaced_in_two_steps ? Replacing::InTwoSteps : Replacing::AtOnce;
       return publish(destination, area, sealed.root, hooks_.step, replacing);
     };
     PipelineJob job{&source,

@@ -57,9 +57,9 @@ class Fill {
       : job_(std::move(job)),
         entries_(job_.walked.entries),
         monitor_(monitor),
-        throttle_(job_.options->max_rate) {
+        throttle_(job_.options->rate.most) {
     struct stat info {};
-    if (job_.options->leaves_drive_to_others && ::fstat(job_.source->folder.get(), &info) == 0)
+    if (job_.options->rate.leaves_drive_to_others && ::fstat(job_.source->folder.get(), &info) == 0)
       share_.emplace(info.st_dev);
   }
 
@@ -203,8 +203,8 @@ class Fill {
     }
     counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes + filled_.unchanged_bytes;
     filled_.resumed_bytes = job_.resumed.bytes;
-    if (job_.options->finish_by)
-      throttle_.finish_by(*job_.options->finish_by, counters.bytes_total - counters.bytes_done);
+    if (job_.options->rate.finish_by)
+      throttle_.finish_by(*job_.options->rate.finish_by, counters.bytes_total - counters.bytes_done);
   }
 
   // Deepest first: a change below changes a folder's times, and a read-only folder can't be changed.

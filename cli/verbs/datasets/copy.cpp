@@ -69,7 +69,7 @@ Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
   if (!options.max_rate.empty()) {
     const auto rate = parse_rate(options.max_rate);
     if (!rate) return fail_with(rate.error(), "--max-rate");
-    engine.max_rate = *rate;
+    engine.rate.most = *rate;
   }
   if (!options.chunk.empty()) {
     const auto chunk = parse_bytes(options.chunk);

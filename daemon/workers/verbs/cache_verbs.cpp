@@ -198,9 +198,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.chunk = engine.chunk;
   options.exclude = source.exclude;
   options.links = links_of(get_string(request, "links").value_or("keep"));
-  options.max_rate = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
+  options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
   if (const auto left = get_int(request, "finish_in_ms"))
-    options.finish_by = std::chrono::steady_clock::now() + Duration(*left);
+    options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);
   std::string warning;
   const auto exchange = exchange_of(request, source.dataset, warning);
   options.exchange = exchange.get();

@@ -35,10 +35,10 @@ staging::CopyOptions options_of(const json::object& request) {
   options.threads = static_cast<unsigned>(number("threads"));
   options.depth = static_cast<unsigned>(number("depth"));
   options.chunk = number("chunk");
-  options.max_rate = number("max_rate");
+  options.rate.most = number("max_rate");
   options.needs_quiet_source = true;
-  options.times = staging::FileTimes::Ignored;
-  options.leaves_drive_to_others = true;
+  options.earlier.times = staging::FileTimes::Ignored;
+  options.rate.leaves_drive_to_others = true;
   return options;
 }
 
@@ -148,7 +148,7 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
   const auto shard = staging::make_shard_path(checkpoint, *host);
   if (!shard) return shard.take_error();
   staging::CopyOptions options = options_of(request);
-  options.replaces_in_two_steps = true;  // no program reads a shard before it is published
+  options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
   const auto report = staging::copy(source, *shard, options, sink, kNeverStopped);
   if (!report) return report.take_error();
   const auto joined = staging::join_shards(checkpoint, nodes, {*host, text_of(request, "marker")});

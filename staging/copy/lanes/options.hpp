@@ -20,15 +20,30 @@ class Exchange;
 // WRITE_ATTRS delegation").
 enum class FileTimes { Compared, Ignored };
 
+struct RateOptions {
+  Bytes most = 0;  // bytes per second; 0 means no limit
+  // Copy at the lowest rate that finishes by this time; none means at full speed.
+  std::optional<SteadyTime> finish_by{};
+  // In the idle I/O class, reads little from the source's drive while others use the drive.
+  bool leaves_drive_to_others = false;
+};
+
+// An earlier copy at the destination, which is replaced only if it is unchanged.
+struct EarlierCopy {
+  // Ignored: a file with another time is unchanged if the copy's content equals the manifest's hashes.
+  FileTimes times = FileTimes::Compared;
+  // NFS can't exchange two names. Between the two steps neither the earlier copy nor the new one has the
+  // name.
+  bool replaced_in_two_steps = false;
+};
+
 struct CopyOptions {
   // Threads that copy small files, and the maximum for large files; 0 means from the CPUs.
   unsigned threads = 0;
   unsigned depth = 0;  // concurrent requests for large files; 0 means from the CPUs
   Bytes chunk = 0;     // bytes of one direct read or write; 0 means 4 MiB
   IoKind io = IoKind::Auto;
-  Bytes max_rate = 0;  // bytes per second; 0 means no limit
-  // Copy at the lowest rate that finishes by this time; none means at full speed.
-  std::optional<SteadyTime> finish_by{};
+  RateOptions rate{};
   // Shell patterns for the path inside the dataset and for its last component.
   std::vector<std::string> exclude;
   OutsideLinks links = OutsideLinks::Keep;
@@ -38,18 +53,11 @@ struct CopyOptions {
   // The copy must be one state of the source: if any file changed since the walk, nothing is published
   // (Mismatch).
   bool needs_quiet_source = false;
-  // Of an earlier copy, which is replaced only if it is unchanged. Ignored: a file with another time is
-  // unchanged if the copy's content equals the manifest's hashes.
-  FileTimes times = FileTimes::Compared;
-  // NFS can't exchange two names. Between the two steps neither the earlier copy nor the new one has the
-  // name.
-  bool replaces_in_two_steps = false;
-  // In the idle I/O class, reads little from the source's drive while others use the drive.
-  bool leaves_drive_to_others = false;
+  EarlierCopy earlier{};
   bool verify = false;  // before publishing, reads the copy back from the disk and compares
   bool sha256 = false;  // before publishing, checks the digests that the set has of its files
-  Exchange* exchange =
-      nullptr;  // owned by the caller until the copy ends; none means that everything is read from the source
+  // Owned by the caller until the copy ends. None means that everything is read from the source.
+  Exchange* exchange = nullptr;
   // Does not read the source: Unavailable if the exchange does not get everything.
   bool is_source_away = false;
   Bytes keep_free = 0;  // bytes that must stay free on the destination's file system

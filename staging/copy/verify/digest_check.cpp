@@ -32,7 +32,7 @@ class DigestCheck {
         digests_(digests),
         counters_(monitor.counters),
         stop_(stop),
-        throttle_(options.max_rate) {}
+        throttle_(options.rate.most) {}
 
   // A file's digest can only be computed from beginning to end: files in parallel, one for each thread.
   Result<> go() {

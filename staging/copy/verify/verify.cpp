@@ -213,7 +213,7 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
     Differences differences(std::move(*known));
     if (auto equal = differences.result(copy); !equal) return equal;
     std::atomic<bool> failed{false};
-    Throttle throttle(options.max_rate);
+    Throttle throttle(options.rate.most);
     const VerifyContext context{copy, stop, failed, monitor.counters, throttle, differences};
     if (auto again = manifest.rewind(); !again) return again;
     if (auto done = check_contents(context, manifest, all->files, options, failed); !done) return done;

@@ -225,7 +225,7 @@ TEST_F(RoomTest, TwoAtOnceDoNotCountOnTheSameBytes) {
   config_.capacity = 8 * kMB;
   const Source sources[] = {make("a", 5 * kMB), make("b", 5 * kMB)};
   { open(); }
-  options_.max_rate = 8 * kMB;
+  options_.rate.most = 8 * kMB;
   std::vector<pid_t> children;
   for (const Source& source : sources) {
     const pid_t child = ::fork();

@@ -31,7 +31,7 @@ TEST_F(CopyTest, ACopyThatSomebodyChangedIsNotReplaced) {
 
 // As an NFS server does.
 TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBack) {
-  options_.times = FileTimes::Ignored;
+  options_.earlier.times = FileTimes::Ignored;
   write_text(source_ / "folder/f", "one");
   ASSERT_OK(copy_now());
   std::filesystem::last_write_time(copy_ / "folder/f", std::filesystem::file_time_type::clock::now());
@@ -48,7 +48,7 @@ TEST_F(CopyTest, AnEarlierCopyWithOtherTimesIsKnownByItsContentAndGetsItsTimesBa
 }
 
 TEST_F(CopyTest, AnEarlierCopyIsReplacedInTwoStepsAlsoAfterAnInterruption) {
-  options_.replaces_in_two_steps = true;
+  options_.earlier.replaced_in_two_steps = true;
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
   write_text(source_ / "f", "two");
@@ -69,7 +69,7 @@ TEST_F(CopyTest, AnEarlierCopyIsReplacedInTwoStepsAlsoAfterAnInterruption) {
 }
 
 TEST_F(CopyTest, AnEarlierCopyWithOtherTimesAndOtherContentIsNotReplaced) {
-  options_.times = FileTimes::Ignored;
+  options_.earlier.times = FileTimes::Ignored;
   write_text(source_ / "f", "one");
   ASSERT_OK(copy_now());
   write_text(copy_ / "f", "own");

@@ -96,7 +96,7 @@ TEST_F(Copy, PassesItsOptionsOn) {
                          ".git", "/mnt/a", "/data/b"}),
             0);
   EXPECT_TRUE(options.verify);
-  EXPECT_EQ(options.max_rate, 1'500'000'000u);
+  EXPECT_EQ(options.rate.most, 1'500'000'000u);
   EXPECT_EQ(options.exclude, (std::vector<std::string>{"*.tmp", ".git"}));
 }
 
